@@ -1,0 +1,9 @@
+"""The one exception that users are meant to see."""
+
+
+class UserError(Exception):
+    """Bad input, configuration or environment, told in one plain sentence.
+
+    The message says what is wrong, where (file, line number, key, value) and what would be right. The tools
+    print it on stderr without a traceback and exit with status 2.
+    """
