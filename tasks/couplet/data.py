@@ -1,0 +1,132 @@
+"""Couplets: the example, where it is read from, and the rule for lines that are too long."""
+
+import importlib.resources
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.errors import UserError
+
+# The unified ideographs with extension A, 〇, the compatibility block, and the planes 2 and 3.
+_HANZI = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\u3007\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Couplet:
+    """One pair of lines: 上联 (`first`) and 下联 (`second`)."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class LengthReport:
+    """What `limit_length` met and did.
+
+    Attributes:
+        total: pairs looked at.
+        kept: pairs handed on, the truncated ones included.
+        skipped: pairs left out because a line was too long.
+        truncated: pairs of which at least one line was cut.
+        unequal: pairs, of the total, whose two lines differ in length before any cut.
+    """
+
+    total: int
+    kept: int
+    skipped: int
+    truncated: int
+    unequal: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.total} couplets: {self.kept} kept, {self.skipped} skipped as too long, "
+            f"{self.truncated} truncated, {self.unequal} with lines of unequal length"
+        )
+
+
+def read_couplets(source: str) -> list[Couplet]:
+    """Read all couplets of a source.
+
+    Args:
+        source: `sample` (a few couplets that come with the package), the path of a UTF-8 file of
+            上联<TAB>下联 lines (`.xz` and `.gz` are read as they are; blank lines are skipped), or
+            `paddlenlp[:train|dev|test]` (PaddleNLP's couplet corpus, by default its train split).
+
+    Returns:
+        The couplets in the order of the source, without white space around the lines.
+
+    Raises:
+        UserError: the source cannot be read, or a line of it is not a couplet (named by file and number).
+    """
+    if source == "sample":
+        with importlib.resources.as_file(importlib.resources.files(__package__) / "sample.tsv") as path:
+            return _read_tsv(path)
+    if source == "paddlenlp" or source.startswith("paddlenlp:"):
+        from tasks.couplet.paddlenlp_source import read_split
+
+        return [Couplet(first, second) for first, second in read_split(source.partition(":")[2] or "train")]
+    return _read_tsv(Path(source))
+
+
+def _read_tsv(path: Path) -> list[Couplet]:
+    couplets = []
+    for number, line in read_lines(path):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            if len(columns) == 1 and not line.strip():
+                continue
+            found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+            raise UserError(f"{path}:{number}: {found} found; a line must be 上联<TAB>下联")
+        first, second = columns[0].strip(), columns[1].strip()
+        if not (_HANZI.search(first) and _HANZI.search(second)):
+            raise UserError(f"{path}:{number}: {_fault(first, second)}; a line must be 上联<TAB>下联")
+        couplets.append(Couplet(first, second))
+    if not couplets:
+        raise UserError(f"{path}: no couplet in this file; give at least one line of 上联<TAB>下联")
+    return couplets
+
+
+def _fault(first: str, second: str) -> str:
+    name, text = ("second line (下联)", second) if _HANZI.search(first) else ("first line (上联)", first)
+    return f"the {name} has no hanzi: {text[:40]!r}" if text else f"the {name} is empty"
+
+
+def limit_length(
+    couplets: Iterable[Couplet], max_length: int, overlong: Literal["skip", "truncate"] = "skip"
+) -> tuple[list[Couplet], LengthReport]:
+    """Apply the rule for couplets that have a line of more than `max_length` characters.
+
+    Args:
+        couplets: the pairs to look through.
+        max_length: longest line allowed, in characters (punctuation counts, an end token does not).
+        overlong: `skip` leaves such a couplet out; `truncate` cuts each line after `max_length` characters.
+
+    Returns:
+        The couplets kept, in order, and the counts of what was done.
+
+    Raises:
+        UserError: `max_length` is below 1, `overlong` is neither word, or every couplet is too long.
+    """
+    if max_length < 1:
+        raise UserError(f"max_length: {max_length} is too small; it must be at least 1 character")
+    if overlong not in ("skip", "truncate"):
+        raise UserError(f"overlong: {overlong!r} is unknown; it must be 'skip' or 'truncate'")
+    kept: list[Couplet] = []
+    skipped = truncated = unequal = 0
+    for couplet in couplets:
+        unequal += len(couplet.first) != len(couplet.second)
+        if len(couplet.first) <= max_length and len(couplet.second) <= max_length:
+            kept.append(couplet)
+        elif overlong == "truncate":
+            truncated += 1
+            kept.append(Couplet(couplet.first[:max_length], couplet.second[:max_length]))
+        else:
+            skipped += 1
+    if skipped and not kept:
+        raise UserError(
+            f"max_length: every couplet has a line of more than {max_length} characters; set it higher"
+        )
+    return kept, LengthReport(len(kept) + skipped, len(kept), skipped, truncated, unequal)
