@@ -1,0 +1,219 @@
+"""Batches by length: every example once, reproducible, resumable, shared fairly; and their padding."""
+
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.data.batching import LengthBucketSampler, pad_batch
+from paddle_dialog.errors import UserError
+
+LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=70)
+OPTIONS = st.fixed_dictionaries(
+    {"batch_size": st.integers(1, 9), "shuffle": st.booleans(), "seed": st.integers(0, 5)}
+    | {"bucket_batches": st.integers(1, 4)}
+)
+PROPERTY = settings(deadline=None, max_examples=80)
+
+
+def batches_of(lengths: Any, epoch: int = 0, **options: Any) -> list[list[int]]:
+    sampler = LengthBucketSampler(lengths, **options)
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def waste(lengths: np.ndarray, batches: list[list[int]]) -> float:
+    cells = sum(len(batch) * lengths[batch].max() for batch in batches)
+    return 1 - lengths.sum() / cells
+
+
+@PROPERTY
+@given(LENGTHS, OPTIONS)
+def test_every_index_once_in_sorted_batches_of_which_one_at_most_is_short(
+    lengths: list[int], options: dict[str, Any]
+) -> None:
+    sampler = LengthBucketSampler(lengths, **options)
+    batches = list(sampler)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    assert len(batches) == len(sampler)
+    assert sum(len(batch) < options["batch_size"] for batch in batches) <= 1
+    for batch in batches:
+        assert [lengths[index] for index in batch] == sorted(lengths[index] for index in batch)
+
+
+@PROPERTY
+@given(LENGTHS, OPTIONS, st.integers(0, 4))
+def test_batches_depend_on_arguments_and_epoch_alone(
+    lengths: list[int], options: dict[str, Any], epoch: int
+) -> None:
+    sampler = LengthBucketSampler(np.array(lengths), **options)
+    list(sampler)
+    sampler.set_epoch(epoch)
+    first, second = list(sampler), list(sampler)
+    assert first == second == batches_of(lengths, epoch, **options)
+
+
+@PROPERTY
+@given(LENGTHS, OPTIONS, st.data())
+def test_skipping_gives_the_rest_of_the_epoch_once(
+    lengths: list[int], options: dict[str, Any], data: st.DataObject
+) -> None:
+    sampler = LengthBucketSampler(lengths, **options)
+    whole = list(sampler)
+    count = data.draw(st.integers(0, len(whole)))
+    sampler.skip_batches(count)
+    assert len(sampler) == len(whole)
+    assert list(sampler) == whole[count:]
+    assert list(sampler) == whole
+
+
+@PROPERTY
+@given(LENGTHS, OPTIONS, st.integers(1, 4))
+def test_replicas_cover_all_in_equal_numbers_of_batches(
+    lengths: list[int], options: dict[str, Any], replicas: int
+) -> None:
+    shares = [batches_of(lengths, **options, num_replicas=replicas, rank=r) for r in range(replicas)]
+    alone = batches_of(lengths, **options)
+    size = len(LengthBucketSampler(lengths, **options, num_replicas=replicas))
+    assert {len(share) for share in shares} == {size}
+    together = [tuple(batch) for share in shares for batch in share]
+    assert set(together) == {tuple(batch) for batch in alone}
+    assert 0 <= len(together) - len(alone) < replicas
+
+
+@PROPERTY
+@given(LENGTHS, OPTIONS, st.integers(1, 3))
+def test_drop_last_leaves_only_full_batches_and_repeats_none(
+    lengths: list[int], options: dict[str, Any], replicas: int
+) -> None:
+    step = options["batch_size"] * replicas
+    options = options | {"drop_last": True, "num_replicas": replicas}
+    if len(lengths) < step:
+        with pytest.raises(UserError, match=f"at least {step} are needed"):
+            LengthBucketSampler(lengths, **options)
+        return
+    batches = [batch for rank in range(replicas) for batch in batches_of(lengths, **options, rank=rank)]
+    assert {len(batch) for batch in batches} == {options["batch_size"]}
+    assert len(batches) == len(lengths) // step * replicas
+    indices = [index for batch in batches for index in batch]
+    assert len(set(indices)) == len(indices)
+
+
+def test_without_shuffling_the_order_is_by_length_then_position() -> None:
+    assert batches_of([3, 1, 2, 1, 3], batch_size=2, shuffle=False) == [[1, 3], [2, 0], [4]]
+    assert batches_of([3, 1, 2, 1, 3], batch_size=2, shuffle=False, drop_last=True) == [[1, 3], [2, 0]]
+
+
+def test_two_columns_sort_by_source_then_target() -> None:
+    lengths = [[2, 9], [1, 5], [2, 3], [1, 4]]
+    assert batches_of(lengths, batch_size=4, shuffle=False) == [[3, 1, 2, 0]]
+
+
+def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
+    lengths = np.arange(200) % 7
+    seen = [batches_of(lengths, epoch, batch_size=4, seed=seed) for seed in (0, 1) for epoch in (0, 1)]
+    for n, one in enumerate(seen):
+        assert [lengths[b[0]] for b in one] != sorted(lengths[b[0]] for b in one)
+        for other in seen[:n]:
+            assert {frozenset(b) for b in one} != {frozenset(b) for b in other}
+
+
+def test_dropped_examples_are_not_always_the_longest() -> None:
+    lengths = list(range(1, 12))
+    dropped = {
+        (
+            set(range(11)) - {i for b in batches_of(lengths, epoch, batch_size=5, drop_last=True) for i in b}
+        ).pop()
+        for epoch in range(40)
+    }
+    assert len(dropped) > 5
+
+
+def test_pools_save_padding() -> None:
+    lengths = np.random.default_rng(0).integers(3, 34, 5000)
+    unsorted = [list(range(start, min(start + 50, 5000))) for start in range(0, 5000, 50)]
+    assert waste(lengths, unsorted) > 0.4
+    assert waste(lengths, batches_of(lengths, batch_size=50, bucket_batches=20)) < 0.06
+    assert waste(lengths, batches_of(lengths, batch_size=50, shuffle=False)) < 0.02
+
+
+def test_replicas_work_on_similar_lengths_in_the_same_step() -> None:
+    lengths = np.random.default_rng(1).integers(1, 100, 4000)
+    options = {"batch_size": 10, "bucket_batches": 100, "num_replicas": 2}
+    pairs = zip(batches_of(lengths, **options, rank=0), batches_of(lengths, **options, rank=1), strict=True)
+    assert max(abs(int(lengths[a].mean()) - int(lengths[b].mean())) for a, b in pairs) <= 4
+
+
+class Numbers(paddle.io.Dataset):  # type: ignore[misc]
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def __len__(self) -> int:
+        return 23
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_data_loader_follows_epoch_and_skip(workers: int) -> None:
+    sampler = LengthBucketSampler([n % 5 + 1 for n in range(23)], 4)
+    loader = paddle.io.DataLoader(Numbers(), batch_sampler=sampler, num_workers=workers)
+    assert len(loader) == 6
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        expected = list(sampler)
+        sampler.skip_batches(2)
+        assert [batch.tolist() for batch in loader] == expected[2:]
+        assert [batch.tolist() for batch in loader] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_size": 0}, "batch_size: 0"),
+        ({"bucket_batches": 0}, "bucket_batches: 0"),
+        ({"seed": -1}, "seed: -1"),
+        ({"rank": 2, "num_replicas": 2}, "rank: 2"),
+        ({"lengths": []}, "0 examples"),
+    ],
+)
+def test_impossible_arguments_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        LengthBucketSampler(**({"lengths": [1, 2], "batch_size": 1} | changes))
+    with pytest.raises(ValueError, match="shape"):
+        LengthBucketSampler([[1, 2, 3]], 1)  # type: ignore[list-item]
+
+
+def test_resuming_beyond_the_epoch_is_refused() -> None:
+    with pytest.raises(UserError, match="after 4 batches of an epoch that has 3"):
+        LengthBucketSampler([1, 2, 3], 1).skip_batches(4)
+
+
+def test_pad_batch_by_hand() -> None:
+    for sequences in ([[5, 6, 7], [], [8]], [np.array([5, 6, 7]), np.array([], int), np.array([8])]):
+        ids, lengths = pad_batch(sequences, pad_id=9)
+        assert ids.tolist() == [[5, 6, 7], [9, 9, 9], [8, 9, 9]]
+        assert lengths.tolist() == [3, 0, 1]
+        assert ids.dtype == lengths.dtype == np.int64
+
+
+def test_pad_batch_of_nothing() -> None:
+    ids, lengths = pad_batch([[]], pad_id=0)
+    assert (ids.tolist(), lengths.tolist()) == ([[0]], [0])
+    with pytest.raises(ValueError, match="at least one"):
+        pad_batch([], pad_id=0)
+
+
+@PROPERTY
+@given(
+    st.lists(st.lists(st.integers(0, 99), max_size=8), min_size=1, max_size=9),
+    st.sampled_from([list, np.array]),
+)
+def test_padded_rows_give_the_sequences_back(sequences: list[list[int]], kind: Any) -> None:
+    given_sequences = [np.array(s, np.int32) if kind is np.array else s for s in sequences]
+    ids, lengths = pad_batch(given_sequences, pad_id=-1)
+    assert ids.dtype == np.int64
+    assert [row[:n].tolist() for row, n in zip(ids, lengths, strict=True)] == sequences
+    assert all((row[n:] == -1).all() for row, n in zip(ids, lengths, strict=True))
+    assert ids.shape[1] == max(1, *lengths)
