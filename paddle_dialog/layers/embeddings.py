@@ -89,9 +89,10 @@ def load_pretrained_vectors(
 ) -> tuple[np.ndarray, int]:
     """Read the vectors of a vocabulary's tokens from a text file, a line at a time.
 
-    Both common forms are read: word2vec (a first line "count size") and GloVe (no such line); then on each
-    line a token and its numbers, separated by spaces. Where a token comes twice, the first line counts. Tokens
-    without a vector are drawn from a normal distribution with mean and deviation of the vectors found.
+    Both common forms are read: word2vec (a first line "count size") and GloVe (no such line); then each
+    line holds a token and its numbers, separated by spaces. Where a token comes twice, the first line
+    counts. Tokens without a vector are drawn from a normal distribution with the mean and deviation of the
+    vectors found.
 
     Args:
         path: text file; `.gz` and `.xz` are decompressed on the fly.
