@@ -1,0 +1,212 @@
+"""A plain mapping to a typed, cross-checked dataclass, with every problem told at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar
+
+from paddle_dialog.config.environment import UnfilledReferenceError, expand
+from paddle_dialog.config.hints import bounds_broken, describe, is_optional, members, shown, tags
+from paddle_dialog.config.yaml_text import DuplicateKeyError, parse_value
+from paddle_dialog.errors import UserError
+
+T = TypeVar("T")
+
+_FAILED = object()
+_QUOTES = "; put it in quotes"
+# YAML 1.1 wants a point and a signed exponent in a float, so it reads 1e-3 as text.
+_EXPONENT_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+", re.ASCII)
+
+
+def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
+    """Build a dataclass from a mapping, checking types, bounds, unknown keys and cross-checks.
+
+    Fields may be bool, int, float, str, `X | None`, `list[X]`, `dict[str, X]`, `Literal[…]`, a dataclass, or
+    a union of dataclasses told apart by their `name: Literal["…"]`. Field metadata `min`, `max` (inclusive)
+    and `above` (exclusive) bound the numbers of a field, also inside a list or dict. A dataclass may define
+    `problems(self) -> Iterable[tuple[str, str]]` with (relative key, what is wrong and what would be right);
+    it is asked once all fields of the dataclass have been built.
+
+    Args:
+        cls: the dataclass.
+        mapping: its values by field name; `${NAME}` in text is filled from the environment.
+        where: the source of the values (a file name), which begins the message.
+
+    Raises:
+        UserError: anything is wrong; one line a problem.
+        TypeError: a field of the dataclass has a type not listed above (an error in the program).
+    """
+    builder = _Builder()
+    built = builder.section(cls, mapping, "")
+    if len(builder.found) == 1:
+        raise UserError(f"{where}: {builder.found[0]}")
+    if builder.found:
+        raise UserError("\n".join([f"{where}: {len(builder.found)} problems:", *builder.found]))
+    return built
+
+
+def _join(prefix: str, key: str) -> str:
+    return f"{prefix}.{key}" if prefix and key else prefix or key
+
+
+class _Builder:
+    """Converts values by type hint; notes problems in `found` and returns `_FAILED` instead of raising."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def fail(self, key: str, problem: str) -> Any:
+        name = key if key.isprintable() else shown(key)
+        self.found.append(f"{name or 'the top level'}: {problem}")
+        return _FAILED
+
+    def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> Any:
+        return self.fail(key, f"must be {describe(hint, metadata)}, found {shown(value)}{advice}")
+
+    def section(self, cls: Any, value: Any, key: str, label: str = "") -> Any:
+        if not isinstance(value, Mapping):
+            advice = "; remove the key to take the defaults" if value is None else ""
+            return self.wrong(cls, value, key, {}, advice)
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+        hints = typing.get_type_hints(cls)
+        for name in value:
+            if name not in fields:
+                self.unknown_key(name, list(fields), key, label)
+        built = {
+            name: self.field(field, hints[name], value, _join(key, name)) for name, field in fields.items()
+        }
+        if any(item is _FAILED for item in built.values()):
+            return _FAILED
+        instance = cls(**{name: item for name, item in built.items() if item is not dataclasses.MISSING})
+        for name, item in built.items():
+            if item is dataclasses.MISSING:
+                self.cross_check_tree(getattr(instance, name), _join(key, name))
+        self.cross_check(instance, key)
+        return instance
+
+    def unknown_key(self, name: Any, known: list[str], key: str, label: str) -> None:
+        text = name if isinstance(name, str) and name.isprintable() else shown(name)
+        near = difflib.get_close_matches(text, known, n=1)
+        right = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known) or 'none'}"
+        self.fail(_join(key, text), f"unknown key{label and f' of {label}'}; {right}")
+
+    def field(self, field: dataclasses.Field[Any], hint: Any, value: Mapping[str, Any], key: str) -> Any:
+        if field.name in value:
+            return self.convert(hint, value[field.name], key, field.metadata)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            return self.fail(key, f"missing; must be {describe(hint, field.metadata)}")
+        return dataclasses.MISSING
+
+    def convert(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
+        choices = members(hint)
+        if isinstance(value, str):
+            try:
+                value = _filled(value, choices)
+            except UnfilledReferenceError as error:
+                return self.fail(key, str(error))
+        if value is None and is_optional(hint):
+            return None
+        if len(choices) > 1:
+            return self.tagged_section(choices, value, key)
+        choice = choices[0]
+        if dataclasses.is_dataclass(choice):
+            return self.section(choice, value, key)
+        origin = typing.get_origin(choice)
+        if origin in (list, dict):
+            return self.container(hint, choice, value, key, metadata)
+        if origin is Literal:
+            for known in typing.get_args(choice):
+                if known == value and type(known) is type(value):
+                    return value
+            # YAML 1.1 reads on, off, yes and no as booleans.
+            return self.wrong(hint, value, key, metadata, _QUOTES if isinstance(value, bool) else "")
+        return self.scalar(hint, choice, value, key, metadata)
+
+    def container(self, hint: Any, choice: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
+        origin, arguments = typing.get_origin(choice), typing.get_args(choice)
+        if not isinstance(value, origin):
+            return self.wrong(hint, value, key, metadata)
+        inner = arguments[-1]
+        if origin is list:
+            items = [self.convert(inner, item, f"{key}[{i}]", metadata) for i, item in enumerate(value)]
+            return _FAILED if any(item is _FAILED for item in items) else items
+        built = {}
+        for name, item in value.items():
+            if not isinstance(name, str):
+                built[name] = self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
+            else:
+                built[name] = self.convert(inner, item, _join(key, name), metadata)
+        return _FAILED if any(item is _FAILED for item in built.values()) else built
+
+    def scalar(self, hint: Any, choice: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
+        number = value
+        if choice is float and isinstance(value, str) and _EXPONENT_FLOAT.fullmatch(value):
+            number = float(value)
+        accepted = (int, float) if choice is float else (choice,)
+        if type(number) not in accepted:
+            quotes = choice is str and isinstance(value, (bool, int, float))
+            return self.wrong(hint, value, key, metadata, _QUOTES if quotes else "")
+        if choice is float:
+            try:
+                number = float(number)
+            except OverflowError:
+                number = math.inf
+            if not math.isfinite(number):
+                return self.wrong(hint, value, key, metadata)
+        if bounds_broken(number, metadata):
+            return self.wrong(hint, value, key, metadata)
+        return number
+
+    def tagged_section(self, choices: list[Any], value: Any, key: str) -> Any:
+        by_name = {tag: choice for choice in choices for tag in tags(choice)}
+        known = ", ".join(by_name)
+        if not isinstance(value, Mapping):
+            return self.fail(key, f"must be a section with a name out of {known}, found {shown(value)}")
+        if "name" not in value:
+            return self.fail(_join(key, "name"), f"missing; must be one of {known}")
+        name = value["name"]
+        if isinstance(name, str):
+            try:
+                name = expand(name)
+            except UnfilledReferenceError as error:
+                return self.fail(_join(key, "name"), str(error))
+        if not isinstance(name, str) or name not in by_name:
+            return self.fail(_join(key, "name"), f"must be one of {known}, found {shown(name)}")
+        return self.section(by_name[name], value, key, label=name)
+
+    def cross_check(self, instance: Any, key: str) -> None:
+        check = getattr(instance, "problems", None)
+        if callable(check):
+            found: Iterable[tuple[str, str]] = check()
+            for relative, problem in found:
+                self.fail(_join(key, relative), problem)
+
+    def cross_check_tree(self, value: Any, key: str) -> None:
+        """Cross-check a default, which no conversion has visited."""
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                self.cross_check_tree(getattr(value, field.name), _join(key, field.name))
+            self.cross_check(value, key)
+        elif isinstance(value, Mapping):
+            for name, item in value.items():
+                self.cross_check_tree(item, _join(key, str(name)))
+        elif isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                self.cross_check_tree(item, f"{key}[{index}]")
+
+
+def _filled(text: str, choices: list[Any]) -> Any:
+    """Fill `${NAME}` and, where the field takes no text (`epochs: ${EPOCHS:-3}`), read the result as YAML."""
+    filled = expand(text)
+    takes_text = any(choice is str or typing.get_origin(choice) is Literal for choice in choices)
+    if filled == text or takes_text:
+        return filled
+    try:
+        return parse_value(filled)
+    except DuplicateKeyError as error:
+        raise UnfilledReferenceError(f"{filled!r:.80}: {error.problem}") from error
