@@ -1,0 +1,57 @@
+"""Where tensors live: the device a user names on the command line."""
+
+from __future__ import annotations
+
+import re
+
+from paddle_dialog.errors import UserError
+
+
+def select_device(name: str) -> str:
+    """Make a device Paddle's current one.
+
+    Args:
+        name: `cpu`, `gpu` (the first one), `gpu:N` (counted from 0), or `auto`: the first GPU if there is
+            one, else the CPU.
+
+    Returns:
+        What was chosen, as Paddle writes it: `cpu` or `gpu:N`.
+
+    Raises:
+        UserError: the name is none of these, or the GPU it asks for cannot be used.
+    """
+    match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", name, flags=re.ASCII)
+    if match is None:
+        raise UserError(f"--device is '{name}', it should be auto, cpu, gpu or gpu:N (N counts from 0).")
+
+    import paddle
+
+    built_for_gpu = paddle.is_compiled_with_cuda()
+    cards = paddle.device.cuda.device_count() if built_for_gpu else 0
+    if name == "cpu" or (name == "auto" and cards == 0):
+        return _set_current("cpu")
+
+    index = int(match[1] or 0)
+    if not built_for_gpu:
+        raise UserError(
+            f"--device is '{name}', but the installed paddlepaddle is the CPU build: install "
+            "paddlepaddle-gpu as docs/gpu.md describes, or use --device cpu."
+        )
+    if cards == 0:
+        raise UserError(
+            f"--device is '{name}', but no GPU was found on this machine: check that nvidia-smi lists one "
+            "and CUDA_VISIBLE_DEVICES does not hide it, or use --device cpu."
+        )
+    if index >= cards:
+        raise UserError(
+            f"--device is '{name}', but the last GPU that Paddle sees here is gpu:{cards - 1}: name one from "
+            f"gpu:0 to gpu:{cards - 1}."
+        )
+    return _set_current(f"gpu:{index}")
+
+
+def _set_current(device: str) -> str:
+    import paddle
+
+    paddle.set_device(device)
+    return device
