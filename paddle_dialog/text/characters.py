@@ -6,8 +6,8 @@ import re
 import string
 import unicodedata
 
-# Blocks as of Unicode 17 (extension A, unified, B, C to F and I, G, H, J), and the twelve unified ideographs that
-# stand among the compatibility ones. Places not yet assigned do no harm.
+# Blocks as of Unicode 17 (extension A, unified, B, C to F and I, G, H, J), and the twelve unified ideographs
+# that stand among the compatibility ones. Places not yet assigned do no harm.
 _HANZI = re.compile(
     "[〇\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002a6df\U0002a700-\U0002ee5f\U00030000-\U0003347f"
     "\ufa0e\ufa0f\ufa11\ufa13\ufa14\ufa1f\ufa21\ufa23\ufa24\ufa27-\ufa29]"
@@ -33,9 +33,10 @@ def normalise_line(line: str) -> str:
     """Return a line as the corpora write it.
 
     Blanks, control and other invisible characters go, inner ones too. Comma, full stop, exclamation mark,
-    question mark, semicolon, colon and enumeration comma take the Chinese form 「，。！？；：、」 whatever their
-    width; other punctuation stays. Unified ideographs and 〇 stay as they are, so that simplified, traditional
-    and variant characters are kept apart; all else takes its NFKC form (Ａ becomes A, the radical ⼀ becomes 一).
+    question mark, semicolon, colon and enumeration comma take the Chinese form 「，。！？；：、」 whatever
+    their width; other punctuation stays. Unified ideographs and 〇 stay as they are, so that simplified,
+    traditional and variant characters are kept apart. All else takes its NFKC form: Ａ becomes A, the radical
+    ⼀ becomes 一.
     """
     return line.translate(_REPLACEMENTS)
 

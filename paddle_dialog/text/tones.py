@@ -1,8 +1,8 @@
 """Level (平) and oblique (仄) tones of hanzi, from libraries of readings.
 
-The classes of the rhyme books (平水韵) live on in Cantonese, which kept the entering tone: jyutping tones 1 and
-4 without a final p, t or k are level, all others oblique. Mandarin lost the entering tone, so it only answers
-for characters that have no Cantonese reading.
+The classes of the rhyme books (平水韵) live on in Cantonese, which kept the entering tone: jyutping tones 1
+and 4 without a final p, t or k are level, all others oblique. Mandarin lost the entering tone, so it only
+answers for characters that have no Cantonese reading.
 """
 
 from __future__ import annotations
