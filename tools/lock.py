@@ -1,0 +1,77 @@
+"""Regenerate requirements.lock: one resolution per supported Python, merged into one constraints file.
+
+One universal resolution does not do: what it finds for all Pythons at once does not import.
+
+Example: python tools/lock.py          (needs `uv` on the PATH)
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.10", "3.11", "3.12")
+REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")
+# Compiled packages whose newest release may be source only for one of the Pythons; a user has no compiler.
+WHEELS_ONLY = (
+    "numpy",
+    "onnx",
+    "onnxoptimizer",
+    "paddle2onnx",
+    "pyarrow",
+    "scipy",
+    "sentencepiece",
+    "tool-helpers",
+)
+HEADER = """\
+# The whole dependency tree of requirements.txt and requirements-dev.txt, a constraints file for pip.
+# Made by `python tools/lock.py` (needs uv); do not edit by hand.
+# A line without a marker holds for Python {pythons} alike. No hashes: pip takes none beside `-e .`.
+"""
+
+
+def direct_requirements() -> str:
+    """Return the pinned lines of the requirements files, without pip's own options."""
+    lines = [line for name in REQUIREMENTS for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
+    return "\n".join(line for line in lines if not line.startswith(("-", "#"))) + "\n"
+
+
+def resolve(python: str) -> dict[str, str]:
+    """Return {package: version} for one Python version, as uv resolves the direct requirements."""
+    command = ["uv", "pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"]
+    command += ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
+    for package in WHEELS_ONLY:
+        command += ["--only-binary", package]
+    done = subprocess.run([*command, "-"], input=direct_requirements(), capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"lock: uv found no solution for Python {python}:\n{done.stderr}")
+    return dict(line.split("==", 1) for line in done.stdout.splitlines() if "==" in line)
+
+
+def merge(by_python: dict[str, dict[str, str]]) -> list[str]:
+    """Return the constraint lines, with a marker only where the Pythons differ."""
+    versions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for python, pins in by_python.items():
+        for package, version in pins.items():
+            versions[package][version].append(python)
+    lines = []
+    for package in sorted(versions):
+        for version, pythons in versions[package].items():
+            marker = " or ".join(f'python_version == "{python}"' for python in pythons)
+            everywhere = len(pythons) == len(by_python)
+            lines.append(f"{package}=={version}" + ("" if everywhere else f" ; {marker}"))
+    return lines
+
+
+def main() -> None:
+    """Write requirements.lock."""
+    lines = merge({python: resolve(python) for python in PYTHONS})
+    text = HEADER.format(pythons=", ".join(PYTHONS)) + "\n".join(lines) + "\n"
+    (ROOT / "requirements.lock").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

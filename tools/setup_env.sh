@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Make .venv in this checkout with the locked requirements; does nothing when it is up to date.
+#
+#   bash tools/setup_env.sh              the product's requirements
+#   bash tools/setup_env.sh --dev        and what tools/test.sh needs
+#   PYTHON=/path/to/python3.11 bash tools/setup_env.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() {
+    echo "setup_env: $1" >&2
+    exit 2
+}
+
+supported() {
+    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null
+}
+
+find_python() {
+    local candidate
+    for candidate in python3.11 python3.12 python3.10 python3 python; do
+        if command -v "$candidate" >/dev/null && supported "$candidate"; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    fail "no Python 3.10, 3.11 or 3.12 found (PaddleNLP has packages for no newer one); install one or set PYTHON=/path/to/it."
+}
+
+case "${1:-}" in
+    "") requirements=requirements.txt ;;
+    --dev) requirements=requirements-dev.txt ;;
+    *) fail "unknown argument '$1'; the only one is --dev." ;;
+esac
+
+# The stamp is written last, so a .venv without one was left unfinished. It holds the requirements file, then
+# the place and Python (a venv cannot be moved), then the checksums.
+stamp=.venv/setup_env.stamp
+sums="$(cksum requirements.txt requirements-dev.txt requirements.lock)"
+place=
+if [[ -x .venv/bin/python && -f $stamp ]]; then
+    { read -r installed; read -r place; installed_sums="$(cat)"; } <"$stamp"
+    # The development requirements contain the product's own.
+    [[ $installed == requirements-dev.txt ]] && requirements=$installed
+    if [[ -z ${PYTHON:-} ]]; then
+        [[ $place == "$PWD "* ]] || place=
+    else
+        [[ $place == "$PWD $PYTHON" ]] || place=
+    fi
+    if [[ -n $place && $installed == "$requirements" && $installed_sums == "$sums" ]]; then
+        exit 0
+    fi
+fi
+
+if [[ -z $place ]]; then
+    if [[ -n ${PYTHON:-} ]]; then
+        supported "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.10, 3.11 or 3.12, the versions PaddleNLP has packages for."
+        python=$PYTHON
+    else
+        python=$(find_python)
+    fi
+    "$python" -c 'import venv, ensurepip' 2>/dev/null ||
+        fail "$python lacks the venv module; on Debian or Ubuntu install the package python3-venv."
+    rm -rf .venv
+    "$python" -m venv .venv
+    place="$PWD $python"
+fi
+
+echo "setup_env: installing $requirements into .venv, $(.venv/bin/python --version); minutes when it is new …" >&2
+.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check -r "$requirements" ||
+    fail "pip could not install $requirements, see its message above; mend that and run this script again."
+printf '%s\n' "$requirements" "$place" "$sums" >"$stamp"

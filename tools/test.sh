@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Everything CI checks; further arguments go to pytest, e.g. `bash tools/test.sh -k couplet -x`.
+set -euo pipefail
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+bash "$root/tools/setup_env.sh" --dev
+cd "$root"
+
+# Two workers share the cores; threads inside each would only get in each other's way.
+export OMP_NUM_THREADS=1
+bin=.venv/bin
+"$bin/ruff" check --quiet
+"$bin/ruff" format --check --quiet
+"$bin/mypy" --no-error-summary
+exec "$bin/pytest" -n "${TEST_WORKERS:-2}" "$@"
