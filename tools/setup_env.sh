@@ -16,14 +16,25 @@ supported() {
     "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null
 }
 
+has_venv() {
+    "$1" -c 'import venv, ensurepip' 2>/dev/null
+}
+
+fail_without_venv() {
+    fail "$1 lacks the venv module; on Debian or Ubuntu install the package python3-venv."
+}
+
 find_python() {
-    local candidate
+    local candidate without_venv=
     for candidate in python3.11 python3.12 python3.10 python3 python; do
-        if command -v "$candidate" >/dev/null && supported "$candidate"; then
+        supported "$candidate" || continue
+        if has_venv "$candidate"; then
             command -v "$candidate"
             return
         fi
+        without_venv=$candidate
     done
+    [[ -z $without_venv ]] || fail_without_venv "$without_venv"
     fail "no Python 3.10, 3.11 or 3.12 found (PaddleNLP has packages for no newer one); install one or set PYTHON=/path/to/it."
 }
 
@@ -55,12 +66,11 @@ fi
 if [[ -z $place ]]; then
     if [[ -n ${PYTHON:-} ]]; then
         supported "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.10, 3.11 or 3.12, the versions PaddleNLP has packages for."
+        has_venv "$PYTHON" || fail_without_venv "$PYTHON"
         python=$PYTHON
     else
         python=$(find_python)
     fi
-    "$python" -c 'import venv, ensurepip' 2>/dev/null ||
-        fail "$python lacks the venv module; on Debian or Ubuntu install the package python3-venv."
     rm -rf .venv
     "$python" -m venv .venv
     place="$PWD $python"

@@ -9,6 +9,6 @@ cd "$root"
 export OMP_NUM_THREADS=1
 bin=.venv/bin
 "$bin/ruff" check --quiet
-"$bin/ruff" format --check --quiet
+"$bin/ruff" format --check
 "$bin/mypy" --no-error-summary
 exec "$bin/pytest" -n "${TEST_WORKERS:-2}" "$@"
