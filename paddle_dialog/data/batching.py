@@ -14,8 +14,8 @@ Int64Array = npt.NDArray[np.int64]
 class LengthBucketSampler(BatchSampler):
     """Batches of indices whose examples are of similar length, so that little padding is needed.
 
-    An epoch with shuffling: all indices are permuted and cut into pools of `bucket_batches` batches, each pool
-    is sorted by length (ties stay in permuted order) and cut into batches, and the order of the batches is
+    An epoch with shuffling: all indices are permuted and cut into pools of `bucket_batches` batches; each
+    pool is sorted by length (ties stay in permuted order) and cut into batches; the order of the batches is
     permuted. Without shuffling all examples are sorted by length once, ties in their given order. The batches
     are a function of the arguments and the epoch number alone.
 
@@ -153,5 +153,5 @@ def pad_batch(
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))  # [B]
     ids = np.full((len(sequences), max(1, int(lengths.max()))), pad_id, np.int64)  # [B, T]
     for row, sequence, length in zip(ids, sequences, lengths, strict=True):
-        row[:length] = sequence
+        row[:length] = np.asarray(sequence)
     return ids, lengths

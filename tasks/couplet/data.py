@@ -1,6 +1,7 @@
 """Couplets: the example, where it is read from, and the rule for lines that are too long."""
 
 import importlib.resources
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from typing import Literal
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+
+_LOG = logging.getLogger(__name__)
 
 # The unified ideographs with extension A, 〇, the compatibility block, and the planes 2 and 3.
 _HANZI = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\u3007\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -65,9 +68,7 @@ def read_couplets(source: str) -> list[Couplet]:
         with importlib.resources.as_file(importlib.resources.files(__package__) / "sample.tsv") as path:
             return _read_tsv(path)
     if source == "paddlenlp" or source.startswith("paddlenlp:"):
-        from tasks.couplet.paddlenlp_source import read_split
-
-        return [Couplet(first, second) for first, second in read_split(source.partition(":")[2] or "train")]
+        return _read_paddlenlp(source.partition(":")[2] or "train")
     return _read_tsv(Path(source))
 
 
@@ -86,6 +87,20 @@ def _read_tsv(path: Path) -> list[Couplet]:
         couplets.append(Couplet(first, second))
     if not couplets:
         raise UserError(f"{path}: no couplet in this file; give at least one line of 上联<TAB>下联")
+    return couplets
+
+
+def _read_paddlenlp(split: str) -> list[Couplet]:
+    from tasks.couplet.paddlenlp_source import read_split
+
+    couplets, odd = [], 0
+    for first, second in read_split(split):
+        if _HANZI.search(first) and _HANZI.search(second):
+            couplets.append(Couplet(first, second))
+        else:  # not a file of the user's that could be mended
+            odd += 1
+    if odd:
+        _LOG.warning("paddlenlp:%s: %d pairs left out, as a line of theirs has no hanzi", split, odd)
     return couplets
 
 

@@ -1,0 +1,77 @@
+"""The couplet corpus that PaddleNLP downloads, and its vocabulary.
+
+PaddleNLP fetches the corpus once into `$PPNLP_HOME/datasets` (by default `~/.paddlenlp/datasets`).
+"""
+
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.errors import UserError
+
+SPLITS = ("train", "dev", "test")
+_SEPARATOR = "\x02"
+_REMEDY = "check the network and PPNLP_HOME, or give a TSV file of 上联<TAB>下联 instead"
+# What PaddleNLP and its downloader let through: no connection, wrong checksum, broken archive, full disk.
+_FAILURES = (RuntimeError, OSError, ValueError, EOFError, tarfile.TarError)
+
+
+def read_split(split: str) -> Iterator[tuple[str, str]]:
+    """Iterate over one split of the corpus, which is downloaded if it is not there.
+
+    Args:
+        split: `train`, `dev` or `test`.
+
+    Yields:
+        (上联, 下联), without the separators between characters.
+
+    Raises:
+        UserError: the split is unknown, PaddleNLP cannot be imported, or the corpus cannot be had.
+    """
+    try:
+        for example in _load(split):
+            yield _join(example["first"]), _join(example["second"])
+    except _FAILURES as error:
+        raise UserError(
+            f"paddlenlp:{split}: PaddleNLP could not fetch or read its couplets ({_line(error)}); {_REMEDY}"
+        ) from error
+
+
+def paddlenlp_vocabulary() -> list[str]:
+    """Return the tokens of the corpus's own vocabulary, the line number being PaddleNLP's id.
+
+    The list holds its markers `<s>`, `</s>` and `<unk>` as it comes.
+
+    Raises:
+        UserError: PaddleNLP cannot be imported, or the corpus cannot be fetched.
+    """
+    try:
+        path = _load("dev").vocab_info["filepath"]
+    except _FAILURES as error:
+        raise UserError(
+            f"paddlenlp: PaddleNLP could not fetch its couplet vocabulary ({_line(error)}); {_REMEDY}"
+        ) from error
+    return [token for _, token in read_lines(path)]
+
+
+def _load(split: str) -> Any:
+    if split not in SPLITS:
+        raise UserError(f"paddlenlp:{split}: no such split; it must be one of {', '.join(SPLITS)}")
+    try:
+        from paddlenlp.datasets import load_dataset
+    except Exception as error:  # its long import chain breaks in more ways than ImportError
+        raise UserError(
+            f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the packages of "
+            "requirements.txt, or give a TSV file of 上联<TAB>下联 instead"
+        ) from error
+    # Lazy, as otherwise all pairs would be held as dictionaries first.
+    return load_dataset("couplet", splits=split, lazy=True)
+
+
+def _join(characters: str) -> str:
+    return characters.replace(_SEPARATOR, "").strip()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
