@@ -1,0 +1,91 @@
+"""The rules of form that a couplet keeps or breaks, as a report on one pair of lines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+
+from paddle_dialog.text.characters import is_hanzi, is_punctuation, normalise_line
+from paddle_dialog.text.tones import can_be_level, can_be_oblique
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a pair keeps of the rules; where a character has several readings, the one that fits counts.
+
+    Args:
+        length_equal: both lines have the same number of characters, punctuation included.
+        punctuation_aligned: punctuation stands at the same positions in both; the marks may differ, as
+            they do where a statement answers a question.
+        final_level: the second line ends on a level tone (平), trailing punctuation aside.
+        final_pair: the first line ends oblique (仄) and the second level (平).
+        tone_opposed: share in 0–1 of the positions with a hanzi whose two tones can be level against oblique;
+            a position that only one line has, or without a known tone, is not opposed; 0 without any hanzi.
+        repeats_mirrored: hanzi of the second line equal each other at exactly those positions where hanzi of
+            the first line do.
+        shares_character: the second line uses a hanzi of the first. This one is a fault.
+    """
+
+    length_equal: bool
+    punctuation_aligned: bool
+    final_level: bool
+    final_pair: bool
+    tone_opposed: float
+    repeats_mirrored: bool
+    shares_character: bool
+
+    def as_dict(self) -> dict[str, bool | float]:
+        """Return the fields by name, ready for JSON."""
+        return asdict(self)
+
+
+def form_report(first: str, second: str) -> Form:
+    """Return the form of a pair.
+
+    Args:
+        first: 上联, as typed; both lines are compared in the form of `normalise_line`.
+        second: 下联.
+    """
+    first, second = normalise_line(first), normalise_line(second)
+    final_level = can_be_level(_final(second))
+    return Form(
+        length_equal=len(first) == len(second),
+        punctuation_aligned=_punctuation_positions(first) == _punctuation_positions(second),
+        final_level=final_level,
+        final_pair=final_level and can_be_oblique(_final(first)),
+        tone_opposed=_tone_opposed(first, second),
+        repeats_mirrored=_repeats(first) == _repeats(second),
+        shares_character=any(is_hanzi(char) for char in set(first) & set(second)),
+    )
+
+
+def tones_can_oppose(one: str, other: str) -> bool:
+    """Return whether two characters have readings of which one is level and the other oblique."""
+    return (can_be_level(one) and can_be_oblique(other)) or (can_be_oblique(one) and can_be_level(other))
+
+
+def _final(line: str) -> str:
+    """Return the last character that is no punctuation, or an empty string."""
+    return next((char for char in reversed(line) if not is_punctuation(char)), "")
+
+
+def _punctuation_positions(line: str) -> list[int]:
+    return [position for position, char in enumerate(line) if is_punctuation(char)]
+
+
+def _tone_opposed(first: str, second: str) -> float:
+    opposed = [
+        tones_can_oppose(one, other)
+        for one, other in zip_longest(first, second, fillvalue="")
+        if is_hanzi(one) or is_hanzi(other)
+    ]
+    return sum(opposed) / len(opposed) if opposed else 0.0
+
+
+def _repeats(line: str) -> set[tuple[int, ...]]:
+    """Return the positions of each hanzi that occurs more than once."""
+    positions: dict[str, list[int]] = {}
+    for position, char in enumerate(line):
+        if is_hanzi(char):
+            positions.setdefault(char, []).append(position)
+    return {tuple(places) for places in positions.values() if len(places) > 1}
