@@ -1,0 +1,236 @@
+"""Our Transformer against Paddle's own with equal weights, and cached decoding against the full pass."""
+
+from typing import Literal
+
+import numpy as np
+import paddle
+import pytest
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
+from paddle_dialog.layers.transformer import (
+    CrossAttention,
+    FeedForward,
+    SelfAttention,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+
+WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
+SOURCE_LENGTHS = [6, 2, 4]
+BATCH, SOURCE, TARGET = 3, 6, 5
+Norm = Literal["pre", "post"]
+Activation = Literal["relu", "gelu"]
+STACKS = pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "relu"), ("pre", "gelu")])
+
+
+def randomise(layer: nn.Layer, seed: int) -> None:
+    """Give every parameter random values, biases and norms too: at their initial 0 and 1 mistakes hide."""
+    rng = np.random.default_rng(seed)
+    for name, parameter in sorted(layer.named_parameters()):
+        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+        values = rng.normal(centre, 0.3, parameter.shape).astype("float32")
+        parameter.set_value(paddle.to_tensor(values))
+
+
+def copy_linear(target: nn.Layer, *sources: nn.Layer) -> None:
+    """Copy linear maps side by side into one, or one norm into another."""
+    target.weight.set_value(paddle.concat([s.weight for s in sources], axis=-1))
+    target.bias.set_value(paddle.concat([s.bias for s in sources], axis=-1))
+
+
+def copy_self_attention(ours: SelfAttention, theirs: nn.MultiHeadAttention) -> None:
+    copy_linear(ours.query_key_value, theirs.q_proj, theirs.k_proj, theirs.v_proj)
+    copy_linear(ours.output, theirs.out_proj)
+
+
+def copy_cross_attention(ours: CrossAttention, theirs: nn.MultiHeadAttention) -> None:
+    copy_linear(ours.query, theirs.q_proj)
+    copy_linear(ours.key_value, theirs.k_proj, theirs.v_proj)
+    copy_linear(ours.output, theirs.out_proj)
+
+
+def copy_feed_forward(ours: FeedForward, theirs: nn.Layer) -> None:
+    copy_linear(ours.expand, theirs.linear1)
+    copy_linear(ours.contract, theirs.linear2)
+
+
+def encoder_pair(norm: Norm, activation: Activation) -> tuple[TransformerEncoder, nn.TransformerEncoder]:
+    """Our encoder and Paddle's with equal weights."""
+    pre = norm == "pre"
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=pre)
+    theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH) if pre else None)
+    randomise(theirs, 1)
+    ours = TransformerEncoder(LAYERS, WIDTH, HEADS, INNER, 0.1, norm, activation)
+    for mine, other in zip(ours.layers, theirs.layers, strict=True):
+        copy_self_attention(mine.self_attention, other.self_attn)
+        copy_feed_forward(mine.feed_forward, other)
+        copy_linear(mine.self_attention_norm, other.norm1)
+        copy_linear(mine.feed_forward_norm, other.norm2)
+    if pre:
+        copy_linear(ours.final_norm, theirs.norm)
+    ours.eval()
+    theirs.eval()
+    return ours, theirs
+
+
+def decoder_pair(norm: Norm, activation: Activation) -> tuple[TransformerDecoder, nn.TransformerDecoder]:
+    """Our decoder and Paddle's with equal weights."""
+    pre = norm == "pre"
+    layer = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=pre)
+    theirs = nn.TransformerDecoder(layer, LAYERS, nn.LayerNorm(WIDTH) if pre else None)
+    randomise(theirs, 2)
+    ours = TransformerDecoder(LAYERS, WIDTH, HEADS, INNER, 0.1, norm, activation)
+    for mine, other in zip(ours.layers, theirs.layers, strict=True):
+        copy_self_attention(mine.self_attention, other.self_attn)
+        copy_cross_attention(mine.cross_attention, other.cross_attn)
+        copy_feed_forward(mine.feed_forward, other)
+        copy_linear(mine.self_attention_norm, other.norm1)
+        copy_linear(mine.cross_attention_norm, other.norm2)
+        copy_linear(mine.feed_forward_norm, other.norm3)
+    if pre:
+        copy_linear(ours.final_norm, theirs.norm)
+    ours.eval()
+    theirs.eval()
+    return ours, theirs
+
+
+def vectors(length: int, seed: int) -> Tensor:
+    values = np.random.default_rng(seed).normal(size=(BATCH, length, WIDTH))
+    return paddle.to_tensor(values.astype("float32"))
+
+
+def source_mask() -> Tensor:
+    """The additive padding mask [B, 1, 1, S]."""
+    return additive_mask(length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE)).unsqueeze([1, 2])
+
+
+def future_mask() -> Tensor:
+    return additive_mask(causal_mask(TARGET))
+
+
+def with_noise_in_padding(source: Tensor) -> Tensor:
+    noise = vectors(SOURCE, 99) * 10.0
+    real = length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE).unsqueeze(-1)  # [B, S, 1]
+    return paddle.where(real, source, noise)
+
+
+def test_cross_attention_and_its_weights_equal_paddle() -> None:
+    theirs = nn.MultiHeadAttention(WIDTH, HEADS, need_weights=True)
+    randomise(theirs, 3)
+    ours = CrossAttention(WIDTH, HEADS)
+    copy_cross_attention(ours, theirs)
+    target, memory, mask = vectors(TARGET, 4), vectors(SOURCE, 5), source_mask()
+    output, weights = ours(target, ours.prepare(memory), mask)
+    expected, expected_weights = theirs(target, memory, memory, attn_mask=mask)
+    np.testing.assert_allclose(output.numpy(), expected.numpy(), atol=1e-5)
+    np.testing.assert_allclose(weights.numpy(), expected_weights.numpy(), atol=1e-5)
+
+
+@STACKS
+def test_encoder_equals_paddle(norm: Norm, activation: Activation) -> None:
+    ours, theirs = encoder_pair(norm, activation)
+    source, mask = vectors(SOURCE, 6), source_mask()
+    np.testing.assert_allclose(ours(source, mask).numpy(), theirs(source, mask).numpy(), atol=1e-5)
+
+
+@STACKS
+def test_decoder_equals_paddle(norm: Norm, activation: Activation) -> None:
+    ours, theirs = decoder_pair(norm, activation)
+    target, memory = vectors(TARGET, 7), vectors(SOURCE, 8)
+    output, _, _ = ours(target, ours.prepare_memory(memory), future_mask(), source_mask())
+    expected = theirs(target, memory, tgt_mask=future_mask(), memory_mask=source_mask())
+    np.testing.assert_allclose(output.numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_decoder_returns_the_last_layers_weights_averaged_over_heads() -> None:
+    decoder, _ = decoder_pair("pre", "relu")
+    by_layer: list[np.ndarray] = []
+    for layer in decoder.layers:
+        layer.cross_attention.register_forward_post_hook(
+            lambda _layer, _inputs, outputs: by_layer.append(outputs[1].numpy())
+        )
+    memory = decoder.prepare_memory(vectors(SOURCE, 8))
+    weights = decoder(vectors(TARGET, 7), memory, future_mask(), source_mask())[2].numpy()
+    last = by_layer[-1]  # [B, heads, T, S]
+    np.testing.assert_allclose(weights, sum(last[:, head] for head in range(HEADS)) / HEADS, atol=1e-6)
+    assert np.abs(last[:, 0] - last[:, 1]).max() > 0.01
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_gradients_equal_paddle(norm: Norm) -> None:
+    ours, theirs = decoder_pair(norm, "relu")
+    target, factor = vectors(TARGET, 9), vectors(TARGET, 10)
+    gradients = []
+    for is_ours in (True, False):
+        memory = vectors(SOURCE, 11)
+        memory.stop_gradient = False
+        if is_ours:
+            output, _, _ = ours(target, ours.prepare_memory(memory), future_mask(), source_mask())
+        else:
+            output = theirs(target, memory, tgt_mask=future_mask(), memory_mask=source_mask())
+        (output * factor).sum().backward()
+        gradients.append(memory.grad.numpy())
+    assert np.abs(gradients[1]).max() > 0.01
+    np.testing.assert_allclose(gradients[0], gradients[1], atol=1e-4)
+    fused = ours.layers[0].self_attention.query_key_value.weight.grad.numpy()
+    parts = theirs.layers[0].self_attn
+    separate = [p.weight.grad.numpy() for p in (parts.q_proj, parts.k_proj, parts.v_proj)]
+    np.testing.assert_allclose(fused, np.concatenate(separate, axis=1), atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_cached_decoding_equals_the_full_pass(norm: Norm) -> None:
+    decoder, _ = decoder_pair(norm, "relu")
+    target, memory = vectors(TARGET, 12), decoder.prepare_memory(vectors(SOURCE, 13))
+    full, full_cache, full_weights = decoder(target, memory, future_mask(), source_mask())
+    past = None
+    for t in range(TARGET):
+        step, past, weights = decoder(target[:, t : t + 1], memory, None, source_mask(), past)
+        np.testing.assert_allclose(step.numpy()[:, 0], full.numpy()[:, t], atol=1e-5)
+        np.testing.assert_allclose(weights.numpy()[:, 0], full_weights.numpy()[:, t], atol=1e-5)
+    assert past is not None
+    for stepwise, at_once in zip(past, full_cache, strict=True):
+        np.testing.assert_allclose(stepwise[0].numpy(), at_once[0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(stepwise[1].numpy(), at_once[1].numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("changed", [1, 3, TARGET - 1])
+def test_future_tokens_do_not_influence_earlier_outputs(norm: Norm, changed: int) -> None:
+    decoder, _ = decoder_pair(norm, "relu")
+    memory = decoder.prepare_memory(vectors(SOURCE, 14))
+    target = vectors(TARGET, 15)
+    other = paddle.concat([target[:, :changed], vectors(TARGET, 16)[:, changed:]], axis=1)
+    before, after = (decoder(x, memory, future_mask(), source_mask())[0].numpy() for x in (target, other))
+    np.testing.assert_allclose(before[:, :changed], after[:, :changed], atol=1e-6)
+    assert (np.abs(before - after)[:, changed:].max(axis=(0, 2)) > 0.01).all()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_padding_does_not_influence_real_positions(norm: Norm) -> None:
+    encoder, _ = encoder_pair(norm, "relu")
+    decoder, _ = decoder_pair(norm, "relu")
+    source, target, mask = vectors(SOURCE, 17), vectors(TARGET, 18), source_mask()
+    encoded = [encoder(x, mask) for x in (source, with_noise_in_padding(source))]
+    for row, length in enumerate(SOURCE_LENGTHS):
+        first, second = (x.numpy()[row, :length] for x in encoded)
+        np.testing.assert_allclose(first, second, atol=1e-6)
+    decoded = [decoder(target, decoder.prepare_memory(x), future_mask(), mask) for x in encoded]
+    np.testing.assert_allclose(decoded[0][0].numpy(), decoded[1][0].numpy(), atol=1e-6)
+    weights = decoded[0][2].numpy()  # [B, T, S]
+    np.testing.assert_allclose(weights.sum(axis=2), 1.0, atol=1e-5)
+    for row, length in enumerate(SOURCE_LENGTHS):
+        assert np.abs(weights[row, :, length:]).max(initial=0.0) < 1e-20
+
+
+def test_only_pre_norm_stacks_end_with_a_norm() -> None:
+    assert TransformerEncoder(1, WIDTH, HEADS, INNER, norm="pre").final_norm is not None
+    assert TransformerEncoder(1, WIDTH, HEADS, INNER, norm="post").final_norm is None
+
+
+def test_without_bias_only_norms_have_one() -> None:
+    decoder = TransformerDecoder(LAYERS, WIDTH, HEADS, INNER, bias=False)
+    biases = [name for name, _ in decoder.named_parameters() if name.endswith("bias")]
+    assert biases
+    assert all("norm" in name for name in biases)
