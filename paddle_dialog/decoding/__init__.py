@@ -1,0 +1,43 @@
+"""One search engine for every model: greedy, beam and sampling, with rules as logits processors.
+
+`decode(model, source, lengths, SearchOptions(...))` gives each input its n best `Hypothesis` objects. A model
+offers the `StepModel` interface. `reference` holds the same beam search by Paddle's own decoder, to compare
+with.
+"""
+
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import (
+    BannedWords,
+    ExactLength,
+    ForbiddenTokens,
+    ForcedPrefix,
+    ForcedTokens,
+    LogitsProcessor,
+    MinimumLength,
+    NoRepeatNGram,
+    PositionPenalties,
+    Prefixes,
+    RepetitionPenalty,
+)
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import decode
+
+__all__ = [
+    "BannedWords",
+    "ExactLength",
+    "ForbiddenTokens",
+    "ForcedPrefix",
+    "ForcedTokens",
+    "Hypothesis",
+    "LogitsProcessor",
+    "MinimumLength",
+    "NoRepeatNGram",
+    "PositionPenalties",
+    "Prefixes",
+    "RepetitionPenalty",
+    "SearchOptions",
+    "StepModel",
+    "decode",
+    "text_log_probs",
+]

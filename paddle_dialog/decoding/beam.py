@@ -1,0 +1,145 @@
+"""Batched beam search; a beam of one is greedy search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import paddle
+
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.penalties import length_divisor
+from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.decoding.scores import Candidates, best_candidates, capped
+from paddle_dialog.decoding.stepping import Stepper, StepScores
+
+
+class _Continuation(NamedTuple):
+    row: int
+    token: int
+    total: float  # processed log-probability of the prefix with this token
+
+
+@dataclass
+class _Input:
+    """The beam of one input, without the prefixes that still grow."""
+
+    limit: int
+    in_beam: list[Hypothesis] = field(default_factory=list)  # finished, with a slot, best first
+    found: list[Hypothesis] = field(default_factory=list)  # finished, in the order they were found
+
+
+class BeamSearch:
+    """Beam search over all inputs of a batch at once.
+
+    A beam has `beam_size` slots. At each step they go to the best of the finished hypotheses that hold one
+    and the continuations of the others, compared by their score at their own length. Without a length penalty
+    a hypothesis that loses its slot is forgotten, which is the textbook search and that of
+    `nn.BeamSearchDecoder`; with one, a finished hypothesis without a slot still counts for the answer, since
+    normalised scores fall and rise again.
+    """
+
+    def __init__(self, model: StepModel, options: SearchOptions) -> None:
+        self._model = model
+        self._options = options
+        self._width = 1 if options.strategy == "greedy" else options.beam_size
+        self._divisor = length_divisor(options.length_penalty, options.alpha)
+        self._remember = options.length_penalty != "none"
+
+    def run(self, source: paddle.Tensor, lengths: paddle.Tensor) -> list[list[Hypothesis]]:
+        """Search.
+
+        Args:
+            source: ids, [B, S] int64.
+            lengths: [B] int64.
+
+        Returns:
+            For each input its `n_best` hypotheses, best first; fewer where the processors allow no more.
+        """
+        limits = np.asarray(self._options.limits(int(source.shape[0])))  # [B]
+        inputs = [_Input(int(limit)) for limit in limits]
+        stepper = Stepper(self._model, source, lengths, self._options)
+        owners = np.arange(len(inputs))  # [N] input of each growing prefix
+        tokens = np.zeros((len(inputs), 0), dtype=np.int64)  # [N, t]
+        totals = np.zeros(len(inputs))  # [N] processed log-probabilities
+        log_probs = np.zeros(len(inputs))  # [N] the model's own
+        while len(owners):
+            prefixes = Prefixes(tokens, owners, limits[owners])
+            scores = stepper.step(prefixes)
+            candidates = best_candidates(scores.search, totals, owners, self._width)
+            grown = self._fill_beams(inputs, prefixes, candidates, scores, log_probs)
+            rows = np.array([c.row for c in grown], dtype=np.int64)  # [N']
+            last = np.array([c.token for c in grown], dtype=np.int64)  # [N']
+            log_probs = log_probs[rows] + capped(scores.model[rows, last])
+            totals = np.array([c.total for c in grown])
+            tokens = np.concatenate([tokens[rows], last[:, None]], axis=1)  # [N', t + 1]
+            owners = owners[rows]
+            if len(rows):
+                stepper.follow(rows)
+        return [self._answer(beam)[: self._options.n_best] for beam in inputs]
+
+    def _fill_beams(
+        self,
+        inputs: list[_Input],
+        prefixes: Prefixes,
+        candidates: Candidates,
+        scores: StepScores,
+        log_probs: np.ndarray,
+    ) -> list[_Continuation]:
+        """Give out the slots of every input; returns the prefixes that go on, inputs in order, best first."""
+        bounds = np.flatnonzero(np.diff(candidates.groups)) + 1
+        starts = [0, *bounds.tolist()] if len(candidates.groups) else []
+        rows, tokens, totals = (a.tolist() for a in (candidates.rows, candidates.tokens, candidates.scores))
+        divisor = self._divisor(prefixes.length + 1)
+        going_on: list[_Continuation] = []
+        for start, stop in zip(starts, [*bounds.tolist(), len(rows)], strict=False):
+            beam = inputs[int(candidates.groups[start])]
+            open_slots: list[_Continuation] = []
+            waiting, beam.in_beam = beam.in_beam, []
+            for row, token, total in zip(
+                rows[start:stop], tokens[start:stop], totals[start:stop], strict=True
+            ):
+                free = self._width - len(open_slots)
+                while waiting and len(beam.in_beam) < free and waiting[0].rank_score >= total / divisor:
+                    beam.in_beam.append(waiting.pop(0))
+                if len(beam.in_beam) >= free:
+                    break
+                if token != self._options.eos_id:
+                    open_slots.append(_Continuation(row, token, total))
+                    continue
+                log_prob = float(log_probs[row] + capped(scores.model[row, token]))
+                text = prefixes.tokens[row].tolist()
+                ended = Hypothesis.of(text, log_prob, bool(scores.ends[row]), total / divisor)
+                beam.in_beam.append(ended)
+                beam.found.append(ended)
+            free = self._width - len(open_slots) - len(beam.in_beam)
+            beam.in_beam += waiting[:free]
+            if not self._is_decided(beam, open_slots):
+                going_on += open_slots
+        return going_on
+
+    def _answer(self, beam: _Input) -> list[Hypothesis]:
+        """The finished hypotheses so far, best first; equal scores in the order they were found."""
+        everything = sorted(beam.found, key=lambda hypothesis: -hypothesis.rank_score)
+        if self._remember:
+            return everything
+        # What lost its slot is needed only when the processors let the prefixes that took it die.
+        return beam.in_beam + [h for h in everything if not any(h is kept for kept in beam.in_beam)]
+
+    def _is_decided(self, beam: _Input, going_on: list[_Continuation]) -> bool:
+        """Whether no continuation can still enter the answer.
+
+        Every further token adds at most 0 to a log-probability, which is at most 0 itself, and the divisor is
+        largest at the length limit: total / divisor(limit + 1) bounds all that can come of a prefix. A later
+        hypothesis of equal score ranks behind.
+        """
+        count = self._options.n_best
+        if not going_on or not self._options.early_stopping:
+            return False
+        settled = self._answer(beam) if self._remember else beam.in_beam
+        if len(settled) < count:
+            return False
+        reachable = going_on[0].total / self._divisor(beam.limit + 1)
+        return settled[count - 1].rank_score >= reachable

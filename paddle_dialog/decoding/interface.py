@@ -1,0 +1,81 @@
+"""What a model offers to the search, and what the search gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import paddle
+
+
+class StepModel(Protocol):
+    """A model that predicts one token at a time from a cached state.
+
+    The state is any nesting of tuples, lists and dicts of tensors whose axis 0 is the row; only the model
+    looks inside. A row belongs to one prefix of one input. A model whose `step` returns log-probabilities
+    instead of logits (a pointer-generator over an extended vocabulary) says so with
+    `returns_log_probabilities = True`; its V may then exceed the vocabulary and differ from batch to batch,
+    and it must accept ids of that range.
+    """
+
+    def encode(self, source: paddle.Tensor, lengths: paddle.Tensor, /) -> Any:
+        """Read the inputs once.
+
+        Args:
+            source: ids, [B, S] int64.
+            lengths: real length of each row, [B] int64.
+
+        Returns:
+            The state before the first token, B rows.
+        """
+        ...
+
+    def step(self, token: paddle.Tensor, state: Any, /) -> tuple[paddle.Tensor, Any]:
+        """Append one token to every row.
+
+        Args:
+            token: the previous token of each row (first the start token), [N] int64.
+            state: N rows.
+
+        Returns:
+            Logits or log-probabilities of the next token, [N, V], and the new state.
+        """
+        ...
+
+    def reorder(self, state: Any, index: paddle.Tensor, /) -> Any:
+        """Take rows of the state: to repeat an input, to follow the beams, to drop what is finished.
+
+        Args:
+            state: N rows.
+            index: row numbers, [N'] int64, in any order, repeats allowed.
+
+        Returns:
+            The state with N' rows.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One text the search found.
+
+    Attributes:
+        tokens: ids without start and end token.
+        log_prob: the model's own log-probability of the text and its end token; logits processors,
+            temperature and length penalty do not touch it.
+        score: log_prob / (len(tokens) + 1), the end token counted; this is what users are shown.
+        finished: the model ended the text itself; False when it was cut at the length limit.
+        rank_score: what the candidates of one input are ordered by: the log-probability after the logits
+            processors, divided by the configured length penalty. Equals `log_prob` without either.
+    """
+
+    tokens: list[int]
+    log_prob: float
+    score: float
+    finished: bool
+    rank_score: float
+
+    @classmethod
+    def of(cls, tokens: list[int], log_prob: float, finished: bool, rank_score: float) -> Hypothesis:
+        """Build a hypothesis and its length-normalised score."""
+        return cls(tokens, log_prob, log_prob / (len(tokens) + 1), finished, rank_score)

@@ -1,0 +1,50 @@
+"""The log-probability of given texts: for re-ranking with another model, and to check the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import paddle
+
+from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.scores import ScoreTable, capped
+from paddle_dialog.decoding.search import evaluation_mode
+
+
+def text_log_probs(
+    model: StepModel,
+    source: paddle.Tensor,
+    lengths: paddle.Tensor,
+    texts: Sequence[Sequence[int]],
+    bos_id: int = 2,
+    eos_id: int = 3,
+) -> list[float]:
+    """Teacher-forced log-probability of one text for each input, its end token included.
+
+    Args:
+        model: offers `StepModel`.
+        source: ids, [B, S] int64.
+        lengths: [B] int64.
+        texts: ids without start and end token, one text for each input.
+        bos_id: start token.
+        eos_id: end token.
+
+    Returns:
+        log p(text, end | input), one number for each input.
+    """
+    table = ScoreTable()
+    normalised = bool(getattr(model, "returns_log_probabilities", False))
+    totals = np.zeros(len(texts))  # [B]
+    written = np.full((len(texts), max(map(len, texts), default=0) + 2), eos_id, dtype=np.int64)  # [B, T + 2]
+    for row, text in enumerate(texts):
+        written[row, : len(text) + 1] = [bos_id, *text]
+    counted = np.array([len(text) + 1 for text in texts])  # [B]
+    with paddle.no_grad(), evaluation_mode(model):
+        state = model.encode(source, lengths)
+        for step in range(written.shape[1] - 1):
+            scores, state = model.step(paddle.to_tensor(np.ascontiguousarray(written[:, step])), state)
+            table.load(scores, normalised)
+            open_rows = np.flatnonzero(step < counted)
+            totals[open_rows] += capped(table.values[open_rows, written[open_rows, step + 1]])
+    return totals.tolist()

@@ -1,0 +1,65 @@
+"""The one entry to every search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import paddle
+
+from paddle_dialog.decoding.beam import BeamSearch
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.sampling import Sampler
+from paddle_dialog.errors import UserError
+
+
+def decode(
+    model: StepModel, source: paddle.Tensor, lengths: paddle.Tensor, options: SearchOptions
+) -> list[list[Hypothesis]]:
+    """Write texts for a batch of inputs.
+
+    Every text ends with the end token: at the length limit of its input it is the only token left, so
+    `log_prob` is always that of a whole text. The result of an input does not depend on the rest of the
+    batch, as far as the model's rows do not. An input whose processors allow no text at all gets an empty
+    list: relax them and ask again.
+
+    Args:
+        model: offers `StepModel`; a `paddle.nn.Layer` is put into evaluation mode for the search.
+        source: ids, [B, S] int64.
+        lengths: real length of each row, [B] int64.
+        options: how to search.
+
+    Returns:
+        For each input at most `n_best` hypotheses, highest `rank_score` first.
+
+    Raises:
+        UserError: lengths and source do not fit, or the model's scores are not numbers.
+    """
+    if len(source.shape) != 2 or list(lengths.shape) != [source.shape[0]]:
+        raise UserError(
+            f"decoding: source has shape {list(source.shape)} and lengths {list(lengths.shape)}; "
+            "they must be [batch, length] and [batch]"
+        )
+    if source.shape[0] == 0:
+        return []
+    search = Sampler(model, options) if options.strategy == "sample" else BeamSearch(model, options)
+    with paddle.no_grad(), evaluation_mode(model):
+        return search.run(source, lengths)
+
+
+@contextmanager
+def evaluation_mode(model: object) -> Iterator[None]:
+    """Switch dropout off for a while.
+
+    Args:
+        model: changed only if it is a `paddle.nn.Layer` in training mode.
+    """
+    if not isinstance(model, paddle.nn.Layer) or not model.training:
+        yield
+        return
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()

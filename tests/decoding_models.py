@@ -1,0 +1,56 @@
+"""Tiny models for the tests of the search: random tables, so that every probability is known exactly."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import paddle
+
+BOS, EOS = 2, 3
+
+
+class TableModel:
+    """Logits looked up by (first source id, step, previous token); a row never depends on the others."""
+
+    def __init__(
+        self, seed: int, vocab_size: int = 5, steps: int = 8, sources: int = 4, spread: float = 2.0
+    ) -> None:
+        generator = np.random.default_rng(seed)
+        table = generator.normal(size=(sources, steps, vocab_size, vocab_size)) * spread
+        self.logits = table.astype(np.float32)
+        self.rows_asked: list[int] = []
+
+    def encode(self, source: paddle.Tensor, lengths: paddle.Tensor) -> Any:
+        return {"source": source[:, 0], "step": [paddle.zeros_like(lengths)]}
+
+    def step(self, token: paddle.Tensor, state: Any) -> tuple[paddle.Tensor, Any]:
+        self.rows_asked.append(int(token.shape[0]))
+        step = state["step"][0]
+        logits = self.logits[state["source"].numpy(), step.numpy(), token.numpy()]
+        return paddle.to_tensor(logits), {"source": state["source"], "step": [step + 1]}
+
+    def reorder(self, state: Any, index: paddle.Tensor) -> Any:
+        return {"source": state["source"][index], "step": [state["step"][0][index]]}
+
+    def log_probs(self, source: int, step: int, previous: int) -> np.ndarray:
+        logits = self.logits[source, step, previous].astype(np.float64)
+        return logits - np.log(np.exp(logits).sum())
+
+    def text_log_prob(self, source: int, text: tuple[int, ...]) -> float:
+        """log p(text, end), by the chain rule."""
+        written = [BOS, *text, EOS]
+        return float(
+            sum(self.log_probs(source, t, a)[b] for t, (a, b) in enumerate(itertools.pairwise(written)))
+        )
+
+    def every_text(self, max_length: int) -> list[tuple[int, ...]]:
+        """All texts of at most `max_length` tokens."""
+        tokens = [t for t in range(self.logits.shape[-1]) if t != EOS]
+        return [text for n in range(max_length + 1) for text in itertools.product(tokens, repeat=n)]
+
+
+def inputs(*sources: int) -> tuple[paddle.Tensor, paddle.Tensor]:
+    """A batch whose inputs are single ids."""
+    return paddle.to_tensor([[s] for s in sources], dtype="int64"), paddle.ones([len(sources)], dtype="int64")

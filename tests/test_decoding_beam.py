@@ -1,0 +1,250 @@
+"""Beam and greedy search against exhaustive search and hand-computed cases."""
+
+from itertools import pairwise
+
+import numpy as np
+import paddle
+import pytest
+from decoding_models import BOS, EOS, TableModel, inputs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
+from paddle_dialog.decoding.penalties import length_divisor
+from paddle_dialog.decoding.scores import ScoreTable, best_candidates
+
+seeds = st.integers(0, 2**31)
+penalties = st.tuples(st.sampled_from(["none", "average", "gnmt"]), st.sampled_from([0.0, 0.6, 1.0, 1.7]))
+
+
+def exhaustive(model, source, max_length, penalty, alpha):
+    """Every text with its penalised score, best first."""
+    lengths = {
+        "none": lambda n: 1.0,
+        "average": lambda n: n**alpha,
+        "gnmt": lambda n: ((5 + n) / 6) ** alpha,
+    }
+    scored = [
+        (model.text_log_prob(source, text) / lengths[penalty](len(text) + 1), text)
+        for text in model.every_text(max_length)
+    ]
+    return sorted(scored, reverse=True)
+
+
+@given(seeds, penalties, st.integers(1, 3), st.integers(1, 6), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_a_wide_beam_equals_exhaustive_search(seed, penalty, max_length, n_best, early_stopping):
+    model = TableModel(seed)
+    options = SearchOptions(
+        beam_size=100,
+        n_best=n_best,
+        length_penalty=penalty[0],
+        alpha=penalty[1],
+        max_length=max_length,
+        early_stopping=early_stopping,
+    )
+    for source, found in enumerate(decode(model, *inputs(0, 1, 2), options)):
+        expected = exhaustive(model, source, max_length, *penalty)[:n_best]
+        assert [tuple(h.tokens) for h in found] == [text for _, text in expected]
+        np.testing.assert_allclose([h.rank_score for h in found], [s for s, _ in expected], rtol=1e-5)
+
+
+@given(seeds, penalties, st.integers(1, 5), st.sampled_from([0.3, 1.0, 3.0]), st.data())
+@settings(deadline=None, max_examples=60)
+def test_early_stopping_never_changes_the_result(seed, penalty, beam_size, spread, data):
+    n_best = data.draw(st.integers(1, beam_size))
+    model = TableModel(seed, spread=spread)
+    common = {
+        "beam_size": beam_size,
+        "n_best": n_best,
+        "length_penalty": penalty[0],
+        "alpha": penalty[1],
+        "max_length": 7,
+    }
+    stopped = decode(model, *inputs(0, 1), SearchOptions(**common))
+    rows_stopped = sum(model.rows_asked)
+    model.rows_asked.clear()
+    assert stopped == decode(model, *inputs(0, 1), SearchOptions(**common, early_stopping=False))
+    assert rows_stopped <= sum(model.rows_asked)
+
+
+def test_early_stopping_saves_steps():
+    model = TableModel(3)
+    model.logits[:, :, :, EOS] += 4.0
+    decode(model, *inputs(0), SearchOptions(beam_size=4, max_length=7))
+    stopped = len(model.rows_asked)
+    decode(model, *inputs(0), SearchOptions(beam_size=4, max_length=7, early_stopping=False))
+    assert stopped < len(model.rows_asked) - stopped
+
+
+@given(seeds, st.integers(1, 6), penalties)
+@settings(deadline=None, max_examples=30)
+def test_candidates_are_ordered_distinct_and_scored_as_teacher_forced(seed, beam_size, penalty):
+    model = TableModel(seed)
+    options = SearchOptions(
+        beam_size=beam_size, n_best=beam_size, length_penalty=penalty[0], alpha=penalty[1], max_length=6
+    )
+    for source, found in enumerate(decode(model, *inputs(0, 1), options)):
+        ranks = [h.rank_score for h in found]
+        assert ranks == sorted(ranks, reverse=True)
+        assert len({tuple(h.tokens) for h in found}) == len(found) == beam_size
+        for h in found:
+            forced = model.text_log_prob(source, tuple(h.tokens))
+            assert h.log_prob == pytest.approx(forced, rel=1e-5)
+            assert h.score == pytest.approx(forced / (len(h.tokens) + 1), rel=1e-5)
+            assert h.rank_score == pytest.approx(
+                forced / length_divisor(*penalty)(len(h.tokens) + 1), rel=1e-5
+            )
+        texts = [h.tokens for h in found]
+        sources = inputs(*[source] * len(texts))
+        assert text_log_probs(model, *sources, texts) == pytest.approx([h.log_prob for h in found], rel=1e-5)
+
+
+@given(seeds, st.integers(1, 4), penalties, st.lists(st.integers(0, 3), min_size=2, max_size=5))
+@settings(deadline=None, max_examples=30)
+def test_an_input_gets_the_same_result_alone_and_in_a_batch(seed, beam_size, penalty, sources):
+    model = TableModel(seed)
+    limits = [2 + i for i in range(len(sources))]
+
+    def options(max_length):
+        return SearchOptions(
+            beam_size=beam_size,
+            n_best=beam_size,
+            length_penalty=penalty[0],
+            alpha=penalty[1],
+            max_length=max_length,
+        )
+
+    together = decode(model, *inputs(*sources), options(limits))
+    assert together == decode(model, *inputs(*sources), options(limits))
+    for source, limit, found in zip(sources, limits, together, strict=True):
+        assert decode(model, *inputs(source), options(limit)) == [found]
+
+
+@given(seeds, st.integers(1, 6))
+@settings(deadline=None, max_examples=20)
+def test_greedy_takes_the_most_probable_token_each_time(seed, max_length):
+    model = TableModel(seed)
+    found = decode(model, *inputs(0, 1, 2), SearchOptions(strategy="greedy", max_length=max_length))
+    for source, (hypothesis,) in enumerate(found):
+        text, previous = [], BOS
+        while len(text) < max_length:
+            previous = int(model.log_probs(source, len(text), previous).argmax())
+            if previous == EOS:
+                break
+            text.append(previous)
+        assert hypothesis.tokens == text
+        last = model.log_probs(source, len(text), text[-1] if text else BOS)
+        assert hypothesis.finished == (last.argmax() == EOS)
+
+
+def test_finished_inputs_leave_the_batch():
+    model = TableModel(0, sources=2)
+    model.logits[0, :, :, EOS] = 50.0  # input 0 ends at once
+    model.logits[1, :, :, EOS] = -50.0  # input 1 never does
+    short, long = decode(model, *inputs(0, 1), SearchOptions(beam_size=3, max_length=4))
+    assert short[0].tokens == [] and short[0].finished
+    assert len(long[0].tokens) == 4 and not long[0].finished
+    assert model.rows_asked == [2, 3, 3, 3, 3]
+
+
+def scripted(first, second):
+    """A model of the ids 4, 5 and the end: distributions of the first token and of the second after 4."""
+    model = TableModel(0, vocab_size=6, steps=3, sources=1)
+    model.logits[:] = np.log(1e-12)
+    model.logits[0, 0, BOS, [4, 5, EOS]] = np.log(first)
+    model.logits[0, 1, 4, [4, 5, EOS]] = np.log(second)
+    model.logits[0, 1, 5, [4, 5, EOS]] = np.log([0.05, 0.05, 0.9])
+    model.logits[0, 2, :, EOS] = 0.0
+    return model
+
+
+def test_length_penalties_by_hand():
+    # Texts: () .4; (4) .35*.3=.105; (5) .25*.9=.225; (4,4) .35*.6=.21; (4,5) .35*.1=.035; (5,4)=(5,5) .0125
+    model = scripted([0.35, 0.25, 0.4], [0.6, 0.1, 0.3])
+
+    def best(penalty, alpha):
+        options = SearchOptions(beam_size=20, n_best=3, length_penalty=penalty, alpha=alpha, max_length=2)
+        return [(h.tokens, h.rank_score) for h in decode(model, *inputs(0), options)[0]]
+
+    # none: ln .4 = -.9163, ln .225 = -1.4917, ln .21 = -1.5606
+    assert [t for t, _ in best("none", 1.0)] == [[], [5], [4, 4]]
+    assert [s for _, s in best("none", 1.0)] == pytest.approx([-0.916291, -1.491655, -1.560648], abs=1e-5)
+    # average: -.9163 / 1, -1.4917 / 2, -1.5606 / 3
+    assert [t for t, _ in best("average", 1.0)] == [[4, 4], [5], []]
+    assert [s for _, s in best("average", 1.0)] == pytest.approx([-0.520216, -0.745827, -0.916291], abs=1e-5)
+    # gnmt at alpha 2: divisors 1, (7/6)^2 = 1.3611, (8/6)^2 = 1.7778
+    assert [t for t, _ in best("gnmt", 2.0)] == [[4, 4], [], [5]]
+    assert [s for _, s in best("gnmt", 2.0)] == pytest.approx([-0.877864, -0.916291, -1.095910], abs=1e-5)
+
+
+def test_ties_go_to_the_lower_id_and_the_earlier_text():
+    model = TableModel(0)
+    model.logits[:] = 0.0
+    found = decode(model, *inputs(0), SearchOptions(beam_size=5, n_best=5, max_length=1))[0]
+    # The end and then, each followed by the end, the other ids in order.
+    assert [h.tokens for h in found] == [[], [0], [1], [2], [4]]
+
+
+def test_a_finished_text_without_slot_counts_only_under_a_length_penalty():
+    # Two texts of probability .25 and .245 take both slots from the empty one (.2), then end with 1e-3.
+    model = scripted([0.19, 0.6, 0.2], [0.5, 0.49, 0.01])
+    model.logits[0, 1, 5, [4, 5, EOS]] = np.log([0.5, 0.49, 0.01])
+    model.logits[0, 2, :, EOS] = np.log(1e-3)
+    model.logits[0, 2, :, 0] = 0.0
+
+    def texts(penalty):
+        options = SearchOptions(beam_size=2, n_best=2, max_length=2, length_penalty=penalty)
+        return [h.tokens for h in decode(model, *inputs(0), options)[0]]
+
+    assert texts("none") == [[5, 4], [5, 5]]
+    assert texts("average") == [[], [5, 4]]
+
+
+@given(seeds, st.integers(1, 12), st.sampled_from([3, 130, 700]), st.integers(1, 4))
+@settings(deadline=None, max_examples=40)
+def test_best_candidates_equal_a_full_sort(seed, count, columns, rows):
+    generator = np.random.default_rng(seed)
+    groups = np.sort(generator.integers(0, 3, size=rows))
+    totals = -generator.integers(0, 4, size=rows).astype(float)
+    scores = -generator.integers(0, 30, size=(rows, columns)).astype(np.float32)  # many ties
+    scores[generator.random(scores.shape) < 0.3] = -np.inf
+    scores[:, 0] = -30.0
+    table = ScoreTable()
+    table.load(paddle.to_tensor(scores), normalised=True)
+    found = best_candidates(table, totals, groups, count)
+    expected = []
+    for group in np.unique(groups):
+        every = [
+            (-(totals[r] + scores[r, c]), r, c)
+            for r in np.flatnonzero(groups == group)
+            for c in range(columns)
+            if scores[r, c] > -np.inf
+        ]
+        expected += [(r, c) for _, r, c in sorted(every)[:count]]
+    assert list(zip(found.rows.tolist(), found.tokens.tolist(), strict=True)) == expected
+
+
+def test_the_search_takes_log_probabilities_of_a_growing_vocabulary():
+    class Copying(TableModel):
+        returns_log_probabilities = True
+
+        def step(self, token, state):
+            logits, state = super().step(token.clip(max=4), state)
+            log_probs = paddle.log(paddle.nn.functional.softmax(logits, axis=-1) * 0.5)
+            copied = paddle.full([logits.shape[0], 2], float(np.log(0.25)))
+            return paddle.concat([log_probs, copied], axis=-1), state
+
+    found = decode(Copying(5), *inputs(0, 1), SearchOptions(beam_size=200, n_best=1, max_length=2))
+    model = TableModel(5)
+    for source, (best,) in enumerate(found):
+        scored = []
+        for length in range(3):
+            for text in np.ndindex(*[7] * length):
+                if EOS not in text:
+                    total, written = 0.0, [BOS, *text, EOS]
+                    for t, (a, b) in enumerate(pairwise(written)):
+                        inside = model.log_probs(source, t, min(a, 4))
+                        total += np.log(0.25) if b > 4 else np.log(0.5) + inside[b]
+                    scored.append((total, text))
+        assert best.log_prob == pytest.approx(max(scored)[0], rel=1e-5)
