@@ -2,6 +2,7 @@
 
 import lzma
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from tasks.couplet.data import Couplet, LengthReport, limit_length, read_couplets
+from paddle_dialog.text.characters import normalise_line
+from tasks.couplet.data import _USUAL_LINE, Couplet, LengthReport, limit_length, read_couplets
 
 
 def refusal(path: Path, text: str) -> str:
@@ -54,6 +56,19 @@ def test_faulty_line_is_told_with_file_and_number(tmp_path: Path, line: str, fau
     assert message == f"{path}:3: {fault}; a line must be 上联<TAB>下联"
 
 
+def test_lines_are_normalised_as_those_of_users_are(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("春 风,来!\t秋 雨，去！\n山\u200b高Ａ\t\ufeff水长A\n", encoding="utf-8")
+    assert read_couplets(str(path)) == [Couplet("春风，来！", "秋雨，去！"), Couplet("山高A", "水长A")]
+
+
+def test_lines_that_are_taken_as_they_are_need_no_normalising() -> None:
+    usual = [chr(code) for code in range(sys.maxunicode + 1) if _USUAL_LINE.fullmatch("一" + chr(code))]
+    assert len(usual) > 20_000
+    assert all(normalise_line(char) == char for char in usual)
+    assert not _USUAL_LINE.fullmatch("，。")
+
+
 def test_file_of_blank_lines_only(tmp_path: Path) -> None:
     assert "no couplet in this file" in refusal(tmp_path / "c.tsv", "\n \n")
 
@@ -88,7 +103,7 @@ def test_truncate_counts_what_it_cuts() -> None:
 
 def test_lines_of_exactly_the_limit_are_untouched() -> None:
     for rule in ("skip", "truncate"):
-        kept, report = limit_length([PAIRS[1]], 4, rule)  # type: ignore[arg-type]
+        kept, report = limit_length([PAIRS[1]], 4, rule)
         assert kept == [PAIRS[1]]
         assert report == LengthReport(1, 1, 0, 0, 0)
 

