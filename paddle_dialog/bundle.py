@@ -1,0 +1,174 @@
+"""A trained model as one folder: weights, config, vocabularies, model card, and the checksums of all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from paddle import nn
+from safetensors import SafetensorError
+from safetensors.numpy import load as parse_tensors
+from safetensors.numpy import save as serialise_tensors
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
+
+FORMAT = 1
+MANIFEST = "bundle.json"
+WEIGHTS = "model.safetensors"
+CONFIG = "config.yaml"
+CARD = "README.md"
+VOCABULARY_SUFFIX = ".vocabulary.txt"
+
+
+@dataclass
+class Bundle:
+    """The contents of a bundle folder.
+
+    Args:
+        task: name of the task the model serves.
+        config_text: the whole configuration as YAML.
+        vocabularies: by name, e.g. ``text``.
+        weights: the network's parameters by their structured names.
+        card: the model card, Markdown.
+        extra: further files by name, e.g. the state of the optimiser.
+    """
+
+    task: str
+    config_text: str
+    vocabularies: Mapping[str, Vocabulary]
+    weights: Mapping[str, np.ndarray]
+    card: str = ""
+    extra: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def save_bundle(bundle: Bundle, folder: Path) -> None:
+    """Writes a bundle so that ``folder`` is at any moment either the old one or the new one, whole.
+
+    The files go to ``<folder>.partial``; then the old folder becomes ``<folder>.previous`` and the new one takes
+    its place.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    partial, previous = _beside(folder, "partial"), _beside(folder, "previous")
+    files = {
+        CONFIG: bundle.config_text.encode("utf-8"),
+        WEIGHTS: serialise_tensors(dict(bundle.weights)),
+        CARD: bundle.card.encode("utf-8"),
+        **{
+            f"{name}{VOCABULARY_SUFFIX}": "".join(f"{token}\n" for token in vocabulary).encode("utf-8")
+            for name, vocabulary in bundle.vocabularies.items()
+        },
+        **bundle.extra,
+    }
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    manifest = {"format": FORMAT, "task": bundle.task, "sha256": sums}
+    files[MANIFEST] = (json.dumps(manifest, indent=2) + "\n").encode("utf-8")
+    try:
+        if partial.exists():
+            shutil.rmtree(partial)
+        partial.mkdir(parents=True)
+        for name, content in files.items():
+            _write_durably(partial / name, content)
+        if folder.exists():
+            if previous.exists():
+                shutil.rmtree(previous)
+            folder.rename(previous)
+        partial.rename(folder)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot write the bundle: {error.strerror}; what was saved before is still there"
+        ) from error
+
+
+def load_bundle(folder: str | Path) -> Bundle:
+    """Reads a bundle and checks every file against its checksum.
+
+    Raises:
+        UserError: there is no bundle, it is of another format, or a file is missing or damaged.
+    """
+    folder = Path(folder)
+    manifest = _read_manifest(folder)
+    files: dict[str, bytes] = {}
+    for name, expected in manifest["sha256"].items():
+        path = folder / name
+        try:
+            files[name] = path.read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror}): the bundle is incomplete") from error
+        if hashlib.sha256(files[name]).hexdigest() != expected:
+            raise UserError(f"{path}: is damaged (its checksum differs from {MANIFEST}); restore or retrain it")
+    vocabularies = {
+        name.removesuffix(VOCABULARY_SUFFIX): Vocabulary.load(folder / name)
+        for name in files
+        if name.endswith(VOCABULARY_SUFFIX)
+    }
+    try:
+        weights = parse_tensors(files.pop(WEIGHTS))
+        config_text = files.pop(CONFIG).decode("utf-8")
+    except (KeyError, SafetensorError, UnicodeDecodeError) as error:
+        raise UserError(f"{folder}: is not a bundle this version can read ({error})") from error
+    card = files.pop(CARD, b"").decode("utf-8")
+    extra = {name: content for name, content in files.items() if not name.endswith(VOCABULARY_SUFFIX)}
+    return Bundle(manifest["task"], config_text, vocabularies, weights, card, extra)
+
+
+def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
+    """A network's parameters and persistent buffers as arrays."""
+    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
+    """Copies weights into a network, casting to its precision.
+
+    Raises:
+        UserError: names or shapes differ: the weights belong to another model.
+    """
+    own = network.state_dict()
+    missing, foreign = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    if missing or foreign:
+        odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
+        raise UserError(f"{where}: these weights belong to another model ({odd}); check the config's model section")
+    for name, tensor in own.items():
+        if tuple(tensor.shape) != weights[name].shape:
+            raise UserError(
+                f"{where}: {name} has shape {list(weights[name].shape)}, but the config's model needs "
+                f"{list(tensor.shape)}; the weights belong to another config or vocabulary"
+            )
+    converted = {name: weights[name].astype(str(own[name].dtype).removeprefix("paddle.")) for name in own}
+    network.set_state_dict(converted)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """The parsed manifest of a bundle folder."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise UserError(f"{folder}: is not a bundle (no {MANIFEST} in it); train one or name another folder")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        known = manifest["format"] == FORMAT and isinstance(manifest["sha256"], dict) and manifest["task"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: is damaged or not a bundle's manifest ({error})") from error
+    if not known:
+        raise UserError(f"{path}: has format {manifest['format']}, and this version reads format {FORMAT}")
+    return dict(manifest)
+
+
+def _beside(folder: Path, suffix: str) -> Path:
+    return folder.with_name(f"{folder.name}.{suffix}")
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    """Writes a file and waits until it is on the disk, so that a power cut cannot leave a renamed torso."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

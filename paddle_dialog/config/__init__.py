@@ -1,0 +1,46 @@
+"""Configuration: YAML files and ``-o`` overrides become typed, cross-checked dataclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from paddle_dialog.config.loader import build, dump, read_config
+from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.task import Task, find_task
+
+__all__ = ["config_from_text", "dump", "load_config"]
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
+    """Reads a recipe.
+
+    Args:
+        path: the YAML file.
+        overrides: ``section.key=value`` each, the last one of a key wins.
+
+    Returns:
+        The task it names and its configuration; ``output_dir`` is ``runs/<name of the file>`` where not set.
+
+    Raises:
+        UserError: all that is wrong with it, at once.
+    """
+    mapping = read_config(path, overrides)
+    name = mapping.get("task")
+    if not isinstance(name, str):
+        raise UserError(f"{path}: task: is missing; name one, e.g. task: couplet")
+    task = find_task(name)
+    config = build(task.config_class, mapping, str(path))
+    if config.output_dir is None:
+        config.output_dir = f"runs/{Path(path).stem}"
+    return task, config
+
+
+def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
+    """The task and configuration that ``dump`` wrote into a bundle."""
+    mapping = yaml.safe_load(text)
+    task = find_task(mapping["task"])
+    return task, build(task.config_class, mapping, where)

@@ -1,0 +1,189 @@
+"""The settings that every task shares; a task adds its own section by subclassing ``ExperimentConfig``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Problem = tuple[str, str]  # relative key, what is wrong
+
+
+def at_least(minimum: float, default: Any) -> Any:
+    """A field that must not be below ``minimum``."""
+    return field(default=default, metadata={"min": minimum})
+
+
+def rate(default: float) -> Any:
+    """A field between 0 and 1."""
+    return field(default=default, metadata={"min": 0.0, "max": 1.0})
+
+
+@dataclass
+class LstmAttentionConfig:
+    """LSTM (or GRU) encoder-decoder with attention."""
+
+    name: Literal["lstm_attention"] = "lstm_attention"
+    embedding_size: int = at_least(1, 256)
+    hidden_size: int = at_least(1, 256)
+    num_layers: int = at_least(1, 2)
+    cell: Literal["lstm", "gru"] = "lstm"
+    bidirectional: bool = False
+    score: Literal["dot", "scaled_dot", "additive", "bilinear"] = "dot"
+    input_feeding: bool = True
+    dropout: float = rate(0.2)
+    share_embeddings: bool = False
+    tie_output: bool = False
+    pretrained_vectors: str | None = None
+    train_vectors: bool = True
+
+    @property
+    def width(self) -> int:
+        """Width of the decoder's output, as the Transformer's ``width``."""
+        return self.hidden_size
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.tie_output and self.embedding_size != self.hidden_size:
+            yield (
+                "tie_output",
+                f"needs embedding_size ({self.embedding_size}) equal to hidden_size ({self.hidden_size})",
+            )
+
+
+@dataclass
+class TransformerConfig:
+    """Transformer encoder-decoder."""
+
+    name: Literal["transformer"] = "transformer"
+    width: int = at_least(1, 256)
+    num_heads: int = at_least(1, 4)
+    inner_width: int = at_least(1, 1024)
+    encoder_layers: int = at_least(1, 3)
+    decoder_layers: int = at_least(1, 3)
+    norm: Literal["pre", "post"] = "pre"
+    activation: Literal["relu", "gelu"] = "relu"
+    bias: bool = True
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_positions: int = at_least(1, 128)
+    dropout: float = rate(0.1)
+    share_embeddings: bool = True
+    tie_output: bool = True
+    aligned_input: bool = False
+    pretrained_vectors: str | None = None
+    train_vectors: bool = True
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.width % self.num_heads:
+            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
+
+
+ModelConfig = LstmAttentionConfig | TransformerConfig
+
+
+@dataclass
+class DataConfig:
+    """Where the examples come from and how they become batches."""
+
+    train: str = "sample"
+    dev: str | None = "sample"
+    max_length: int = at_least(1, 64)
+    overlong: Literal["skip", "truncate"] = "skip"
+    min_count: int = at_least(1, 1)
+    max_vocabulary: int | None = field(default=None, metadata={"min": 8})
+    vocabulary: str | None = None
+    batch_size: int = at_least(1, 128)
+    bucket_batches: int = at_least(1, 100)
+    workers: int = at_least(0, 0)
+
+
+@dataclass
+class TrainingConfig:
+    """The optimiser, its schedule, and when to evaluate, save, log and stop.
+
+    ``max_steps`` and the ``…_every`` settings count optimiser steps; an ``eval_every`` of 0 is once an epoch.
+    """
+
+    epochs: int = at_least(1, 10)
+    max_steps: int | None = field(default=None, metadata={"min": 1})
+    optimizer: Literal["adam", "adamw"] = "adam"
+    learning_rate: float = field(default=1e-3, metadata={"above": 0.0})
+    beta1: float = rate(0.9)
+    beta2: float = rate(0.999)
+    epsilon: float = field(default=1e-8, metadata={"above": 0.0})
+    weight_decay: float = at_least(0.0, 0.0)
+    schedule: Literal["constant", "cosine", "noam"] = "constant"
+    warmup_steps: int = at_least(0, 0)
+    final_rate: float = rate(0.0)
+    clip_norm: float | None = field(default=5.0, metadata={"above": 0.0})
+    label_smoothing: float = rate(0.0)
+    eval_every: int = at_least(0, 0)
+    patience: int | None = field(default=None, metadata={"min": 1})
+    save_every: int = at_least(1, 500)
+    log_every: int = at_least(1, 100)
+    show_examples: int = at_least(0, 4)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.schedule == "noam" and self.warmup_steps == 0:
+            yield "warmup_steps", "must be at least 1 for the noam schedule, e.g. 4000"
+        if self.weight_decay and self.optimizer == "adam":
+            yield "weight_decay", "has no effect with adam; take optimizer: adamw"
+
+
+@dataclass
+class DecodingConfig:
+    """How text is produced from a trained model."""
+
+    strategy: Literal["beam", "greedy", "sample"] = "beam"
+    beam_size: int = at_least(1, 10)
+    n_best: int = at_least(1, 1)
+    length_penalty: Literal["none", "average", "gnmt"] = "none"
+    alpha: float = at_least(0.0, 1.0)
+    max_length: int = at_least(1, 64)
+    temperature: float = field(default=1.0, metadata={"above": 0.0})
+    top_k: int = at_least(0, 0)
+    top_p: float = field(default=1.0, metadata={"above": 0.0, "max": 1.0})
+    engine: Literal["fast", "reference"] = "fast"
+    batch_size: int = at_least(1, 64)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.strategy == "beam" and self.n_best > self.beam_size:
+            yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
+        if self.engine == "reference" and self.strategy != "beam":
+            yield "engine", "reference decodes by beam search only; take strategy: beam or engine: fast"
+
+
+@dataclass
+class ExperimentConfig:
+    """One recipe: the task, its model, its data, its training and its decoding."""
+
+    task: str
+    seed: int = at_least(0, 1)
+    output_dir: str | None = None
+    model: ModelConfig = field(default_factory=LstmAttentionConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings of different sections that contradict each other."""
+        if isinstance(self.model, TransformerConfig):
+            if self.data.max_length >= self.model.max_positions:
+                yield (
+                    "model.max_positions",
+                    f"must be above data.max_length ({self.data.max_length}) to hold the end token, "
+                    f"and is {self.model.max_positions}",
+                )
+            if self.decoding.max_length >= self.model.max_positions:
+                yield (
+                    "decoding.max_length",
+                    f"must be below model.max_positions ({self.model.max_positions}), "
+                    f"and is {self.decoding.max_length}",
+                )
+            if self.decoding.engine == "reference":
+                yield "decoding.engine", "reference decodes lstm_attention only; take engine: fast"
+        if self.training.patience is not None and self.data.dev is None:
+            yield "training.patience", "early stopping needs data.dev"

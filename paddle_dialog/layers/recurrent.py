@@ -1,0 +1,202 @@
+"""Recurrent encoder, the bridge between encoder and decoder states, and the input-feeding attention decoder cell."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import paddle
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.attention import Attention, make_score
+
+CellName = Literal["lstm", "gru"]
+LayerStates = list[Any]  # one entry a layer: (h, c) for an LSTM, h for a GRU; each tensor [B, H]
+
+
+class RecurrentEncoder(nn.Layer):
+    """Multi-layer LSTM or GRU over a padded batch, in one direction or both.
+
+    Args:
+        input_size: width E of the embedded source.
+        hidden_size: width H of each direction.
+        num_layers: stacked layers L.
+        cell: ``lstm`` (Hochreiter & Schmidhuber 1997) or ``gru`` (Cho et al. 2014).
+        bidirectional: read the source from both ends and concatenate (Schuster & Paliwal 1997).
+        dropout: rate between layers; a single layer has none.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        cell: CellName = "lstm",
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        network = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        self.cell = cell
+        self.num_layers = num_layers
+        self.num_directions = 2 if bidirectional else 1
+        self.output_size = hidden_size * self.num_directions
+        self.rnn = network(
+            input_size,
+            hidden_size,
+            num_layers=num_layers,
+            direction="bidirect" if bidirectional else "forward",
+            dropout=dropout if num_layers > 1 else 0.0,
+        )
+
+    def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, LayerStates]:
+        """Encodes a padded batch.
+
+        Args:
+            inputs: embedded source [B, S, E].
+            lengths: real tokens of each row [B].
+
+        Returns:
+            Outputs [B, S, directions * H] and the final states, one entry a layer with tensors
+            [B, directions * H]: the forward direction's last state beside the backward direction's.
+        """
+        outputs, final = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H]
+        if self.cell == "lstm":
+            hidden, memory = final  # [L*D, B, H] each
+            return outputs, list(zip(self._by_layer(hidden), self._by_layer(memory), strict=True))
+        return outputs, self._by_layer(final)
+
+    def _by_layer(self, state: Tensor) -> list[Tensor]:
+        """Splits [L*D, B, H] into L tensors [B, D*H]."""
+        directions = self.num_directions
+        if directions == 1:
+            return [state[layer] for layer in range(self.num_layers)]
+        return [
+            paddle.concat([state[2 * layer], state[2 * layer + 1]], axis=-1)
+            for layer in range(self.num_layers)
+        ]
+
+
+class StateBridge(nn.Layer):
+    """Turns the encoder's final states into the decoder's initial ones.
+
+    Where the widths agree the states are handed over as they are; otherwise each passes a tanh layer
+    (Bahdanau et al. 2015, appendix A.2.2).
+
+    Args:
+        encoder_size: width of each encoder state.
+        decoder_size: width H of each decoder state.
+        num_layers: layers on both sides.
+        cell: ``lstm`` states are pairs, ``gru`` states single tensors.
+    """
+
+    def __init__(self, encoder_size: int, decoder_size: int, num_layers: int, cell: CellName = "lstm") -> None:
+        super().__init__()
+        self.identity = encoder_size == decoder_size
+        parts = 2 if cell == "lstm" else 1
+        count = 0 if self.identity else num_layers * parts
+        self.projections = nn.LayerList([nn.Linear(encoder_size, decoder_size) for _ in range(count)])
+
+    def forward(self, states: LayerStates) -> LayerStates:
+        """Maps states of width ``encoder_size`` [B, E] to ``decoder_size`` [B, H], layer by layer."""
+        if self.identity:
+            return states
+        projections = iter(self.projections)
+
+        def bridge(state: Any) -> Any:
+            if isinstance(state, tuple):
+                return tuple(bridge(part) for part in state)
+            return paddle.tanh(next(projections)(state))  # [B, H]
+
+        return [bridge(state) for state in states]
+
+
+class AttentionMemory(NamedTuple):
+    """What a decoder looks at in every step, computed once a sequence."""
+
+    values: Tensor  # [B, S, H], the projected encoder outputs
+    keys: Tensor  # [B, S, *], prepared for the score function
+    mask: Tensor  # [B, S] bool, True where there is a token
+
+
+class AttentionCell(nn.RNNCellBase):
+    """Stacked recurrent cells, attention over the source, and input feeding.
+
+    The step's input is the embedding beside the previous attentional output (input feeding, Luong et al.
+    2015, section 3.3); the output is a linear map of context and top hidden state (their equation 5, without
+    the tanh).
+
+    Args:
+        input_size: width E of the embedded target.
+        hidden_size: width H of the cells and of the output.
+        memory_size: width of the encoder outputs.
+        num_layers: stacked cells L.
+        cell: ``lstm`` or ``gru``.
+        score: score function of the attention: ``dot``, ``scaled_dot``, ``additive`` or ``bilinear``.
+        dropout: rate on the output of every cell.
+        input_feeding: without it the step's input is the embedding alone.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        memory_size: int,
+        num_layers: int,
+        cell: CellName = "lstm",
+        score: Literal["additive", "dot", "scaled_dot", "bilinear"] = "dot",
+        dropout: float = 0.0,
+        input_feeding: bool = True,
+    ) -> None:
+        super().__init__()
+        make_cell = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}[cell]
+        first_size = input_size + hidden_size if input_feeding else input_size
+        self.hidden_size = hidden_size
+        self.input_feeding = input_feeding
+        self.cells = nn.LayerList(
+            [make_cell(first_size if layer == 0 else hidden_size, hidden_size) for layer in range(num_layers)]
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.memory_projection = nn.Linear(memory_size, hidden_size)
+        self.attention = Attention(make_score(score, hidden_size, hidden_size, hidden_size))
+        self.output_projection = nn.Linear(2 * hidden_size, hidden_size)
+
+    def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
+        """Projects the encoder outputs [B, S, M] once for all steps; ``mask`` is bool [B, S]."""
+        values = self.memory_projection(encoder_outputs)  # [B, S, H]
+        return AttentionMemory(values, self.attention.score.prepare(values), mask)
+
+    def initial_states(self, layer_states: LayerStates) -> tuple[LayerStates, Tensor]:
+        """The bridged states with a zero input feed [B, H] beside them."""
+        first = layer_states[0]
+        hidden = first[0] if isinstance(first, tuple) else first
+        return layer_states, paddle.zeros_like(hidden)
+
+    def forward(
+        self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
+    ) -> tuple[Tensor, tuple[LayerStates, Tensor]]:
+        """One step.
+
+        Args:
+            inputs: embedded token [B, E].
+            states: the states of the cells and the previous output [B, H].
+            memory: the prepared source.
+
+        Returns:
+            Output [B, H] and the new states.
+        """
+        layer_states, feed = states
+        x = paddle.concat([inputs, feed], axis=-1) if self.input_feeding else inputs  # [B, E(+H)]
+        new_states = []
+        for cell, state in zip(self.cells, layer_states, strict=True):
+            out, new_state = cell(x, state)  # [B, H]
+            new_states.append(new_state)
+            x = self.dropout(out)
+        context = self.attention(x, memory.keys, memory.values, memory.mask)  # [B, H]
+        output = self.output_projection(paddle.concat([context, x], axis=-1))  # [B, H]
+        return output, (new_states, output)
+
+    def attention_weights(self, states: tuple[LayerStates, Tensor], memory: AttentionMemory) -> Tensor:
+        """Where the step that ended in ``states`` looked: weights [B, S], dropout left out."""
+        top = states[0][-1]
+        query = top[0] if isinstance(top, tuple) else top  # [B, H]
+        return self.attention(query, memory.keys, memory.values, memory.mask, return_weights=True)[1]

@@ -1,0 +1,316 @@
+"""Transformer encoder and decoder (Vaswani et al. 2017), pre-norm or post-norm, with cached decoding.
+
+Projections that read the same input are one matrix (queries, keys and values of self-attention; keys and values
+of cross-attention): fewer and larger products are what a CPU, and a GPU at small batches, wants.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
+NormPlacement = Literal["pre", "post"]
+
+
+def _split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """[B, T, D] to [B, heads, T, D / heads]."""
+    batch, length, width = x.shape
+    return x.reshape([batch, length, num_heads, width // num_heads]).transpose([0, 2, 1, 3])
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: nn.Layer
+) -> tuple[Tensor, Tensor]:
+    """softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: [B, heads, T, d].
+        key: [B, heads, S, d].
+        value: [B, heads, S, d].
+        mask: additive, broadcastable to [B, heads, T, S], or None.
+        dropout: applied to the weights.
+
+    Returns:
+        Context [B, T, heads * d] and the weights before dropout [B, heads, T, S].
+    """
+    scores = paddle.matmul(query * query.shape[-1] ** -0.5, key, transpose_y=True)  # [B, heads, T, S]
+    if mask is not None:
+        scores = scores + mask
+    weights = F.softmax(scores, axis=-1)  # [B, heads, T, S]
+    context = paddle.matmul(dropout(weights), value).transpose([0, 2, 1, 3])  # [B, T, heads, d]
+    return context.flatten(2), weights
+
+
+class SelfAttention(nn.Layer):
+    """Multi-head attention of a sequence over itself.
+
+    Args:
+        width: model width D, a multiple of ``num_heads``.
+        num_heads: attention heads.
+        dropout: rate on the attention weights.
+        bias: whether the projections have one.
+    """
+
+    def __init__(self, width: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.query_key_value = nn.Linear(width, 3 * width, bias_attr=None if bias else False)
+        self.output = nn.Linear(width, width, bias_attr=None if bias else False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
+        """Attends over ``x`` [B, T, D] and, where given, the ``past`` of earlier steps.
+
+        Returns:
+            Output [B, T, D] and the keys and values of all positions so far.
+        """
+        batch, length, width = x.shape
+        fused = self.query_key_value(x).reshape([batch, length, 3, self.num_heads, width // self.num_heads])
+        query, key, value = fused.transpose([2, 0, 3, 1, 4]).unbind(0)  # [B, heads, T, d] each
+        if past is not None:
+            key = paddle.concat([past[0], key], axis=2)
+            value = paddle.concat([past[1], value], axis=2)
+        context, _ = scaled_dot_product_attention(query, key, value, mask, self.dropout)  # [B, T, D]
+        return self.output(context), (key, value)
+
+
+class CrossAttention(nn.Layer):
+    """Multi-head attention of the target over the encoded source; arguments as for ``SelfAttention``."""
+
+    def __init__(self, width: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.query = nn.Linear(width, width, bias_attr=None if bias else False)
+        self.key_value = nn.Linear(width, 2 * width, bias_attr=None if bias else False)
+        self.output = nn.Linear(width, width, bias_attr=None if bias else False)
+        self.dropout = nn.Dropout(dropout)
+
+    def prepare(self, memory: Tensor) -> KeyValue:
+        """Keys and values of the encoded source [B, S, D], computed once a sequence."""
+        key, value = self.key_value(memory).chunk(2, axis=-1)  # [B, S, D] each
+        return _split_heads(key, self.num_heads), _split_heads(value, self.num_heads)
+
+    def forward(self, x: Tensor, memory: KeyValue, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Attends from ``x`` [B, T, D]; returns the output [B, T, D] and the weights [B, heads, T, S]."""
+        query = _split_heads(self.query(x), self.num_heads)  # [B, heads, T, d]
+        context, weights = scaled_dot_product_attention(query, *memory, mask, self.dropout)
+        return self.output(context), weights
+
+
+class FeedForward(nn.Layer):
+    """Two linear maps with a non-linearity between (Vaswani et al. 2017, equation 2), at every position alike.
+
+    Args:
+        width: model width D.
+        inner_width: width of the hidden layer.
+        activation: ``relu`` or ``gelu``.
+        bias: whether the maps have one.
+    """
+
+    def __init__(
+        self, width: int, inner_width: int, activation: Literal["relu", "gelu"] = "relu", bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.expand = nn.Linear(width, inner_width, bias_attr=None if bias else False)
+        self.contract = nn.Linear(inner_width, width, bias_attr=None if bias else False)
+        self.activation = {"relu": F.relu, "gelu": F.gelu}[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps [B, T, D] to [B, T, D]."""
+        return self.contract(self.activation(self.expand(x)))  # [B, T, inner] within
+
+
+def residual_dropout(rate: float) -> nn.Dropout:
+    """Dropout for [B, T, D] whose mask is shared by all positions of a row.
+
+    Drawing T times fewer random numbers is what makes it affordable on a CPU (Gal & Ghahramani 2016 share the
+    mask over time for its effect).
+    """
+    return nn.Dropout(rate, axis=[0, 2])
+
+
+class EncoderLayer(nn.Layer):
+    """Self-attention and feed-forward, each with residual, dropout and layer norm.
+
+    Args:
+        width: model width D.
+        num_heads: attention heads.
+        inner_width: width of the feed-forward layer.
+        dropout: rate on each sublayer's output and on the attention weights.
+        norm: ``pre`` normalises the sublayer's input, ``post`` the sum (the paper's).
+        activation: ``relu`` or ``gelu``.
+        bias: whether the linear maps have one.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        inner_width: int,
+        dropout: float = 0.1,
+        norm: NormPlacement = "pre",
+        activation: Literal["relu", "gelu"] = "relu",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.pre_norm = norm == "pre"
+        self.self_attention = SelfAttention(width, num_heads, dropout, bias)
+        self.feed_forward = FeedForward(width, inner_width, activation, bias)
+        self.self_attention_norm = nn.LayerNorm(width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = residual_dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
+        if self.pre_norm:
+            x = x + self.dropout(self.self_attention(self.self_attention_norm(x), mask)[0])
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.self_attention_norm(x + self.dropout(self.self_attention(x, mask)[0]))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+
+
+class DecoderLayer(nn.Layer):
+    """Masked self-attention, attention over the source, and feed-forward; arguments as for ``EncoderLayer``."""
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        inner_width: int,
+        dropout: float = 0.1,
+        norm: NormPlacement = "pre",
+        activation: Literal["relu", "gelu"] = "relu",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.pre_norm = norm == "pre"
+        self.self_attention = SelfAttention(width, num_heads, dropout, bias)
+        self.cross_attention = CrossAttention(width, num_heads, dropout, bias)
+        self.feed_forward = FeedForward(width, inner_width, activation, bias)
+        self.self_attention_norm = nn.LayerNorm(width)
+        self.cross_attention_norm = nn.LayerNorm(width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = residual_dropout(dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: KeyValue,
+        self_mask: Tensor | None,
+        cross_mask: Tensor | None,
+        past: KeyValue | None = None,
+    ) -> tuple[Tensor, KeyValue, Tensor]:
+        """Maps ``x`` [B, T, D], the positions after ``past``.
+
+        Args:
+            x: the target positions to compute.
+            memory: ``cross_attention.prepare`` of the encoded source.
+            self_mask: additive, broadcastable to [B, heads, T, past + T]; None in single-step decoding.
+            cross_mask: additive [B, 1, 1, S].
+            past: keys and values of the positions before, in cached decoding.
+
+        Returns:
+            Output [B, T, D], keys and values up to here, and the cross-attention weights [B, heads, T, S].
+        """
+        if self.pre_norm:
+            y, present = self.self_attention(self.self_attention_norm(x), self_mask, past)
+            x = x + self.dropout(y)
+            y, weights = self.cross_attention(self.cross_attention_norm(x), memory, cross_mask)
+            x = x + self.dropout(y)
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), present, weights
+        y, present = self.self_attention(x, self_mask, past)
+        x = self.self_attention_norm(x + self.dropout(y))
+        y, weights = self.cross_attention(x, memory, cross_mask)
+        x = self.cross_attention_norm(x + self.dropout(y))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), present, weights
+
+
+class TransformerEncoder(nn.Layer):
+    """A stack of encoder layers; pre-norm stacks end with a layer norm.
+
+    Args:
+        num_layers: layers in the stack.
+        width, num_heads, inner_width, dropout, norm, activation, bias: as for ``EncoderLayer``.
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        width: int,
+        num_heads: int,
+        inner_width: int,
+        dropout: float = 0.1,
+        norm: NormPlacement = "pre",
+        activation: Literal["relu", "gelu"] = "relu",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.LayerList(
+            [
+                EncoderLayer(width, num_heads, inner_width, dropout, norm, activation, bias)
+                for _ in range(num_layers)
+            ]
+        )
+        self.final_norm = nn.LayerNorm(width) if norm == "pre" else None
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Maps the embedded source [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
+        for layer in self.layers:
+            x = layer(x, mask)  # [B, S, D]
+        return x if self.final_norm is None else self.final_norm(x)
+
+
+class TransformerDecoder(nn.Layer):
+    """A stack of decoder layers; arguments as for ``TransformerEncoder``."""
+
+    def __init__(
+        self,
+        num_layers: int,
+        width: int,
+        num_heads: int,
+        inner_width: int,
+        dropout: float = 0.1,
+        norm: NormPlacement = "pre",
+        activation: Literal["relu", "gelu"] = "relu",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.LayerList(
+            [
+                DecoderLayer(width, num_heads, inner_width, dropout, norm, activation, bias)
+                for _ in range(num_layers)
+            ]
+        )
+        self.final_norm = nn.LayerNorm(width) if norm == "pre" else None
+
+    def prepare_memory(self, memory: Tensor) -> list[KeyValue]:
+        """Each layer's keys and values of the encoded source [B, S, D]."""
+        return [layer.cross_attention.prepare(memory) for layer in self.layers]
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: list[KeyValue],
+        self_mask: Tensor | None,
+        cross_mask: Tensor | None,
+        past: list[KeyValue] | None = None,
+    ) -> tuple[Tensor, list[KeyValue], Tensor]:
+        """Maps the embedded target [B, T, D]; see ``DecoderLayer``.
+
+        Returns:
+            Output [B, T, D], the keys and values of every layer, and the last layer's cross-attention weights
+            averaged over heads [B, T, S].
+        """
+        present: list[KeyValue] = []
+        weights = None
+        for index, layer in enumerate(self.layers):
+            layer_past = None if past is None else past[index]
+            x, key_value, weights = layer(x, memory[index], self_mask, cross_mask, layer_past)
+            present.append(key_value)
+        assert weights is not None  # a stack has at least one layer
+        x = x if self.final_norm is None else self.final_norm(x)
+        return x, present, weights.mean(axis=1)

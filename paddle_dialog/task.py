@@ -1,0 +1,135 @@
+"""What a task is to the library, and the table that finds one by its name."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from paddle import io, nn
+
+from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
+
+TASK_MODULES = {"couplet": "tasks.couplet.task"}
+
+
+@dataclass
+class EncodedData:
+    """Examples as ids.
+
+    Args:
+        dataset: one encoded example an index.
+        lengths: sort keys [N] or [N, 2] that keep padding small.
+    """
+
+    dataset: io.Dataset
+    lengths: np.ndarray
+
+
+@dataclass
+class TrainingData:
+    """All that a run needs to know of its data.
+
+    Args:
+        train: the training examples.
+        dev: the examples of the dev perplexity, or None.
+        vocabularies: saved with the model.
+        collate: makes a batch of arrays: the network's inputs, then the criterion's labels, the last of which
+            is the mask [B, T] of real target tokens.
+        notes: what was read, skipped and cut, a sentence each.
+    """
+
+    train: EncodedData
+    dev: EncodedData | None
+    vocabularies: Mapping[str, Vocabulary]
+    collate: Callable[[list[Any]], list[np.ndarray]]
+    notes: Sequence[str] = field(default_factory=list)
+
+
+@dataclass
+class Display:
+    """What a task shows of a model at work.
+
+    Args:
+        texts: readable examples, e.g. source, hypothesis and reference in one line.
+        heat_map: attention [T, S] of the first example.
+        rows: the T target tokens.
+        columns: the S source tokens.
+    """
+
+    texts: Sequence[str]
+    heat_map: np.ndarray | None = None
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+
+
+class Predictor(ABC):
+    """A trained model that answers inputs of its task."""
+
+    config: ExperimentConfig
+
+    @abstractmethod
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+        """Answers texts as the JSON records that the command line prints, in order."""
+
+    @abstractmethod
+    def format_record(self, record: dict[str, Any]) -> str:
+        """One record as lines for a reader."""
+
+    @abstractmethod
+    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
+        """All metrics of the task on one source; hypotheses are written to ``predictions`` as JSON lines."""
+
+
+class Task(ABC):
+    """One text generation task: its settings, its data, its network and its predictor."""
+
+    name: ClassVar[str]
+    config_class: ClassVar[type[ExperimentConfig]]
+
+    @abstractmethod
+    def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
+        """Reads and encodes the data; ``vocabularies`` are those of a resumed run, else they are built."""
+
+    @abstractmethod
+    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
+        """The sizes a network is built with when every vocabulary has ``size`` tokens."""
+
+    @abstractmethod
+    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """The untrained network."""
+
+    @abstractmethod
+    def build_criterion(self, config: Any) -> nn.Layer:
+        """The training loss, called with the network's outputs and the labels; has ``token_nll`` [B, T]."""
+
+    @abstractmethod
+    def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
+        """Decodes the first ``count`` dev (else training) examples for the log and VisualDL."""
+
+    @abstractmethod
+    def predictor(
+        self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> Predictor:
+        """A predictor around a trained network."""
+
+    def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
+        """Sets weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""
+
+
+def find_task(name: str) -> Task:
+    """The task a config names.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if name not in TASK_MODULES:
+        raise UserError(f"task: '{name}' is unknown; this version has {', '.join(sorted(TASK_MODULES))}")
+    task: Task = importlib.import_module(TASK_MODULES[name]).TASK
+    return task

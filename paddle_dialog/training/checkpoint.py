@@ -1,0 +1,117 @@
+"""The state of a run beside its weights: saved into the ``last`` bundle, found again by ``--resume``."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import paddle
+from paddle import nn
+from safetensors.numpy import load as parse_tensors
+from safetensors.numpy import save as serialise_tensors
+
+from paddle_dialog.bundle import Bundle, load_bundle, set_weights
+from paddle_dialog.errors import UserError
+from paddle_dialog.training.progress import Progress
+
+logger = logging.getLogger("paddle_dialog")
+
+PROGRESS = "progress.json"
+OPTIMIZER = "optimizer.safetensors"
+
+
+def pack_training_state(
+    progress: Progress, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
+) -> dict[str, bytes]:
+    """The counters and the optimiser's moments as files for a bundle.
+
+    The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
+    be stored.
+    """
+    return {
+        PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
+        OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
+    }
+
+
+def restore_training_state(
+    bundle: Bundle, where: Path, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
+) -> None:
+    """Sets weights, optimiser moments and schedule to those of a checkpoint.
+
+    Raises:
+        UserError: the checkpoint belongs to another model.
+    """
+    set_weights(network, bundle.weights, where)
+    names = _structured_names(network)
+    parameters = {structured: name for name, structured in names.items()}
+    state = {}
+    for key, value in parse_tensors(bundle.extra[OPTIMIZER]).items():
+        structured, accumulator = key.split("::")
+        if structured not in parameters:
+            raise UserError(f"{where}: the optimiser's state is of another model ({structured} is unknown)")
+        state[f"{parameters[structured]}_{accumulator}"] = paddle.to_tensor(value)
+    optimizer.set_state_dict(state)
+    optimizer._learning_rate.step(load_progress(bundle, where).step)
+
+
+def load_progress(bundle: Bundle, where: Path) -> Progress:
+    """The counters stored in a checkpoint.
+
+    Raises:
+        UserError: the bundle has none: it is a finished model, not a checkpoint.
+    """
+    if PROGRESS not in bundle.extra or OPTIMIZER not in bundle.extra:
+        raise UserError(f"{where}: holds a model but no training state; resume from the run's 'last' folder")
+    return Progress.from_dict(json.loads(bundle.extra[PROGRESS]))
+
+
+def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
+    """The newest undamaged checkpoint of a run.
+
+    A damaged one is named in a warning and the one before it is taken.
+
+    Returns:
+        Its folder and content, or None where the run has saved nothing yet.
+
+    Raises:
+        UserError: there are checkpoints and all are damaged.
+    """
+    problems = []
+    for name in ("last", "last.partial", "last.previous"):
+        folder = run_folder / name
+        if not folder.is_dir():
+            continue
+        try:
+            bundle = load_bundle(folder)
+            load_progress(bundle, folder)
+        except UserError as error:
+            if name != "last.partial":  # an unfinished write is no news
+                problems.append(str(error))
+            continue
+        for problem in problems:
+            logger.warning("%s; taking %s instead", problem, folder)
+        return folder, bundle
+    if problems:
+        raise UserError("; ".join(problems))
+    return None
+
+
+def _structured_names(network: nn.Layer) -> dict[str, str]:
+    """Paddle's parameter names, numbered in the order of creation, to names in the network."""
+    return {parameter.name: structured for structured, parameter in network.named_parameters()}
+
+
+def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) -> Mapping[str, np.ndarray]:
+    """The optimiser's accumulators as ``<name in the network>::<accumulator>``."""
+    names = _structured_names(network)
+    state = {}
+    for key, value in optimizer.state_dict().items():
+        if key == "LR_Scheduler":
+            continue
+        owner = max((name for name in names if key.startswith(f"{name}_")), key=len)
+        state[f"{names[owner]}::{key[len(owner) + 1 :]}"] = value.numpy()
+    return state

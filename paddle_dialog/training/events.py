@@ -1,0 +1,67 @@
+"""What a run tells about itself, and to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from paddle_dialog.task import Display
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """The averages since the last report.
+
+    Args:
+        step: optimiser steps done.
+        total_steps: steps of the whole run.
+        epoch: epochs done, with fraction.
+        loss: training loss of the last batch.
+        perplexity: training perplexity per token since the last report, dropout on.
+        learning_rate: of the next step.
+        gradient_norm: of the last step, before clipping.
+        tokens_per_second: real target tokens, padding not counted.
+        reader_share: share of the time spent waiting for batches, 0 to 1.
+        seconds_left: estimate for the rest of the run.
+    """
+
+    step: int
+    total_steps: int
+    epoch: float
+    loss: float
+    perplexity: float
+    learning_rate: float
+    gradient_norm: float
+    tokens_per_second: float
+    reader_share: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One look at the dev set.
+
+    Args:
+        step: optimiser steps done.
+        perplexity: dev perplexity per token, end token included.
+        best: whether it is the lowest so far.
+        display: the model at work on a few examples.
+    """
+
+    step: int
+    perplexity: float
+    best: bool
+    display: Display
+
+
+class Sink(Protocol):
+    """A place where reports go."""
+
+    def step(self, report: StepReport) -> None:
+        """Takes a report of the training steps."""
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        """Takes the result of a dev evaluation."""
+
+    def close(self) -> None:
+        """Ends the run's record."""

@@ -1,0 +1,44 @@
+"""The training loss of sequence models."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+
+class SequenceCrossEntropy(nn.Layer):
+    """Cross-entropy over the real tokens of a batch, as their mean.
+
+    ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed, so that
+    the perplexity need not run a second softmax over the vocabulary.
+
+    Args:
+        label_smoothing: share ε of the target mass spread evenly over the vocabulary (Szegedy et al. 2016,
+            section 7): loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p.
+    """
+
+    token_nll: Tensor
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.label_smoothing = label_smoothing
+
+    def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
+        """Returns the loss, a scalar.
+
+        Args:
+            logits: [B, T, V].
+            label: int64 [B, T].
+            mask: float [B, T], 1 on real tokens (the end token is one) and 0 on padding.
+        """
+        tokens = paddle.clip(mask.sum(), min=1.0)
+        nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1) * mask  # [B, T]
+        self.token_nll = nll.detach()
+        if self.label_smoothing == 0.0:
+            return nll.sum() / tokens
+        # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
+        label_logit = paddle.take_along_axis(logits, label.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
+        uniform = nll + (label_logit - logits.mean(axis=-1)) * mask  # [B, T]
+        smoothing = self.label_smoothing
+        return ((1.0 - smoothing) * nll + smoothing * uniform).sum() / tokens

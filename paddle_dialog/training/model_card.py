@@ -1,0 +1,35 @@
+"""The model card that a run writes beside its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddle_dialog.training.progress import Progress
+
+
+def model_card(task: str, config: Any, progress: Progress, notes: Sequence[str]) -> str:
+    """A short Markdown page: data, recipe, and the dev curve.
+
+    Args:
+        task: the task's name.
+        config: the run's configuration.
+        progress: the run's counters.
+        notes: what was read, skipped and cut.
+    """
+    curve = "\n".join(f"| {step:,} | {perplexity:.3f} |" for step, perplexity in progress.curve)
+    read = "\n".join(f"- {note}" for note in notes)
+    return f"""# {task}, {config.model.name}
+
+Trained by paddle_dialog; the whole recipe stands in `config.yaml` beside this file.
+
+## Data
+{read}
+
+## Training
+{progress.step:,} steps, {progress.epoch} whole epochs, {progress.seconds / 60:.0f} minutes.
+
+| step | dev perplexity |
+|---|---|
+{curve}
+"""

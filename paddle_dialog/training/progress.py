@@ -1,0 +1,36 @@
+"""Where a run stands: everything besides weights and optimiser that a resumed run needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Progress:
+    """The counters of a run.
+
+    ``epoch`` and ``batch`` say how many epochs, and batches of the current one, are done; ``step`` counts
+    optimiser steps.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    best_perplexity: float = math.inf
+    best_step: int = 0
+    evaluations_without_gain: int = 0
+    finished: bool = False
+    curve: list[tuple[int, float]] = field(default_factory=list)  # (step, dev perplexity)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counters as plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Progress:
+        """The counters that ``as_dict`` gave."""
+        curve = [(int(step), float(perplexity)) for step, perplexity in values["curve"]]
+        return cls(**{**values, "curve": curve})

@@ -1,0 +1,59 @@
+"""The run's record as lines of text."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+
+from paddle_dialog.training.events import Evaluation, StepReport
+
+logger = logging.getLogger("paddle_dialog")
+
+
+class TextLog:
+    """Writes reports to the log (stderr and ``train.log``)."""
+
+    def step(self, report: StepReport) -> None:
+        """One line a report."""
+        logger.info(
+            "step %d/%d epoch %.2f loss %.4f perplexity %.2f lr %.2e grad norm %.2f "
+            "%.0f tokens/s reader %.1f%% eta %s",
+            report.step,
+            report.total_steps,
+            report.epoch,
+            report.loss,
+            report.perplexity,
+            report.learning_rate,
+            report.gradient_norm,
+            report.tokens_per_second,
+            100 * report.reader_share,
+            timedelta(seconds=round(report.seconds_left)),
+        )
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        """The dev perplexity and the decoded examples."""
+        mark = " (best so far)" if evaluation.best else ""
+        logger.info("step %d dev perplexity %.3f%s", evaluation.step, evaluation.perplexity, mark)
+        for text in evaluation.display.texts:
+            logger.info("  %s", text)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def configure_logging(log_file: str | None = None) -> None:
+    """Sends the library's log to stderr and, where named, to a file that is appended to."""
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+    formatter = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S")
+    formatter.converter = time.localtime
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if log_file is not None:
+        handlers.append(logging.FileHandler(log_file, encoding="utf-8"))
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        logger.addHandler(handler)

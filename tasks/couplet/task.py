@@ -1,0 +1,114 @@
+"""The couplet task: 上联 to 下联."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from paddle_dialog.layers.embeddings import load_pretrained_vectors
+from paddle_dialog.models import build_model
+from paddle_dialog.task import Display, EncodedData, Task, TrainingData
+from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from tasks.couplet.config import CoupletConfig
+from tasks.couplet.data import Couplet, limit_length, read_couplets
+from tasks.couplet.dataset import CoupletDataset, collate
+from tasks.couplet.prediction import CoupletPredictor
+
+VOCABULARY = "text"  # one vocabulary for both lines
+
+
+class CoupletTask(Task):
+    """Given the first line of a couplet, writes the second."""
+
+    name = "couplet"
+    config_class = CoupletConfig
+
+    def prepare_data(
+        self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
+    ) -> TrainingData:
+        """Reads, limits and encodes the couplets; the vocabulary is built from the training pairs alone."""
+        settings = config.data
+        train, report = limit_length(read_couplets(settings.train), settings.max_length, settings.overlong)
+        notes = [f"training data {settings.train}: {report}"]
+        vocabulary = self._vocabulary(config, vocabularies, train)
+        notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
+        dev = None
+        if settings.dev is not None:
+            pairs, report = limit_length(read_couplets(settings.dev), settings.max_length, settings.overlong)
+            notes.append(f"dev data {settings.dev}: {report}")
+            dev = _encode(pairs, vocabulary)
+        return TrainingData(_encode(train, vocabulary), dev, {VOCABULARY: vocabulary}, collate, notes)
+
+    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
+        """One vocabulary of ``size`` tokens."""
+        return {VOCABULARY: size}
+
+    def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """The model of the family that the config names."""
+        return build_model(config.model, vocabulary_sizes[VOCABULARY])
+
+    def build_criterion(self, config: CoupletConfig) -> nn.Layer:
+        """Masked cross-entropy per token."""
+        return SequenceCrossEntropy(config.training.label_smoothing)
+
+    def initialise(self, config: CoupletConfig, network: nn.Layer, data: TrainingData) -> None:
+        """Loads pretrained character vectors where the config names a file."""
+        path = config.model.pretrained_vectors
+        if path is None:
+            return
+        vectors, found = load_pretrained_vectors(path, data.vocabularies[VOCABULARY])
+        for embedding in {network.source_embedding, network.target_embedding}:
+            embedding.set_pretrained(vectors, config.model.train_vectors)
+        data.notes.append(f"pretrained vectors {path}: {found:,} of the vocabulary's tokens found")
+
+    def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
+        """下联 of the first dev pairs by greedy search, and the attention of the first."""
+        examples = data.dev if data.dev is not None else data.train
+        vocabulary = data.vocabularies[VOCABULARY]
+        pairs = [examples.dataset[index] for index in range(min(count, len(examples.dataset)))]
+        if not pairs:
+            return Display([])
+        firsts = ["".join(vocabulary.decode(first)) for first, _ in pairs]
+        seconds = ["".join(vocabulary.decode(second)) for _, second in pairs]
+        predictor = CoupletPredictor(config, network, vocabulary)
+        answers = predictor.greedy([first for first, _ in pairs])
+        texts = [
+            f"{first} → {answer} (reference {second})"
+            for first, answer, second in zip(firsts, answers, seconds, strict=True)
+        ]
+        source, lengths, target, _, _ = (paddle.to_tensor(array) for array in collate(pairs[:1]))
+        with paddle.no_grad():
+            weights = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
+        return Display(texts, np.asarray(weights), [*seconds[0], "<eos>"], [*firsts[0], "<eos>"])
+
+    def predictor(
+        self, config: CoupletConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> CoupletPredictor:
+        """A predictor around a trained network."""
+        return CoupletPredictor(config, network, vocabularies[VOCABULARY])
+
+    def _vocabulary(
+        self,
+        config: CoupletConfig,
+        vocabularies: Mapping[str, Vocabulary] | None,
+        train: list[Couplet],
+    ) -> Vocabulary:
+        """The resumed run's vocabulary, the file the config names, or one built from the training pairs."""
+        if vocabularies is not None:
+            return vocabularies[VOCABULARY]
+        if config.data.vocabulary is not None:
+            return Vocabulary.load(config.data.vocabulary)
+        lines = (line for pair in train for line in (pair.first, pair.second))
+        return Vocabulary.build(lines, config.data.min_count, config.data.max_vocabulary)
+
+
+def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
+    dataset = CoupletDataset(pairs, vocabulary)
+    return EncodedData(dataset, dataset.lengths)
+
+
+TASK = CoupletTask()
