@@ -130,3 +130,10 @@ def test_truncation_loses_no_pair_and_the_counts_add_up(couplets: list[Couplet],
         kept, report = limit_length(couplets, limit, "skip")
         assert report.kept + report.skipped == report.total == len(couplets)
         assert kept == [c for c in couplets if max(len(c.first), len(c.second)) <= limit]
+
+
+def test_sample_comes_with_the_package_and_is_fit_for_training() -> None:
+    couplets = read_couplets("sample")
+    assert len(couplets) == len(set(couplets)) >= 100
+    kept, report = limit_length(couplets, 32)
+    assert (kept, report.unequal) == (couplets, 0)
