@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from paddle_dialog.config.environment import UnfilledReferenceError, escape, expand
 from paddle_dialog.config.overrides import apply_override, merge
 from paddle_dialog.config.typed import build
-from paddle_dialog.config.yaml_text import parse_file_text
+from paddle_dialog.config.yaml_text import parse_file_text, write_yaml
 from paddle_dialog.errors import UserError
 
 __all__ = ["build", "dump", "read_config"]
@@ -45,7 +43,7 @@ def dump(config: Any) -> str:
     Args:
         config: a dataclass instance.
     """
-    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True, width=2**20)
+    return write_yaml(_plain(config))
 
 
 def _read_with_base(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import yaml
@@ -22,6 +23,24 @@ class StrictLoader(yaml.SafeLoader):
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._open_anchors: list[str] = []
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose one node; a value that contains itself is refused, since walking it would not end."""
+        event: Any = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in self._open_anchors:
+                problem = f"*{event.anchor} stands inside the value it names"
+                mark = typing.cast(yaml.Mark, event.start_mark)
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+            return super().compose_node(parent, index)
+        self._open_anchors.append(event.anchor)
+        node = super().compose_node(parent, index)
+        self._open_anchors.pop()
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Compose one mapping; checked here because construction expands `<<`, which may override keys.
@@ -48,6 +67,21 @@ class StrictLoader(yaml.SafeLoader):
         except (ValueError, LookupError, AttributeError) as error:
             problem = f"{node.value!r:.60} cannot be read as {node.tag.rsplit(':', 1)[-1]}"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
+
+
+class _Dumper(yaml.SafeDumper):
+    """A `SafeDumper` that escapes unprintable text: PyYAML writes U+0085 bare and reads it as a space."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def write_yaml(value: Any) -> str:
+    """Write plain values as YAML, in the given key order, each text on one line."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**20)
 
 
 def parse_file_text(text: str, where: str) -> Any:
