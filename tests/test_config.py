@@ -208,6 +208,17 @@ def test_defaults_are_cross_checked_and_a_relative_key_may_go_deeper() -> None:
 
 
 @dataclass
+class Level:
+    level: Literal[0, 1]
+
+
+def test_true_is_not_the_literal_1() -> None:
+    assert build(Level, {"level": 1}, "x") == Level(1)
+    with pytest.raises(UserError, match=r"^x: level: must be one of 0, 1, found true"):
+        build(Level, {"level": True}, "x")
+
+
+@dataclass
 class Unsupported:
     value: int | str = 0
 
