@@ -130,10 +130,7 @@ def test_values_of_every_type_are_kept() -> None:
         ({"weights": {"bleu": -1}}, "weights.bleu: must be a number (at least 0), found -1"),
         ({"weights": {2: 1}}, "weights: its keys must be text, found 2; put it in quotes"),
         ({"model": {"hidden": 2}}, "model.name: missing; must be one of lstm, gru, transformer"),
-        (
-            {"model": {"name": "rnn"}},
-            'model.name: must be one of lstm, gru, transformer, found "rnn"',
-        ),
+        ({"model": {"name": "rnn"}}, 'model.name: must be one of lstm, gru, transformer, found "rnn"'),
         (
             {"model": "lstm"},
             'model: must be a section with a name out of lstm, gru, transformer, found "lstm"',
