@@ -20,6 +20,7 @@ from paddle_dialog.decoding.processors import (
     Prefixes,
     RepetitionPenalty,
 )
+from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import decode
 
@@ -39,5 +40,6 @@ __all__ = [
     "SearchOptions",
     "StepModel",
     "decode",
+    "reference_beam_search",
     "text_log_probs",
 ]

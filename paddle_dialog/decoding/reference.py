@@ -1,0 +1,80 @@
+"""The same beam search by Paddle's own `nn.BeamSearchDecoder` and `nn.dynamic_decode`, to compare with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import paddle
+from paddle import nn
+
+from paddle_dialog.decoding.interface import Hypothesis
+from paddle_dialog.decoding.search import evaluation_mode
+from paddle_dialog.errors import UserError
+
+if TYPE_CHECKING:
+    from paddle_dialog.models.lstm_attention import LstmAttention
+
+UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stays there holds no text
+
+
+def reference_beam_search(
+    model: LstmAttention,
+    source: paddle.Tensor,
+    lengths: paddle.Tensor,
+    beam_size: int = 10,
+    n_best: int = 1,
+    max_length: int = 64,
+    bos_id: int = 2,
+    eos_id: int = 3,
+) -> list[list[Hypothesis]]:
+    """Beam search without length penalty, processors or early stopping.
+
+    Unlike `decode`, Paddle does not end a text at the limit: one open after `max_length` + 1 steps comes
+    back as it is, unfinished, with the log-probability and the mean over its tokens alone.
+
+    Args:
+        model: the recurrent family; its attention cell is what Paddle's decoder drives.
+        source: ids, [B, S] int64.
+        lengths: [B] int64.
+        beam_size: K, >= 1.
+        n_best: candidates of an input, at most `beam_size`.
+        max_length: tokens of a text at most, the end token not counted.
+        bos_id: start token.
+        eos_id: end token.
+
+    Returns:
+        For each input at most `n_best` hypotheses, best first.
+
+    Raises:
+        UserError: `n_best` exceeds `beam_size`.
+    """
+    if not 1 <= n_best <= beam_size:
+        raise UserError(
+            f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
+        )
+    decoder = nn.BeamSearchDecoder(
+        model.cell, bos_id, eos_id, beam_size, embedding_fn=model.target_embedding, output_fn=model.output
+    )
+    with paddle.no_grad(), evaluation_mode(model):
+        state = model.encode(source, lengths)
+        tile = nn.BeamSearchDecoder.tile_beam_merge_with_batch
+        memory = type(state.memory)(*(tile(tensor, beam_size) for tensor in state.memory))  # [B * K, ...]
+        ids, final, steps = nn.dynamic_decode(
+            decoder, inits=state.cell, max_step_num=max_length, return_length=True, memory=memory
+        )
+    texts = ids.numpy().transpose(0, 2, 1)  # [B, K, T]
+    scores, ended = final.log_probs.numpy(), final.finished.numpy()  # [B, K]
+    return [
+        [
+            _hypothesis(texts[row, beam, :length].tolist(), float(scores[row, beam]), bool(ended[row, beam]))
+            for beam, length in enumerate(row_lengths[:n_best])
+            if scores[row, beam] > UNUSED
+        ]
+        for row, row_lengths in enumerate(steps.tolist())
+    ]
+
+
+def _hypothesis(tokens: list[int], log_prob: float, finished: bool) -> Hypothesis:
+    """From tokens with the end token if there is one."""
+    text = tokens[:-1] if finished else tokens
+    return Hypothesis(text, log_prob, log_prob / len(tokens), finished, log_prob)

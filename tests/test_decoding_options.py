@@ -1,0 +1,71 @@
+"""What the search refuses, in one plain sentence."""
+
+import numpy as np
+import paddle
+import pytest
+from decoding_models import TableModel, inputs
+
+from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
+from paddle_dialog.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"strategy": "magic"}, "strategy is 'magic', it must be one of beam, greedy, sample"),
+        ({"length_penalty": "long"}, "length_penalty is 'long', it must be one of none, average, gnmt"),
+        ({"beam_size": 0}, "beam_size is 0, it must be 1 or more"),
+        ({"n_best": 0}, "n_best is 0, it must be 1 or more"),
+        ({"beam_size": 2, "n_best": 3}, "n_best is 3 but beam_size only 2"),
+        ({"strategy": "greedy", "n_best": 2}, "greedy search gives one candidate, n_best is 2"),
+        ({"alpha": -0.1}, "alpha is -0.1, it must be 0 or more"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"temperature": 0.0}, "temperature is 0.0, it must be above 0"),
+        ({"top_p": 0.0}, "top_p is 0.0, it must be above 0 and at most 1"),
+        ({"top_p": 1.1}, "top_p is 1.1"),
+        ({"top_k": -1}, "top_k is -1, it must be 0 or more"),
+        ({"seed": -1}, "seed is -1, it must be 0 or more"),
+        ({"max_length": 0}, "max_length is 0, it must be 1 or more"),
+        ({"max_length": [3, 0]}, "max_length is 0, it must be 1 or more"),
+    ],
+)
+def test_nonsense_is_refused(settings, message):
+    with pytest.raises(UserError) as refused:
+        SearchOptions(**settings)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_more_samples_than_beams_are_fine():
+    assert SearchOptions(strategy="sample", beam_size=1, n_best=5).n_best == 5
+
+
+def test_limits_must_fit_the_batch():
+    with pytest.raises(UserError, match="max_length has 2 limits for 3 inputs"):
+        decode(TableModel(0), *inputs(0, 1, 2), SearchOptions(max_length=[1, 2]))
+
+
+def test_lengths_must_fit_the_source():
+    with pytest.raises(UserError, match=r"source has shape \[2, 1\] and lengths \[1\]"):
+        decode(TableModel(0), inputs(0, 1)[0], paddle.ones([1], "int64"), SearchOptions())
+
+
+def test_no_input_gives_no_answer():
+    empty = paddle.zeros([0, 4], "int64")
+    assert decode(TableModel(0), empty, paddle.zeros([0], "int64"), SearchOptions()) == []
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("strategy", ["greedy", "beam", "sample"])
+def test_damaged_weights_are_told(value, strategy):
+    model = TableModel(0)
+    model.logits[0, 0, 2, 1] = value
+    with pytest.raises(UserError, match="NaN or infinity"):
+        decode(model, *inputs(0), SearchOptions(strategy=strategy, max_length=2))
+
+
+def test_texts_of_different_length_are_scored_together():
+    model = TableModel(4)
+    texts = [(), (1, 4, 0), (4,)]
+    found = text_log_probs(model, *inputs(0, 1, 2), texts)
+    expected = [model.text_log_prob(source, text) for source, text in enumerate(texts)]
+    assert found == pytest.approx(expected, rel=1e-5)

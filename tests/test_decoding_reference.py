@@ -1,0 +1,142 @@
+"""Our beam against Paddle's decoder on the recurrent family, both families against teacher forcing."""
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.decoding import SearchOptions, decode, reference_beam_search, text_log_probs
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.lstm_attention import LstmAttention
+from paddle_dialog.models.transformer import Transformer
+
+BOS, EOS, VOCABULARY = 2, 3, 12
+
+
+def sharpened(model):
+    """Random weights give nearly equal probabilities; larger ones make the search decide."""
+    for parameter in model.parameters():
+        parameter.set_value(parameter * (3.0 if parameter.shape[-1] == VOCABULARY else 2.0))
+    return model
+
+
+def lstm(seed=0, **settings):
+    paddle.seed(seed)
+    return sharpened(
+        LstmAttention(LstmAttentionConfig(embedding_size=8, hidden_size=8, **settings), VOCABULARY)
+    )
+
+
+def transformer(seed=0, **settings):
+    paddle.seed(seed)
+    config = TransformerConfig(
+        width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, **settings
+    )
+    return sharpened(Transformer(config, VOCABULARY))
+
+
+def batch(seed=0, rows=4):
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(2, 8, size=rows)
+    source = np.zeros((rows, lengths.max()), dtype=np.int64)
+    for row, length in enumerate(lengths):
+        source[row, :length] = generator.integers(4, VOCABULARY, size=length)
+    return paddle.to_tensor(source), paddle.to_tensor(lengths)
+
+
+@pytest.fixture(scope="module", params=["lstm", "gru"])
+def copying(request):
+    """A model that has begun to learn to copy its input, so that texts end and yet differ."""
+    paddle.seed(0)
+    config = LstmAttentionConfig(
+        embedding_size=16, hidden_size=16, num_layers=2, cell=request.param, dropout=0.0
+    )
+    model = LstmAttention(config, VOCABULARY)
+    optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())
+    for step in range(60):
+        source, lengths = batch(step, rows=16)
+        padded = paddle.nn.functional.pad(source, [0, 1], value=0)  # [B, S + 1]
+        ends = paddle.nn.functional.one_hot(lengths, padded.shape[1]).astype("int64") * EOS
+        written = paddle.concat([paddle.full([16, 1], BOS, "int64"), source], axis=1)  # [B, S + 1]
+        logits = model(source, lengths, written)  # [B, S + 1, V]
+        loss = paddle.nn.functional.cross_entropy(logits, (padded + ends).unsqueeze(-1), ignore_index=0)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return model
+
+
+@pytest.mark.parametrize("beam_size", [1, 3, 10])
+def test_the_beam_equals_paddles_own(copying, beam_size):
+    source, lengths = batch(100, rows=12)
+    ours = decode(
+        copying, source, lengths, SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=60)
+    )
+    theirs = reference_beam_search(copying, source, lengths, beam_size, beam_size, max_length=60)
+    assert max(len(h.tokens) for found in theirs for h in found) > 4
+    for found, expected in zip(ours, theirs, strict=True):
+        assert all(h.finished for h in expected)
+        assert [h.tokens for h in found] == [h.tokens for h in expected]
+        np.testing.assert_allclose([h.log_prob for h in found], [h.log_prob for h in expected], rtol=1e-4)
+        np.testing.assert_allclose([h.score for h in found], [h.score for h in expected], rtol=1e-4)
+
+
+def test_paddles_decoder_returns_an_open_text_unfinished():
+    model = lstm()
+    model.output.bias.set_value(-50 * np.eye(VOCABULARY, dtype="float32")[EOS])
+    for (found,) in reference_beam_search(model, *batch(), beam_size=2, max_length=3):
+        assert not found.finished and len(found.tokens) == 4
+        assert found.score == pytest.approx(found.log_prob / 4)
+
+
+def test_paddles_decoder_refuses_more_candidates_than_beams():
+    with pytest.raises(UserError, match=r"n_best is 3.*beam_size \(2\)"):
+        reference_beam_search(lstm(), *batch(), beam_size=2, n_best=3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lstm,
+        lambda: lstm(bidirectional=True, score="additive", input_feeding=False),
+        transformer,
+        lambda: transformer(aligned_input=True),
+    ],
+    ids=["lstm", "bidirectional", "transformer", "aligned"],
+)
+@pytest.mark.parametrize("strategy", ["beam", "sample"])
+def test_scores_equal_the_teacher_forced_forward_pass(make, strategy):
+    model = make()
+    model.train()  # decode must switch dropout off and on again
+    source, lengths = batch()
+    options = SearchOptions(strategy=strategy, beam_size=4, n_best=3, max_length=9, seed=1)
+    found = decode(model, source, lengths, options)
+    assert model.training
+    model.eval()
+    for rank in range(3):
+        texts = [candidates[rank].tokens for candidates in found]
+        forced = []
+        for row, text in enumerate(texts):
+            target = paddle.to_tensor([[BOS, *text]])
+            length = int(lengths[row])
+            logits = model(source[row : row + 1, :length], lengths[row : row + 1], target)[0]  # [T, V]
+            log_probs = paddle.log(paddle.nn.functional.softmax(logits.astype("float64"))).numpy()
+            forced.append(float(log_probs[np.arange(len(text) + 1), [*text, EOS]].sum()))
+        assert [candidates[rank].log_prob for candidates in found] == pytest.approx(
+            forced, rel=1e-4, abs=1e-4
+        )
+        assert text_log_probs(model, source, lengths, texts) == pytest.approx(forced, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [lstm, transformer], ids=["lstm", "transformer"])
+def test_an_input_gets_the_same_text_alone_and_in_a_batch(make):
+    model = make()
+    source, lengths = batch(3)
+    for strategy in ("greedy", "beam", "sample"):
+        options = SearchOptions(strategy=strategy, beam_size=4, max_length=12, seed=5)
+        together = decode(model, source, lengths, options)
+        for row, found in enumerate(together):
+            length = int(lengths[row])
+            alone = decode(model, source[row : row + 1, :length], lengths[row : row + 1], options)[0]
+            assert [h.tokens for h in alone] == [h.tokens for h in found]
+            assert [h.log_prob for h in alone] == pytest.approx([h.log_prob for h in found], abs=1e-4)
