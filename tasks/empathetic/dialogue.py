@@ -1,0 +1,65 @@
+"""A dialogue example and the rules that every one obeys, whatever file it comes from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.emotions import EMOTIONS, emotion_id
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A context and the listener's next turn.
+
+    Attributes:
+        context: the turns before it, oldest first; the speaker has the first, third, … and the last.
+        target: the listener's reply.
+        emotion: the speaker's emotion, one of `EMOTIONS`, or None if unknown.
+        situation: what the speaker had in mind, or None if unknown. No model sees it.
+    """
+
+    context: list[str]
+    target: str
+    emotion: str | None = None
+    situation: str | None = None
+
+
+def clean_turn(text: str, role: str) -> str:
+    """A turn on one line without outer or doubled blanks, of any length.
+
+    Args:
+        text: the turn as written.
+        role: what to call it in a message, for example "turn 2 of the context".
+
+    Raises:
+        ValueError: nothing but blanks is in it.
+    """
+    text = " ".join(text.split())
+    if not text:
+        raise ValueError(f"{role} is empty")
+    return text
+
+
+def check_alternation(context: Sequence[str]) -> None:
+    """Make sure that the speaker begins and ends the context.
+
+    Raises:
+        ValueError: the number of turns is even, so that the speaker would answer himself.
+    """
+    if len(context) % 2 == 0:
+        raise ValueError(
+            f"the context has {len(context)} turns, so speaker and listener do not alternate; the speaker "
+            "has the first and the last turn of a context, which makes an odd number"
+        )
+
+
+def known_emotion(label: str) -> str:
+    """The label as it stands in `EMOTIONS`.
+
+    Raises:
+        ValueError: the label is unknown; the message suggests the nearest.
+    """
+    try:
+        return EMOTIONS[emotion_id(label)]
+    except UserError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,191 @@
+"""Dialogue examples: JSONL, the official CSV and its archive, and what is told about faulty lines."""
+
+import gzip
+import io
+import json
+import lzma
+import tarfile
+
+import pytest
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data import Dialogue, read_dialogues
+
+HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
+ROWS = [
+    "hit:0_conv:1,1,afraid,A storm_comma_ at night,5,I heard thunder_comma_ and hid.,5|5|5_5|5|5,",
+    "hit:0_conv:1,2,afraid,A storm_comma_ at night,9,Was  it close?,5|5|5_5|5|5,",
+    "hit:0_conv:1,3,afraid,A storm_comma_ at night,5,Very.,5|5|5_5|5|5,",
+    "hit:0_conv:1,4,afraid,A storm_comma_ at night,9,Stay inside!,5|5|5_5|5|5,",
+    "hit:2_conv:3,1,proud,My run,7,I ran a race.,5|5|5_5|5|5,",
+    "hit:2_conv:3,2,proud,My run,8,Well done!,5|5|5_5|5|5,<GREET>,a|b|c",
+    "hit:2_conv:3,3,proud,My run,7,Thanks,5|5|5_5|5|5,",
+]
+EXAMPLES = [
+    Dialogue(["I heard thunder, and hid."], "Was it close?", "afraid", "A storm, at night"),
+    Dialogue(
+        ["I heard thunder, and hid.", "Was it close?", "Very."],
+        "Stay inside!",
+        "afraid",
+        "A storm, at night",
+    ),
+    Dialogue(["I ran a race."], "Well done!", "proud", "My run"),
+]
+
+
+def _csv(rows, header=HEADER):
+    return "\n".join([header, *rows]) + "\n"
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _archive(path, members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in members.items():
+            content = text.encode("utf-8")
+            info = tarfile.TarInfo(f"empatheticdialogues/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return str(path)
+
+
+def _jsonl(tmp_path, *records):
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    return _write(tmp_path / "dialogues.jsonl", "\n".join(lines))
+
+
+GOOD = {"context": ["Hi"], "target": "Hello"}
+
+
+def test_csv_gives_every_listener_turn_with_its_whole_history(tmp_path):
+    assert read_dialogues(_write(tmp_path / "train.csv", _csv(ROWS))) == EXAMPLES
+
+
+def test_csv_may_have_a_byte_order_mark_windows_line_ends_and_blank_lines(tmp_path):
+    text = "\ufeff" + _csv(ROWS[:4]).replace("\n", "\r\n") + "\r\n" + "\r\n".join(ROWS[4:])
+    path = tmp_path / "train.csv.xz"
+    with lzma.open(path, "wt", encoding="utf-8", newline="") as stream:
+        stream.write(text)
+    assert read_dialogues(str(path)) == EXAMPLES
+
+
+def test_archive_splits(tmp_path):
+    path = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv(ROWS), "valid.csv": _csv(ROWS[4:])})
+    assert read_dialogues(path) == read_dialogues(f"{path}:train") == EXAMPLES
+    assert read_dialogues(f"{path}:valid") == EXAMPLES[2:]
+    with pytest.raises(UserError, match=r"no test\.csv in this archive .*train\.csv, valid\.csv"):
+        read_dialogues(f"{path}:test")
+    with pytest.raises(UserError, match="unknown split 'dev'; choose one of train, valid, test"):
+        read_dialogues(f"{path}:dev")
+
+
+def test_archive_names_the_faulty_line_of_its_member(tmp_path):
+    path = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv([*ROWS[:2], "x,y"])})
+    with pytest.raises(UserError, match=r"ed\.tar\.gz:train\.csv:4: 2 fields found, 8 expected"):
+        read_dialogues(path)
+
+
+def test_damaged_and_missing_archives(tmp_path):
+    whole = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv(ROWS)})
+    cut = tmp_path / "cut.tar.gz"
+    cut.write_bytes((tmp_path / "ed.tar.gz").read_bytes()[:150])
+    (tmp_path / "text.tar.gz").write_text("not an archive")
+    for name in ("cut.tar.gz", "text.tar.gz"):
+        with pytest.raises(UserError, match=f"{name}: not a sound"):
+            read_dialogues(str(tmp_path / name))
+    with pytest.raises(UserError, match="no such file"):
+        read_dialogues(whole.replace("ed.tar.gz", "no.tar.gz"))
+
+
+def test_stray_quotes_do_not_join_lines(tmp_path):
+    rows = [
+        'c1,1,sad,"So sad,1,"I lost my "lucky" coin.,5,',
+        'c1,2,sad,"So sad,2,A "lucky" one?,5,',
+        'c1,3,sad,"So sad,1,Yes",5,',
+        'c1,4,sad,"So sad,2,Oh no",5,',
+    ]
+    last = read_dialogues(_write(tmp_path / "a.csv", _csv(rows)))[-1]
+    assert last.context == ['I lost my "lucky" coin.', 'A "lucky" one?', "Yes"]
+    assert (last.target, last.situation) == ("Oh no", "So sad")
+
+
+@pytest.mark.parametrize(
+    ("number", "row", "message"),
+    [
+        (2, ROWS[0].replace(",1,", ",one,"), "utterance_idx is 'one'"),
+        (2, ROWS[1], "utterance_idx is 2, but the next of conversation hit:0_conv:1 is 1"),
+        (3, ROWS[1].replace(",9,", ",5,"), "speaker_idx is 5.*do not alternate; it must differ from 5"),
+        (4, ROWS[2].replace(",5,", ",6,", 1), "speaker_idx is 6.*do not alternate; 5 is next"),
+        (3, ROWS[1].replace("afraid", "affraid"), "unknown emotion 'affraid'; did you mean 'afraid'"),
+        (3, ROWS[1].replace("afraid", "angry"), "the emotion changes from afraid to angry"),
+        (3, ROWS[1].replace("Was  it close?", " "), "the utterance is empty"),
+        (3, ROWS[1].replace("Was  it", "Was, it"), "9 fields found, 8 expected.*_comma_"),
+        (3, ROWS[1].replace("Was  it", "Wa,s, i,t"), "11 fields found, 8 expected.*_comma_"),
+        (7, ROWS[0], "conversation hit:0_conv:1 goes on here after another one began"),
+    ],
+)
+def test_faulty_csv_lines_are_named(tmp_path, number, row, message):
+    rows = [*ROWS[: number - 2], row]
+    path = _write(tmp_path / "train.csv", _csv(rows))
+    with pytest.raises(UserError, match=rf"train\.csv:{number}: {message}"):
+        read_dialogues(path)
+
+
+def test_csv_without_header_or_utterances(tmp_path):
+    with pytest.raises(UserError, match=r"a\.csv:1: not the header"):
+        read_dialogues(_write(tmp_path / "a.csv", "\n".join(ROWS)))
+    with pytest.raises(UserError, match=r"b\.csv: no utterance"):
+        read_dialogues(_write(tmp_path / "b.csv", HEADER))
+
+
+def test_jsonl_with_and_without_optional_keys(tmp_path):
+    path = _jsonl(
+        tmp_path,
+        {"conv_id": 7, "context": [" a ", "b\n c", "d"], "target": "e", "emotion": "Sad", "situation": " "},
+        "",
+        GOOD,
+    )
+    assert read_dialogues(path) == [Dialogue(["a", "b c", "d"], "e", "sad", None), Dialogue(["Hi"], "Hello")]
+    packed = tmp_path / "d.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "dialogues.jsonl").read_bytes()))
+    assert read_dialogues(str(packed)) == read_dialogues(path)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ('{"context": ["Hi"], "target', "broken JSON at column 21"),
+        ("[1]", "a JSON list found"),
+        ({"target": "x"}, "key 'context' is missing"),
+        ({"context": ["x"]}, "key 'target' is missing"),
+        ({"context": [], "target": "x"}, "'context' must be a list of at least one turn"),
+        ({"context": "Hi", "target": "x"}, "'context' must be a list"),
+        ({"context": ["a", " ", "c"], "target": "x"}, "turn 2 of the context is empty"),
+        ({"context": ["a", 5, "c"], "target": "x"}, "turn 2 of the context is 5; it must be a string"),
+        ({"context": ["a"], "target": "\t"}, "'target' is empty"),
+        ({"context": ["a", "b"], "target": "x"}, "the context has 2 turns.*do not alternate.*odd number"),
+        (GOOD | {"emotion": "prowd"}, "unknown emotion 'prowd'; did you mean 'proud'"),
+        (GOOD | {"emotion": 3}, "'emotion' is 3; it must be a string"),
+        (GOOD | {"target": "\ud83d"}, "'target' has half of a surrogate pair"),
+        ("[" * 100_000, "JSON nested too deeply"),
+    ],
+)
+def test_faulty_jsonl_lines_are_named(tmp_path, record, message):
+    with pytest.raises(UserError, match=rf"dialogues\.jsonl:2: {message}") as caught:
+        read_dialogues(_jsonl(tmp_path, GOOD, record))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_very_long_turn_and_emoji_are_kept_whole(tmp_path):
+    turn = "😀" + "x" * 9_999
+    assert read_dialogues(_jsonl(tmp_path, {"context": [turn], "target": "ok"}))[0].context == [turn]
+
+
+def test_files_without_a_dialogue(tmp_path):
+    with pytest.raises(UserError, match="no dialogue in this file"):
+        read_dialogues(_write(tmp_path / "a.jsonl", "\n \n"))
+    with pytest.raises(UserError, match="no such file"):
+        read_dialogues(str(tmp_path / "none.jsonl"))
