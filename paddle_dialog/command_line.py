@@ -6,9 +6,18 @@ import argparse
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paddle_dialog.errors import UserError
+
+# Paddle's import warns of a compiler cache that only those who build extensions miss.
+warnings.filterwarnings("ignore", message="No ccache found")
+
+if TYPE_CHECKING:
+    from paddle_dialog.task import Predictor
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -17,11 +26,13 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
     """A parser with ``-c``, ``-o`` and ``--device``.
 
     Args:
-        description: first the purpose, then an example: ``Train a model: python tools/train.py -c …``.
+        description: the tool's docstring: its purpose, a blank line, an example.
     """
-    purpose, _, example = (description or "").partition(": ")
-    parser = argparse.ArgumentParser(description=f"{purpose}.", epilog=f"example: {example}")
-    parser.add_argument("-c", "--config", required=True, help="the recipe, a YAML file such as configs/couplet.yaml")
+    purpose, _, example = (description or "").strip().partition("\n\n")
+    parser = argparse.ArgumentParser(description=purpose, epilog=f"example: {example}")
+    parser.add_argument(
+        "-c", "--config", required=True, help="the recipe, a YAML file such as configs/couplet.yaml"
+    )
     parser.add_argument(
         "-o",
         "--override",
@@ -54,5 +65,37 @@ def run_tool(main: Callable[[argparse.Namespace], int | None], parser: argparse.
         return DONE
     except Exception:
         traceback.print_exc()
-        print("error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr)
+        print(
+            "error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr
+        )
         return INTERNAL_ERROR
+
+
+def integer_from(minimum: int) -> Callable[[str], int]:
+    """An argparse type: whole numbers from ``minimum`` on."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {minimum} or more")
+        return int(text)
+
+    return parse
+
+
+def load_model(arguments: argparse.Namespace) -> Predictor:
+    """The predictor that ``-c``, ``-o``, ``--weights`` and ``--device`` ask for.
+
+    The model is as its bundle describes it; the config decides on the decoding. Which weights were taken is
+    told on stderr.
+    """
+    from paddle_dialog.config import load_config
+    from paddle_dialog.device import select_device
+    from paddle_dialog.inference import default_weights, load_predictor
+
+    task, config = load_config(arguments.config, arguments.override)
+    select_device(arguments.device)
+    folder = Path(arguments.weights) if arguments.weights else default_weights(task, config)
+    print(f"weights: {folder}", file=sys.stderr)
+    predictor = load_predictor(folder, task, config.decoding)
+    predictor.config.seed = config.seed
+    return predictor

@@ -49,7 +49,7 @@ class TrainingData:
     dev: EncodedData | None
     vocabularies: Mapping[str, Vocabulary]
     collate: Callable[[list[Any]], list[np.ndarray]]
-    notes: Sequence[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -114,9 +114,7 @@ class Task(ABC):
         """Decodes the first ``count`` dev (else training) examples for the log and VisualDL."""
 
     @abstractmethod
-    def predictor(
-        self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> Predictor:
+    def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
         """A predictor around a trained network."""
 
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027

@@ -1,4 +1,7 @@
-"""Train a model: python tools/train.py -c configs/couplet_lstm.yaml -o data.train=couplets.tsv -o data.dev=dev.tsv"""
+"""Train a model.
+
+python tools/train.py -c configs/couplet_lstm.yaml -o data.train=couplets.tsv -o data.dev=dev.tsv
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,12 @@ class TrainingBatches:
     """
 
     def __init__(
-        self, dataset: io.Dataset, sampler: LengthBucketSampler, collate: Any, progress: Progress, workers: int = 0
+        self,
+        dataset: io.Dataset,
+        sampler: LengthBucketSampler,
+        collate: Any,
+        progress: Progress,
+        workers: int = 0,
     ) -> None:
         self.sampler = sampler
         self.progress = progress

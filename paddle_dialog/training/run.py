@@ -30,6 +30,7 @@ from paddle_dialog.training.checkpoint import (
     pack_training_state,
     restore_training_state,
 )
+from paddle_dialog.training.events import Sink
 from paddle_dialog.training.model_card import model_card
 from paddle_dialog.training.optimizer import build_optimizer
 from paddle_dialog.training.progress import Progress
@@ -93,7 +94,7 @@ class Run:
         metric = token_perplexity_metric(self.criterion)
         model = paddle.Model(self.network)
         model.prepare(self.optimizer, self.criterion, metric)
-        sinks = [TextLog(), VisualDLSink(self.folder / "vdl", self.config, self.progress.step)]
+        sinks: list[Sink] = [TextLog(), VisualDLSink(self.folder / "vdl", self.config, self.progress.step)]
         context = RunContext(
             self.config.training,
             self.config.seed,
@@ -165,7 +166,9 @@ class Run:
         if found is None and resume != "auto":
             raise UserError(f"--resume {resume}: holds no checkpoint")
         if found is not None and found[1].task != self.task.name:
-            raise UserError(f"{found[0]}: is of the task '{found[1].task}', and the config's is '{self.task.name}'")
+            raise UserError(
+                f"{found[0]}: is of the task '{found[1].task}', and the config's is '{self.task.name}'"
+            )
         return found
 
     def _make_folder(self) -> None:

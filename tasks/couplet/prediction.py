@@ -11,7 +11,10 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import ForbiddenTokens
+from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Predictor
@@ -20,6 +23,9 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.dataset import encode_sources
 from tasks.couplet.form import Form, form_report
+
+# A 下联 is written in characters: padding, unknown and begin never stand in it.
+NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,10 @@ class Prediction:
     text: str
     score: float
     form: Form
+
+    def as_dict(self) -> dict[str, Any]:
+        """The candidate as the command line prints it."""
+        return {"text": self.text, "score": round(self.score, 4), "form": self.form.as_dict()}
 
 
 class CoupletPredictor(Predictor):
@@ -78,19 +88,16 @@ class CoupletPredictor(Predictor):
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
         """The greedy 下联 of encoded 上联, for a look at a model in training."""
-        options = SearchOptions(strategy="greedy", max_length=self.config.decoding.max_length)
+        options = SearchOptions(
+            strategy="greedy", max_length=self.config.decoding.max_length, processors=[NO_SPECIAL_TOKENS]
+        )
         found = self._search(sources, options)
         return ["".join(self.vocabulary.decode(hypotheses[0].tokens)) for hypotheses in found]
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
         """Answers as JSON records: ``{"first": …, "predictions": [{"text", "score", "form"}, …]}``."""
         for first, predictions in zip(texts, self.predict(texts, n_best), strict=True):
-            yield {
-                "first": first,
-                "predictions": [
-                    {"text": p.text, "score": round(p.score, 4), "form": p.form.as_dict()} for p in predictions
-                ],
-            }
+            yield {"first": first, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: dict[str, Any]) -> str:
         """上联 and its 下联; several candidates stand below each other with their scores."""
@@ -106,9 +113,23 @@ class CoupletPredictor(Predictor):
 
         return evaluate(self, source, predictions)
 
+    @property
+    def longest_line(self) -> int:
+        """Characters that a line may have."""
+        return min(self.config.data.max_length, self.config.decoding.max_length)
+
+    def decoding_summary(self) -> str:
+        """How the candidates are searched for, in a few words."""
+        settings = self.config.decoding
+        return {
+            "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",
+            "greedy": "greedy",
+            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
+            f"top-p {settings.top_p}, seed {self.config.seed}",
+        }[settings.strategy]
+
     def _checked(self, first: str) -> str:
-        line = normalise_line(first)
-        limit = min(self.config.data.max_length, self.config.decoding.max_length)
+        line, limit = normalise_line(first), self.longest_line
         if not line:
             raise UserError("the 上联 is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
         if not any(is_hanzi(character) for character in line):
@@ -134,9 +155,14 @@ class CoupletPredictor(Predictor):
             top_k=settings.top_k,
             top_p=settings.top_p,
             seed=self.config.seed,
+            processors=[NO_SPECIAL_TOKENS],
         )
 
-    def _search(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[Any]:
-        ids, lengths = encode_sources(list(sources))
-        with paddle.no_grad():
-            return decode(self.network, paddle.to_tensor(ids), paddle.to_tensor(lengths), options)
+    def _search(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
+        ids, lengths = (paddle.to_tensor(array) for array in encode_sources(list(sources)))
+        settings = self.config.decoding
+        if settings.engine == "reference":
+            return reference_beam_search(
+                self.network, ids, lengths, options.beam_size, options.n_best, settings.max_length
+            )
+        return decode(self.network, ids, lengths, options)

@@ -1,0 +1,54 @@
+"""From a bundle to a predictor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from paddle_dialog.bundle import load_bundle, set_weights
+from paddle_dialog.config import config_from_text
+from paddle_dialog.errors import UserError
+from paddle_dialog.task import Predictor, Task
+
+
+def load_predictor(folder: Path, task: Task | None = None, decoding: Any = None) -> Predictor:
+    """Builds the network that a bundle describes and sets its weights.
+
+    Args:
+        folder: the bundle.
+        task: the task it must be of; any by default.
+        decoding: takes the place of the bundle's own decoding settings.
+
+    Raises:
+        UserError: no bundle, a damaged one, or one of another task.
+    """
+    bundle = load_bundle(folder)
+    if task is not None and bundle.task != task.name:
+        raise UserError(
+            f"{folder}: is a model of the task '{bundle.task}', and the config is of '{task.name}'; "
+            "name other weights with --weights or another config with -c"
+        )
+    found, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
+    if decoding is not None:
+        config.decoding = decoding
+    sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
+    network = found.build_network(config, sizes)
+    set_weights(network, bundle.weights, folder)
+    return found.predictor(config, network, bundle.vocabularies)
+
+
+def default_weights(task: Task, config: Any) -> Path:
+    """The weights to take where none are named: those of the config's run, else those that ship.
+
+    Raises:
+        UserError: there are neither.
+    """
+    trained = Path(config.output_dir) / "best"
+    shipped = Path(__file__).parent.parent / "pretrained" / task.name
+    for folder in (trained, shipped):
+        if folder.is_dir():
+            return folder
+    raise UserError(
+        f"no weights: {trained} does not exist; train with tools/train.py and the same config, "
+        "or name a bundle with --weights"
+    )
