@@ -8,13 +8,8 @@ import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
-from paddle_dialog.layers.transformer import (
-    CrossAttention,
-    FeedForward,
-    SelfAttention,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from paddle_dialog.layers.multihead import CrossAttention, SelfAttention
+from paddle_dialog.layers.transformer import FeedForward, TransformerDecoder, TransformerEncoder
 
 WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
 SOURCE_LENGTHS = [6, 2, 4]

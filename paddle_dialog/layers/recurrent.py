@@ -89,7 +89,9 @@ class StateBridge(nn.Layer):
         cell: ``lstm`` states are pairs, ``gru`` states single tensors.
     """
 
-    def __init__(self, encoder_size: int, decoder_size: int, num_layers: int, cell: CellName = "lstm") -> None:
+    def __init__(
+        self, encoder_size: int, decoder_size: int, num_layers: int, cell: CellName = "lstm"
+    ) -> None:
         super().__init__()
         self.identity = encoder_size == decoder_size
         parts = 2 if cell == "lstm" else 1

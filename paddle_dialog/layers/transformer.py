@@ -1,104 +1,15 @@
-"""Transformer encoder and decoder (Vaswani et al. 2017), pre-norm or post-norm, with cached decoding.
-
-Projections that read the same input are one matrix (queries, keys and values of self-attention; keys and values
-of cross-attention): fewer and larger products are what a CPU, and a GPU at small batches, wants.
-"""
+"""Transformer encoder and decoder (Vaswani et al. 2017), pre-norm or post-norm, with cached decoding."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
+from paddle_dialog.layers.multihead import CrossAttention, KeyValue, SelfAttention
+
 NormPlacement = Literal["pre", "post"]
-
-
-def _split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """[B, T, D] to [B, heads, T, D / heads]."""
-    batch, length, width = x.shape
-    return x.reshape([batch, length, num_heads, width // num_heads]).transpose([0, 2, 1, 3])
-
-
-def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: nn.Layer
-) -> tuple[Tensor, Tensor]:
-    """softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
-
-    Args:
-        query: [B, heads, T, d].
-        key: [B, heads, S, d].
-        value: [B, heads, S, d].
-        mask: additive, broadcastable to [B, heads, T, S], or None.
-        dropout: applied to the weights.
-
-    Returns:
-        Context [B, T, heads * d] and the weights before dropout [B, heads, T, S].
-    """
-    scores = paddle.matmul(query * query.shape[-1] ** -0.5, key, transpose_y=True)  # [B, heads, T, S]
-    if mask is not None:
-        scores = scores + mask
-    weights = F.softmax(scores, axis=-1)  # [B, heads, T, S]
-    context = paddle.matmul(dropout(weights), value).transpose([0, 2, 1, 3])  # [B, T, heads, d]
-    return context.flatten(2), weights
-
-
-class SelfAttention(nn.Layer):
-    """Multi-head attention of a sequence over itself.
-
-    Args:
-        width: model width D, a multiple of ``num_heads``.
-        num_heads: attention heads.
-        dropout: rate on the attention weights.
-        bias: whether the projections have one.
-    """
-
-    def __init__(self, width: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.query_key_value = nn.Linear(width, 3 * width, bias_attr=None if bias else False)
-        self.output = nn.Linear(width, width, bias_attr=None if bias else False)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, mask: Tensor | None, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
-        """Attends over ``x`` [B, T, D] and, where given, the ``past`` of earlier steps.
-
-        Returns:
-            Output [B, T, D] and the keys and values of all positions so far.
-        """
-        batch, length, width = x.shape
-        fused = self.query_key_value(x).reshape([batch, length, 3, self.num_heads, width // self.num_heads])
-        query, key, value = fused.transpose([2, 0, 3, 1, 4]).unbind(0)  # [B, heads, T, d] each
-        if past is not None:
-            key = paddle.concat([past[0], key], axis=2)
-            value = paddle.concat([past[1], value], axis=2)
-        context, _ = scaled_dot_product_attention(query, key, value, mask, self.dropout)  # [B, T, D]
-        return self.output(context), (key, value)
-
-
-class CrossAttention(nn.Layer):
-    """Multi-head attention of the target over the encoded source; arguments as for ``SelfAttention``."""
-
-    def __init__(self, width: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.query = nn.Linear(width, width, bias_attr=None if bias else False)
-        self.key_value = nn.Linear(width, 2 * width, bias_attr=None if bias else False)
-        self.output = nn.Linear(width, width, bias_attr=None if bias else False)
-        self.dropout = nn.Dropout(dropout)
-
-    def prepare(self, memory: Tensor) -> KeyValue:
-        """Keys and values of the encoded source [B, S, D], computed once a sequence."""
-        key, value = self.key_value(memory).chunk(2, axis=-1)  # [B, S, D] each
-        return _split_heads(key, self.num_heads), _split_heads(value, self.num_heads)
-
-    def forward(self, x: Tensor, memory: KeyValue, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Attends from ``x`` [B, T, D]; returns the output [B, T, D] and the weights [B, heads, T, S]."""
-        query = _split_heads(self.query(x), self.num_heads)  # [B, heads, T, d]
-        context, weights = scaled_dot_product_attention(query, *memory, mask, self.dropout)
-        return self.output(context), weights
 
 
 class FeedForward(nn.Layer):

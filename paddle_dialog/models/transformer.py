@@ -10,8 +10,9 @@ from paddle import Tensor, nn
 from paddle_dialog.config.schema import TransformerConfig
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
+from paddle_dialog.layers.multihead import KeyValue
 from paddle_dialog.layers.positions import LearnedPositions, SinusoidalPositions
-from paddle_dialog.layers.transformer import KeyValue, TransformerDecoder, TransformerEncoder
+from paddle_dialog.layers.transformer import TransformerDecoder, TransformerEncoder
 from paddle_dialog.models.state import gather_rows
 
 
@@ -105,7 +106,9 @@ class Transformer(nn.Layer):
         embedded = self.target_embedding(target) + self.positions(length, offset)  # [B, T, D]
         if state.aligned is not None:
             embedded = embedded + _window(state.aligned, offset, length)
-        self_mask = additive_mask(causal_mask(offset + length)[offset:]) if length > 1 else None  # [T, past + T]
+        self_mask = (
+            additive_mask(causal_mask(offset + length)[offset:]) if length > 1 else None
+        )  # [T, past + T]
         return self.decoder(self.dropout(embedded), state.memory, self_mask, state.cross_mask, state.past)
 
 
