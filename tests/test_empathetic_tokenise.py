@@ -83,7 +83,7 @@ def _nltk():
     return punkt.PunktSentenceTokenizer(parameters), treebank
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(_WORDS), st.sampled_from(_ENDS)), max_size=12))
 def test_same_tokens_as_the_treebank_tokeniser_of_nltk(pieces):
     sentences, treebank = _nltk()

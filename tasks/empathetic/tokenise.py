@@ -177,9 +177,10 @@ def _negated(verb: str) -> str:
 
 def _join_faces(tokens: list[str]) -> list[str]:
     """Make ":" and ")" one token again, likewise the other plain faces."""
+    last_closing = max((number for number, token in enumerate(tokens) if token == ")"), default=-1)
     joined: list[str] = []
     for number, token in enumerate(tokens):
-        face = token == ")" or (token == "(" and ")" not in tokens[number:])
+        face = token == ")" or (token == "(" and number > last_closing)
         if face and joined and joined[-1] in {":", ";", "="}:
             joined[-1] += token
         else:
