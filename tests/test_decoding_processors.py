@@ -211,5 +211,5 @@ def test_a_processor_that_raises_a_score_above_certainty_is_refused():
     def bonus(scores, prefixes):
         scores += 50.0
 
-    with pytest.raises(ValueError, match="penalties instead of bonuses"):
+    with pytest.raises(ValueError, match="penalties, not bonuses"):
         decode(TableModel(0), *inputs(0), SearchOptions(max_length=2, processors=[bonus]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +14,15 @@ from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.penalties import length_divisor
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.decoding.scores import Candidates, best_candidates, capped
-from paddle_dialog.decoding.stepping import Stepper, StepScores
+from paddle_dialog.decoding.scores import Candidates, best_candidates
+from paddle_dialog.decoding.stepping import Stepper
 
 
 class _Continuation(NamedTuple):
     row: int
     token: int
     total: float  # processed log-probability of the prefix with this token
+    log_prob: float  # the model's own
 
 
 @dataclass
@@ -68,57 +71,56 @@ class BeamSearch:
         while len(owners):
             prefixes = Prefixes(tokens, owners, limits[owners])
             scores = stepper.step(prefixes)
-            candidates = best_candidates(scores.search, totals, owners, self._width)
-            grown = self._fill_beams(inputs, prefixes, candidates, scores, log_probs)
+            candidates = best_candidates(scores.table, totals, owners, self._width)
+            log_probs = log_probs[candidates.rows] + scores.table.log_probs(
+                candidates.rows, candidates.tokens
+            )
+            grown: list[_Continuation] = []
+            for number, offers in _by_input(candidates, log_probs):
+                grown += self._fill_slots(inputs[number], offers, prefixes, scores.ends)
             rows = np.array([c.row for c in grown], dtype=np.int64)  # [N']
             last = np.array([c.token for c in grown], dtype=np.int64)  # [N']
-            log_probs = log_probs[rows] + capped(scores.model[rows, last])
             totals = np.array([c.total for c in grown])
+            log_probs = np.array([c.log_prob for c in grown])
             tokens = np.concatenate([tokens[rows], last[:, None]], axis=1)  # [N', t + 1]
             owners = owners[rows]
             if len(rows):
-                stepper.follow(rows)
+                stepper.follow(rows, owners)
         return [self._answer(beam)[: self._options.n_best] for beam in inputs]
 
-    def _fill_beams(
-        self,
-        inputs: list[_Input],
-        prefixes: Prefixes,
-        candidates: Candidates,
-        scores: StepScores,
-        log_probs: np.ndarray,
+    def _fill_slots(
+        self, beam: _Input, offers: list[_Continuation], prefixes: Prefixes, ends: np.ndarray
     ) -> list[_Continuation]:
-        """Give out the slots of every input; returns the prefixes that go on, inputs in order, best first."""
-        bounds = np.flatnonzero(np.diff(candidates.groups)) + 1
-        starts = [0, *bounds.tolist()] if len(candidates.groups) else []
-        rows, tokens, totals = (a.tolist() for a in (candidates.rows, candidates.tokens, candidates.scores))
+        """Give out the slots of one input.
+
+        Args:
+            beam: the input; its finished hypotheses are updated.
+            offers: continuations of its prefixes, best first.
+            prefixes: all rows of the step.
+            ends: see `StepScores`.
+
+        Returns:
+            The prefixes that go on, best first; none when the answer is decided.
+        """
         divisor = self._divisor(prefixes.length + 1)
-        going_on: list[_Continuation] = []
-        for start, stop in zip(starts, [*bounds.tolist(), len(rows)], strict=False):
-            beam = inputs[int(candidates.groups[start])]
-            open_slots: list[_Continuation] = []
-            waiting, beam.in_beam = beam.in_beam, []
-            for row, token, total in zip(
-                rows[start:stop], tokens[start:stop], totals[start:stop], strict=True
-            ):
-                free = self._width - len(open_slots)
-                while waiting and len(beam.in_beam) < free and waiting[0].rank_score >= total / divisor:
-                    beam.in_beam.append(waiting.pop(0))
-                if len(beam.in_beam) >= free:
-                    break
-                if token != self._options.eos_id:
-                    open_slots.append(_Continuation(row, token, total))
-                    continue
-                log_prob = float(log_probs[row] + capped(scores.model[row, token]))
-                text = prefixes.tokens[row].tolist()
-                ended = Hypothesis.of(text, log_prob, bool(scores.ends[row]), total / divisor)
-                beam.in_beam.append(ended)
-                beam.found.append(ended)
-            free = self._width - len(open_slots) - len(beam.in_beam)
-            beam.in_beam += waiting[:free]
-            if not self._is_decided(beam, open_slots):
-                going_on += open_slots
-        return going_on
+        waiting, beam.in_beam = beam.in_beam, []
+        open_slots: list[_Continuation] = []
+        for offer in offers:
+            rank_score = offer.total / divisor
+            free = self._width - len(open_slots)
+            while waiting and len(beam.in_beam) < free and waiting[0].rank_score >= rank_score:
+                beam.in_beam.append(waiting.pop(0))
+            if len(beam.in_beam) >= free:
+                break
+            if offer.token != self._options.eos_id:
+                open_slots.append(offer)
+                continue
+            text = prefixes.tokens[offer.row].tolist()
+            ended = Hypothesis.of(text, offer.log_prob, bool(ends[offer.row]), rank_score)
+            beam.in_beam.append(ended)
+            beam.found.append(ended)
+        beam.in_beam += waiting[: self._width - len(open_slots) - len(beam.in_beam)]
+        return [] if self._is_decided(beam, open_slots) else open_slots
 
     def _answer(self, beam: _Input) -> list[Hypothesis]:
         """The finished hypotheses so far, best first; equal scores in the order they were found."""
@@ -143,3 +145,12 @@ class BeamSearch:
             return False
         reachable = going_on[0].total / self._divisor(beam.limit + 1)
         return settled[count - 1].rank_score >= reachable
+
+
+def _by_input(candidates: Candidates, log_probs: np.ndarray) -> Iterator[tuple[int, list[_Continuation]]]:
+    """The candidates of each input with its number; an input without candidates is left out."""
+    columns = (candidates.rows, candidates.tokens, candidates.scores, log_probs)
+    offers = list(map(_Continuation._make, zip(*(column.tolist() for column in columns), strict=True)))
+    starts = np.flatnonzero(np.diff(candidates.groups, prepend=-1)).tolist()
+    for start, stop in pairwise([*starts, len(offers)]):
+        yield int(candidates.groups[start]), offers[start:stop]

@@ -77,17 +77,17 @@ class Sampler:
         draws: list[list[Hypothesis]] = [[] for _ in limits]
         owners = np.repeat(np.arange(len(limits)), self._options.n_best)  # [N]
         stepper = Stepper(self._model, source, lengths, self._options)
-        stepper.follow(owners)
+        stepper.follow(owners, owners)
         streams = np.arange(len(owners))  # [N] draw of each growing text
         tokens = np.zeros((len(owners), 0), dtype=np.int64)  # [N, t]
         totals, log_probs = np.zeros(len(owners)), np.zeros(len(owners))  # [N]
         while len(owners):
             scores = stepper.step(Prefixes(tokens, owners, limits[owners]))
             uniform = [float(numbers[stream][tokens.shape[1]]) for stream in streams]
-            drawn = self._draw(scores.search.values, uniform)  # [N]
+            drawn = self._draw(scores.table.values, uniform)  # [N]
             alive = np.flatnonzero(drawn >= 0)
-            totals[alive] += capped(scores.search.values[alive, drawn[alive]])
-            log_probs[alive] += capped(scores.model[alive, drawn[alive]])
+            totals[alive] += capped(scores.table.values[alive, drawn[alive]])
+            log_probs[alive] += scores.table.log_probs(alive, drawn[alive])
             for row in np.flatnonzero(drawn == self._options.eos_id).tolist():
                 ended = Hypothesis.of(
                     tokens[row].tolist(), float(log_probs[row]), bool(scores.ends[row]), float(totals[row])
@@ -97,7 +97,7 @@ class Sampler:
             tokens = np.concatenate([tokens[rows], drawn[rows, None]], axis=1)  # [N', t + 1]
             owners, streams, totals, log_probs = owners[rows], streams[rows], totals[rows], log_probs[rows]
             if len(rows):
-                stepper.follow(rows)
+                stepper.follow(rows, owners)
         return [sorted(texts, key=lambda h: (-h.rank_score, h.tokens)) for texts in draws]
 
     def _uniform_numbers(

@@ -14,38 +14,24 @@ import paddle
 from paddle_dialog.errors import UserError
 
 CHUNKS = 128  # columns of the summary that bounds the best scores of a row
-BLOCK = 16  # rows normalised at once, so that they stay in the cache
+BLOCK = 8  # rows normalised at once, so that they stay in the cache
 
 
 class ScoreTable:
-    """A reused [N, V] table, its rows padded with -inf to a multiple of `CHUNKS` columns.
+    """Scores of the next token of N rows, in memory that is reused from step to step.
 
     Attributes:
-        values: the table, [N, V].
-        padded: the same memory with the padding, [N, ceil(V / CHUNKS) * CHUNKS].
+        values: the log-probabilities, which the logits processors change in place, [N, V].
+        padded: the same memory with every row filled up with -inf to a multiple of `CHUNKS` columns, [N, W].
     """
 
     def __init__(self) -> None:
-        self._memory = np.empty(0, dtype=np.float32)
-        self.resize(0, 0, np.dtype(np.float32))
-
-    def resize(self, rows: int, columns: int, dtype: np.dtype) -> None:
-        """Shape the table; what it held is lost.
-
-        Args:
-            rows: N.
-            columns: V.
-            dtype: float32 or float64.
-        """
-        width = -(-columns // CHUNKS) * CHUNKS
-        if self._memory.size < rows * width or self._memory.dtype != dtype:
-            self._memory = np.empty(rows * width, dtype=dtype)
-        self.padded = self._memory[: rows * width].reshape(rows, width)  # [N, W]
-        self.padded[:, columns:] = -np.inf
-        self.values = self.padded[:, :columns]  # [N, V]
+        self._memory = np.empty((0, 0), dtype=np.float32)
+        self._columns = 0
+        self.padded = self.values = self._memory
 
     def load(self, scores: paddle.Tensor, normalised: bool) -> None:
-        """Fill the table with the log-probabilities of a step.
+        """Take over the scores of a step.
 
         Args:
             scores: logits or log-probabilities, [N, V].
@@ -54,29 +40,48 @@ class ScoreTable:
         Raises:
             UserError: a row holds NaN or no finite score.
         """
-        array = as_array(scores)  # [N, V]
-        self.resize(array.shape[0], array.shape[1], array.dtype)
-        for start in range(0, len(array), BLOCK):
-            block, out = array[start : start + BLOCK], self.values[start : start + BLOCK]  # [R, V]
+        self._raw = as_array(scores)  # [N, V], the model's own memory
+        self._resize()
+        self._normalisers = np.zeros((len(self._raw), 1), dtype=self._raw.dtype)  # [N, 1]
+        scratch = np.empty((BLOCK, self._columns), dtype=self._raw.dtype)
+        for start in range(0, len(self._raw), BLOCK):
+            block = self._raw[start : start + BLOCK]  # [R, V]
             highest = block.max(axis=1, keepdims=True)  # [R, 1]
             if not np.isfinite(highest).all():
                 raise UserError(
                     "decoding: the model's scores hold NaN or infinity, its weights are damaged; load others"
                 )
-            if normalised:
-                out[:] = block
-                continue
-            np.subtract(block, highest, out=out)
-            out -= np.log(np.exp(out).sum(axis=1, keepdims=True))
+            if not normalised:
+                exponentials = np.subtract(block, highest, out=scratch[: len(block)])
+                total = np.exp(exponentials, out=exponentials).sum(axis=1, keepdims=True)  # [R, 1]
+                self._normalisers[start : start + BLOCK] = highest + np.log(total)
+            np.subtract(
+                block, self._normalisers[start : start + BLOCK], out=self.values[start : start + BLOCK]
+            )
 
-    def copy_from(self, other: ScoreTable) -> None:
-        """Take over the scores of another table.
+    def _resize(self) -> None:
+        rows, columns = self._raw.shape
+        width = -(-columns // CHUNKS) * CHUNKS
+        same = self._memory.shape[1] == width and self._memory.dtype == self._raw.dtype
+        if not same or self._columns != columns or len(self._memory) < rows:
+            if not same or len(self._memory) < rows:
+                self._memory = np.empty((rows, width), dtype=self._raw.dtype)
+            self._memory[:, columns:] = -np.inf
+            self._columns = columns
+        self.padded = self._memory[:rows]
+        self.values = self.padded[:, :columns]
+
+    def log_probs(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """The model's own log-probabilities, whatever the processors did.
 
         Args:
-            other: any table.
+            rows: [M].
+            tokens: [M].
+
+        Returns:
+            At most 0, float64 [M].
         """
-        self.resize(other.values.shape[0], other.values.shape[1], other.values.dtype)
-        self.padded[:] = other.padded
+        return capped(self._raw[rows, tokens] - self._normalisers[rows, 0])
 
 
 def as_array(scores: paddle.Tensor) -> np.ndarray:
@@ -131,36 +136,38 @@ def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, c
         ValueError: a logits processor raised a score above 0.
     """
     rows, width = table.padded.shape
-    highest = table.padded.reshape(rows, width // CHUNKS, CHUNKS).max(axis=1)  # [N, CHUNKS]
-    _, first, group = np.unique(groups, return_index=True, return_inverse=True)  # [G], [G], [N]
+    chunked = table.padded.reshape(rows, width // CHUNKS, CHUNKS)  # chunk c: columns c, c + CHUNKS, ...
+    highest = chunked.max(axis=1)  # [N, CHUNKS]
+    first = np.flatnonzero(np.diff(groups, prepend=-1))  # [G] first row of each group
+    group = np.repeat(np.arange(len(first)), np.diff(first, append=rows))  # [N]
     slot = np.arange(rows) - first[group]  # [N] number of the row within its group
-    spread = np.full((len(first), int(slot.max()) + 1, CHUNKS), -np.inf)  # [G, K, CHUNKS]
-    spread[group, slot] = totals[:, None] + highest
-    summary = spread.reshape(len(first), -1)  # [G, K * CHUNKS]
-    if summary.shape[1] >= count:
-        bound = np.partition(summary, -count, axis=1)[:, -count]  # [G]
-    else:
-        bound = np.full(len(first), -np.inf)
-    found = np.flatnonzero(table.padded >= _row_bounds(bound[group], totals, table.padded.dtype)[:, None])
-    row, token = found // width, found % width  # [M], [M]
-    added = table.padded[row, token]
+    reachable = np.full((len(first), int(slot.max()) + 1, CHUNKS), -np.inf)  # [G, K, CHUNKS]
+    reachable[group, slot] = totals[:, None] + highest
+    bounds = _row_bounds(_highest(reachable.reshape(len(first), -1), count)[group], totals, highest.dtype)
+    row, chunk = np.nonzero(highest >= bounds[:, None])  # [C], [C]
+    added = chunked[row, :, chunk]  # [C, W / CHUNKS]
+    hit, place = np.nonzero(added >= bounds[row, None])  # [M], [M]
+    added, row, token = added[hit, place], row[hit], place * CHUNKS + chunk[hit]  # [M], [M], [M]
     if added.size and added.max() > 1e-3:
-        raise ValueError(
-            "a logits processor raised a log-probability above 0; use penalties instead of bonuses"
-        )
+        raise ValueError("a logits processor raised a log-probability above 0; use penalties, not bonuses")
     score = totals[row] + capped(added)  # [M]
-    order = np.lexsort((-score, group[row]))  # stable: ties keep the order of row and token
+    order = np.lexsort((token, row, -score, group[row]))
     ordered = group[row[order]]
-    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    order = order[rank < count]
+    order = order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < count]
     return Candidates(row[order], token[order], score[order], groups[row[order]])
+
+
+def _highest(values: np.ndarray, count: int) -> np.ndarray:
+    """The `count`-th highest value of each row, -inf where there are fewer, [G]."""
+    if values.shape[1] < count:
+        return np.full(len(values), -np.inf)
+    return np.partition(values, -count, axis=1)[:, -count]
 
 
 def _row_bounds(bound: np.ndarray, totals: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """What a token must score to reach `bound` with its row, rounded down to lose no candidate."""
     forbidden = float(np.finfo(dtype).min) / 2  # -inf counts as anything below this
-    least = np.where(np.isfinite(bound), bound, -np.inf) - totals
-    least = np.maximum(least - 1e-9 * (1.0 + np.abs(totals)), forbidden)
+    least = np.maximum(bound - totals - 1e-9 * (1.0 + np.abs(totals)), forbidden)
     return np.nextafter(least.astype(dtype), np.array(-np.inf, dtype))
 
 

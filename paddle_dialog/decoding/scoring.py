@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 
 from paddle_dialog.decoding.interface import StepModel
-from paddle_dialog.decoding.scores import ScoreTable, capped
+from paddle_dialog.decoding.scores import ScoreTable
 from paddle_dialog.decoding.search import evaluation_mode
 
 
@@ -46,5 +46,5 @@ def text_log_probs(
             scores, state = model.step(paddle.to_tensor(np.ascontiguousarray(written[:, step])), state)
             table.load(scores, normalised)
             open_rows = np.flatnonzero(step < counted)
-            totals[open_rows] += capped(table.values[open_rows, written[open_rows, step + 1]])
+            totals[open_rows] += table.log_probs(open_rows, written[open_rows, step + 1])
     return totals.tolist()

@@ -15,17 +15,16 @@ from paddle_dialog.decoding.scores import ScoreTable
 
 @dataclass(frozen=True)
 class StepScores:
-    """Scores of the next token of N rows.
+    """Scores of the next token of N rows; the next step overwrites them.
 
     Attributes:
-        model: the model's own log-probabilities, [N, V].
-        search: what the search ranks by: after the processors, and only the end token left at the limit.
+        table: what the search ranks by: after the processors, and only the end token left at the limit; it
+            still knows the model's own log-probabilities.
         ends: the end token is the best continuation by the processed scores, [N] bool; computed for rows at
             their limit, True elsewhere.
     """
 
-    model: np.ndarray
-    search: ScoreTable
+    table: ScoreTable
     ends: np.ndarray
 
 
@@ -38,20 +37,24 @@ class Stepper:
         self._model = model
         self._options = options
         self._state = model.encode(source, lengths)
-        self._rows = int(source.shape[0])
+        self._owners = np.arange(int(source.shape[0]))
+        self._reorder_within = getattr(model, "reorder_within", None)
         self._normalised = bool(getattr(model, "returns_log_probabilities", False))
-        self._table, self._processed = ScoreTable(), ScoreTable()
+        self._table = ScoreTable()
 
-    def follow(self, rows: np.ndarray) -> None:
+    def follow(self, rows: np.ndarray, owners: np.ndarray) -> None:
         """Make row i of the state continue what was row `rows[i]`.
 
         Args:
             rows: row numbers, [N'].
+            owners: input each row i belongs to from now on, [N'].
         """
-        if len(rows) == self._rows and np.array_equal(rows, np.arange(self._rows)):
+        same_inputs = len(owners) == len(self._owners) and np.array_equal(owners, self._owners)
+        self._owners = owners
+        if same_inputs and np.array_equal(rows, np.arange(len(rows))):
             return
-        self._state = self._model.reorder(self._state, paddle.to_tensor(rows.astype(np.int64)))
-        self._rows = len(rows)
+        reorder = self._reorder_within if same_inputs and self._reorder_within else self._model.reorder
+        self._state = reorder(self._state, paddle.to_tensor(rows.astype(np.int64)))
 
     def step(self, prefixes: Prefixes) -> StepScores:
         """Score every continuation of the prefixes.
@@ -60,7 +63,7 @@ class Stepper:
             prefixes: what was written so far, one row for each row of the state.
 
         Returns:
-            The scores; they share memory with the next step's.
+            The scores.
         """
         if prefixes.length:
             last = prefixes.tokens[:, -1]  # [N]
@@ -68,16 +71,13 @@ class Stepper:
             last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
         scores, self._state = self._model.step(paddle.to_tensor(last), self._state)
         self._table.load(scores, self._normalised)
+        for process in self._options.processors:
+            process(self._table.values, prefixes)
         ends = np.ones(len(last), dtype=bool)
         at_limit = np.flatnonzero(prefixes.limits == prefixes.length)
-        if not self._options.processors and not at_limit.size:
-            return StepScores(self._table.values, self._table, ends)
-        self._processed.copy_from(self._table)
-        for process in self._options.processors:
-            process(self._processed.values, prefixes)
         if at_limit.size:
-            self._force_end(self._processed.values, at_limit, ends)
-        return StepScores(self._table.values, self._processed, ends)
+            self._force_end(self._table.values, at_limit, ends)
+        return StepScores(self._table, ends)
 
     def _force_end(self, values: np.ndarray, rows: np.ndarray, ends: np.ndarray) -> None:
         eos_id = self._options.eos_id
