@@ -1,0 +1,279 @@
+"""The recurrent layers against Paddle's cells unrolled by hand and against formulas written in numpy."""
+
+from typing import Any, Literal
+
+import numpy as np
+import paddle
+import pytest
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
+
+BATCH, SOURCE, TARGET = 3, 5, 4
+LENGTHS = [5, 2, 3]
+EMBEDDED, HIDDEN, LAYERS, MEMORY = 4, 6, 2, 7
+Cell = Literal["lstm", "gru"]
+Score = Literal["additive", "dot", "scaled_dot", "bilinear"]
+CELLS = pytest.mark.parametrize("cell", ["lstm", "gru"])
+DIRECTIONS = pytest.mark.parametrize("bidirectional", [False, True])
+SCORES = pytest.mark.parametrize("score", ["additive", "dot", "scaled_dot", "bilinear"])
+
+
+def randomise(layer: nn.Layer, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _, parameter in sorted(layer.named_parameters()):
+        parameter.set_value(paddle.to_tensor(rng.normal(0.0, 0.4, parameter.shape).astype("float32")))
+
+
+def vectors(*shape: int, seed: int) -> Tensor:
+    return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+
+def real_positions() -> Tensor:
+    return length_mask(paddle.to_tensor(LENGTHS), SOURCE)
+
+
+def assert_close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), atol=tolerance)
+
+
+def make_encoder(cell: Cell, bidirectional: bool) -> RecurrentEncoder:
+    encoder = RecurrentEncoder(EMBEDDED, HIDDEN, LAYERS, cell, bidirectional)
+    randomise(encoder, 1)
+    encoder.eval()
+    return encoder
+
+
+def copied_cell(encoder: RecurrentEncoder, cell: Cell, input_size: int, suffix: str) -> nn.Layer:
+    """A cell of Paddle's with the weights of one layer and direction of the encoder."""
+    copy = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}[cell](input_size, HIDDEN)
+    for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+        getattr(copy, name).set_value(getattr(encoder.rnn, f"{name}_{suffix}"))
+    return copy
+
+
+def unroll(cell: nn.Layer, inputs: Tensor, backwards: bool) -> tuple[Tensor, Any]:
+    """Runs a cell over [1, S, E] from its zero state; outputs [1, S, H] in reading order of the text."""
+    state: Any = None
+    outputs: list[Tensor] = []
+    for position in reversed(range(inputs.shape[1])) if backwards else range(inputs.shape[1]):
+        out, state = cell(inputs[:, position], state)  # [1, H]
+        outputs.append(out)
+    return paddle.stack(outputs[::-1] if backwards else outputs, axis=1), state
+
+
+def parts(state: Any) -> tuple[Tensor, ...]:
+    return state if isinstance(state, tuple) else (state,)
+
+
+@CELLS
+@DIRECTIONS
+def test_encoder_equals_cells_unrolled_over_each_row_without_padding(cell: Cell, bidirectional: bool) -> None:
+    encoder = make_encoder(cell, bidirectional)
+    inputs = vectors(BATCH, SOURCE, EMBEDDED, seed=2)
+    outputs, states = encoder(inputs, paddle.to_tensor(LENGTHS))
+    assert outputs.shape == [BATCH, SOURCE, encoder.output_size]
+    assert encoder.output_size == HIDDEN * (2 if bidirectional else 1)
+    suffixes = ("", "_reverse") if bidirectional else ("",)
+    for row, length in enumerate(LENGTHS):
+        x = inputs[row : row + 1, :length]  # [1, length, E]
+        for layer in range(LAYERS):
+            runs = [
+                unroll(copied_cell(encoder, cell, x.shape[-1], f"l{layer}{suffix}"), x, suffix == "_reverse")
+                for suffix in suffixes
+            ]
+            x = paddle.concat([out for out, _ in runs], axis=-1)  # [1, length, D*H]
+            finals = zip(*(parts(state) for _, state in runs), strict=True)
+            for actual, expected in zip(parts(states[layer]), finals, strict=True):
+                assert_close(actual[row], paddle.concat(expected, axis=-1)[0])
+        assert_close(outputs[row, :length], x[0])
+
+
+@CELLS
+@DIRECTIONS
+def test_encoder_is_blind_to_what_stands_in_the_padding(cell: Cell, bidirectional: bool) -> None:
+    encoder = make_encoder(cell, bidirectional)
+    inputs, noise = vectors(BATCH, SOURCE, EMBEDDED, seed=3), vectors(BATCH, SOURCE, EMBEDDED, seed=4) * 9.0
+    noisy = paddle.where(real_positions().unsqueeze(-1), inputs, noise)
+    first, second = (encoder(x, paddle.to_tensor(LENGTHS)) for x in (inputs, noisy))
+    for row, length in enumerate(LENGTHS):
+        assert_close(first[0][row, :length], second[0][row, :length], 1e-6)
+    for before, after in zip(first[1], second[1], strict=True):
+        for one, other in zip(parts(before), parts(after), strict=True):
+            assert_close(one, other, 1e-6)
+
+
+def test_encoder_drops_between_layers_only() -> None:
+    single = RecurrentEncoder(EMBEDDED, HIDDEN, 1, dropout=0.5)
+    inputs, lengths = vectors(BATCH, SOURCE, EMBEDDED, seed=5), paddle.to_tensor(LENGTHS)
+    single.train()
+    assert_close(single(inputs, lengths)[0], single(inputs, lengths)[0], 0.0)
+    double = RecurrentEncoder(EMBEDDED, HIDDEN, 2, dropout=0.5)
+    double.train()
+    paddle.seed(1)
+    assert np.abs((double(inputs, lengths)[0] - double(inputs, lengths)[0]).numpy()).max() > 0.01
+
+
+def test_bridge_hands_over_states_of_the_right_width() -> None:
+    states = [(vectors(BATCH, HIDDEN, seed=6), vectors(BATCH, HIDDEN, seed=7))]
+    bridge = StateBridge(HIDDEN, HIDDEN, 1)
+    assert bridge(states) is states
+    assert bridge.parameters() == []
+
+
+@CELLS
+def test_bridge_maps_every_state_by_its_own_tanh_layer(cell: Cell) -> None:
+    bridge = StateBridge(MEMORY, HIDDEN, LAYERS, cell)
+    randomise(bridge, 8)
+    count = 2 if cell == "lstm" else 1
+    raw = [
+        [vectors(BATCH, MEMORY, seed=10 * layer + part) for part in range(count)] for layer in range(LAYERS)
+    ]
+    bridged = bridge([tuple(pair) if cell == "lstm" else pair[0] for pair in raw])
+    assert len(bridge.projections) == LAYERS * count
+    for layer in range(LAYERS):
+        for part, actual in enumerate(parts(bridged[layer])):
+            projection = bridge.projections[layer * count + part]
+            weight, bias = projection.weight.numpy(), projection.bias.numpy()
+            assert_close(actual, np.tanh(raw[layer][part].numpy() @ weight + bias))
+
+
+def make_cell(cell: Cell, score: Score, input_feeding: bool = True, dropout: float = 0.0) -> AttentionCell:
+    made = AttentionCell(EMBEDDED, HIDDEN, MEMORY, LAYERS, cell, score, dropout, input_feeding)
+    randomise(made, 20)
+    made.eval()
+    return made
+
+
+def first_states(cell: Cell) -> list[Any]:
+    pairs = [
+        (vectors(BATCH, HIDDEN, seed=30 + n), vectors(BATCH, HIDDEN, seed=40 + n)) for n in range(LAYERS)
+    ]
+    return list(pairs) if cell == "lstm" else [pair[0] for pair in pairs]
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def numpy_cell(cell: nn.Layer, x: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
+    """One step of an LSTM (gates i, f, g, o) or GRU (gates r, z, n) with the weights of one of Paddle's."""
+    weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+    w_x, w_h, b_x, b_h = (weight.numpy().astype("float64") for weight in weights)
+    if isinstance(cell, nn.LSTMCell):
+        hidden, memory = state
+        i, f, g, o = np.split(x @ w_x.T + b_x + hidden @ w_h.T + b_h, 4, axis=1)
+        memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
+        hidden = sigmoid(o) * np.tanh(memory)
+        return hidden, (hidden, memory)
+    r_x, z_x, n_x = np.split(x @ w_x.T + b_x, 3, axis=1)
+    r_h, z_h, n_h = np.split(state @ w_h.T + b_h, 3, axis=1)
+    z = sigmoid(z_x + z_h)
+    hidden = (1.0 - z) * np.tanh(n_x + sigmoid(r_x + r_h) * n_h) + z * state
+    return hidden, hidden
+
+
+def numpy_scores(score: Any, name: Score, query: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Scores [B, S] of queries [B, H] against values [B, S, H], one pair at a time."""
+    scores = np.empty(values.shape[:2])
+    for row, position in np.ndindex(*scores.shape):
+        q, k = query[row], values[row, position]
+        if name == "additive":
+            meeting = np.tanh(k @ score.key_proj.weight.numpy() + q @ score.query_proj.weight.numpy())
+            scores[row, position] = (meeting @ score.score_proj.weight.numpy())[0]
+        elif name == "bilinear":
+            scores[row, position] = q @ (k @ score.key_proj.weight.numpy())
+        else:
+            scores[row, position] = q @ k / (np.sqrt(len(q)) if name == "scaled_dot" else 1.0)
+    return scores
+
+
+def numpy_decoder(
+    cell: AttentionCell, score: Score, embedded: np.ndarray, states: list[Any], encoded: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs [B, T, H] and attention weights [B, T, S] of the cell, in float64."""
+    values = encoded @ cell.memory_projection.weight.numpy() + cell.memory_projection.bias.numpy()
+    feed = np.zeros([BATCH, HIDDEN])
+    outputs, attention = [], []
+    for position in range(embedded.shape[1]):
+        x = embedded[:, position]
+        if cell.input_feeding:
+            x = np.concatenate([x, feed], axis=1)
+        for layer in range(LAYERS):
+            x, states[layer] = numpy_cell(cell.cells[layer], x, states[layer])
+        scores = numpy_scores(cell.attention.score, score, x, values)
+        weights = np.zeros_like(scores)
+        for row, length in enumerate(LENGTHS):
+            exponentials = np.exp(scores[row, :length] - scores[row, :length].max())
+            weights[row, :length] = exponentials / exponentials.sum()
+        context = np.einsum("bs,bsh->bh", weights, values)
+        projection = cell.output_projection
+        feed = np.concatenate([context, x], axis=1) @ projection.weight.numpy() + projection.bias.numpy()
+        outputs.append(feed)
+        attention.append(weights)
+    return np.stack(outputs, axis=1), np.stack(attention, axis=1)
+
+
+def as_float64(state: Any) -> Any:
+    return (
+        tuple(as_float64(part) for part in state)
+        if isinstance(state, tuple)
+        else state.numpy().astype("float64")
+    )
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+@CELLS
+@SCORES
+def test_steps_under_rnn_equal_the_formulas(cell: Cell, score: Score, input_feeding: bool) -> None:
+    layer = make_cell(cell, score, input_feeding)
+    embedded, encoded = vectors(BATCH, TARGET, EMBEDDED, seed=50), vectors(BATCH, SOURCE, MEMORY, seed=51)
+    states = first_states(cell)
+    memory = layer.prepare_memory(encoded, real_positions())
+    initial = layer.initial_states(states)
+    outputs, _ = nn.RNN(layer)(embedded, initial_states=initial, memory=memory)
+    expected, expected_weights = numpy_decoder(
+        layer, score, as_float64(embedded), [as_float64(state) for state in states], as_float64(encoded)
+    )
+    assert_close(outputs, expected)
+    single, after_one = layer(embedded[:, 0], initial, memory)
+    assert_close(single, expected[:, 0])
+    assert_close(layer.attention_weights(after_one, memory), expected_weights[:, 0])
+    second, after_two = layer(embedded[:, 1], after_one, memory)
+    assert_close(second, expected[:, 1])
+    assert_close(layer.attention_weights(after_two, memory), expected_weights[:, 1])
+
+
+def test_input_feeding_makes_a_difference_from_the_second_step_on() -> None:
+    layer = make_cell("lstm", "dot")
+    memory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=60), real_positions())
+    x = vectors(BATCH, EMBEDDED, seed=61)
+    states, feed = layer.initial_states(first_states("lstm"))
+    assert_close(feed, np.zeros([BATCH, HIDDEN]), 0.0)
+    without, _ = layer(x, (states, feed), memory)
+    fed, _ = layer(x, (states, feed + 1.0), memory)
+    assert np.abs((without - fed).numpy()).max() > 0.01
+
+
+@SCORES
+def test_attention_weights_sum_to_one_and_are_zero_on_padding(score: Score) -> None:
+    layer = make_cell("gru", score)
+    mask = real_positions()
+    memory: AttentionMemory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=70) * 5.0, mask)
+    _, state = layer(vectors(BATCH, EMBEDDED, seed=71), layer.initial_states(first_states("gru")), memory)
+    weights = layer.attention_weights(state, memory).numpy()  # [B, S]
+    assert_close(weights.sum(axis=1), np.ones(BATCH))
+    assert (weights[~mask.numpy()] == 0.0).all()
+    assert (weights[mask.numpy()] > 0.0).all()
+
+
+def test_dropout_acts_on_cells_in_training_only() -> None:
+    layer = make_cell("lstm", "dot", dropout=0.5)
+    memory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=80), real_positions())
+    initial = layer.initial_states(first_states("lstm"))
+    x = vectors(BATCH, EMBEDDED, seed=81)
+    assert_close(layer(x, initial, memory)[0], layer(x, initial, memory)[0], 0.0)
+    layer.train()
+    paddle.seed(3)
+    assert np.abs((layer(x, initial, memory)[0] - layer(x, initial, memory)[0]).numpy()).max() > 0.01
