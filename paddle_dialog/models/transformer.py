@@ -53,7 +53,9 @@ class Transformer(nn.Layer):
         self.aligned_projection = nn.Linear(width, width, bias_attr=False) if config.aligned_input else None
         self.dropout = nn.Dropout(config.dropout)
         self.output = (
-            TiedProjection(self.target_embedding) if config.tie_output else nn.Linear(width, vocab_size)
+            TiedProjection(self.target_embedding, bias=config.bias)
+            if config.tie_output
+            else nn.Linear(width, vocab_size, bias_attr=None if config.bias else False)
         )
 
     @property
