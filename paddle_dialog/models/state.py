@@ -1,4 +1,4 @@
-"""Decoding states: nested tuples, lists and dicts of tensors whose first axis is the batch."""
+"""Decoding states: nested tuples, lists and dicts of tensors whose first axis is the batch; None where empty."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ def gather_rows(state: Any, index: Tensor) -> Any:
     """Selects rows of every tensor of a state, keeping its structure.
 
     Args:
-        state: tensors [N, ...] in nested tuples (named ones too), lists and dicts.
+        state: tensors [N, ...] in nested tuples (named ones too), lists and dicts; None stays None.
         index: int64 [M], the rows to take, repeated or left out as a search needs.
 
     Returns:
         The same structure with tensors [M, ...].
     """
+    if state is None:
+        return None
     if isinstance(state, Tensor):
         return paddle.index_select(state, index, axis=0)
     if isinstance(state, dict):
