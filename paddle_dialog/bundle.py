@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paddle import nn
+from paddle import Tensor, nn
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
@@ -50,10 +50,10 @@ class Bundle:
 
 
 def save_bundle(bundle: Bundle, folder: Path) -> None:
-    """Writes a bundle so that ``folder`` is at any moment either the old one or the new one, whole.
+    """Writes a bundle so that a whole one, the old or the new, is on the disk at any moment.
 
     The files go to ``<folder>.partial``; then the old folder becomes ``<folder>.previous`` and the new one takes
-    its place.
+    its place. A process killed between these two renames leaves both beside the missing ``folder``.
 
     Raises:
         UserError: the folder cannot be written.
@@ -78,11 +78,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
         partial.mkdir(parents=True)
         for name, content in files.items():
             _write_durably(partial / name, content)
-        if folder.exists():
-            if previous.exists():
-                shutil.rmtree(previous)
-            folder.rename(previous)
-        partial.rename(folder)
+        _replace(folder, partial, previous)
     except OSError as error:
         raise UserError(
             f"{folder}: cannot write the bundle: {error.strerror}; what was saved before is still there"
@@ -105,7 +101,9 @@ def load_bundle(folder: str | Path) -> Bundle:
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror}): the bundle is incomplete") from error
         if hashlib.sha256(files[name]).hexdigest() != expected:
-            raise UserError(f"{path}: is damaged (its checksum differs from {MANIFEST}); restore or retrain it")
+            raise UserError(
+                f"{path}: is damaged (its checksum differs from {MANIFEST}); restore or retrain it"
+            )
     vocabularies = {
         name.removesuffix(VOCABULARY_SUFFIX): Vocabulary.load(folder / name)
         for name in files
@@ -122,29 +120,50 @@ def load_bundle(folder: str | Path) -> Bundle:
 
 
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
-    """A network's parameters and persistent buffers as arrays."""
-    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    """A network's parameters and persistent buffers as arrays, each under the first of its names only."""
+    own = network.state_dict()
+    return {name: own[name].numpy() for name, first in _first_names(own).items() if name == first}
 
 
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copies weights into a network, casting to its precision.
 
+    A parameter that several layers share may stand under any one of its names, or under all.
+
     Raises:
         UserError: names or shapes differ: the weights belong to another model.
     """
     own = network.state_dict()
-    missing, foreign = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    first_names = _first_names(own)
+    sources = {
+        first_names[name]: name for name in reversed(own) if name in weights
+    }  # first name to name in file
+    missing, foreign = sorted(set(first_names.values()) - sources.keys()), sorted(weights.keys() - own.keys())
     if missing or foreign:
         odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
-        raise UserError(f"{where}: these weights belong to another model ({odd}); check the config's model section")
+        raise UserError(
+            f"{where}: these weights belong to another model ({odd}); check the config's model section"
+        )
+    converted = {}
     for name, tensor in own.items():
-        if tuple(tensor.shape) != weights[name].shape:
+        values = weights[sources[first_names[name]]]
+        if tuple(tensor.shape) != values.shape:
             raise UserError(
-                f"{where}: {name} has shape {list(weights[name].shape)}, but the config's model needs "
+                f"{where}: {name} has shape {list(values.shape)}, but the config's model needs "
                 f"{list(tensor.shape)}; the weights belong to another config or vocabulary"
             )
-    converted = {name: weights[name].astype(str(own[name].dtype).removeprefix("paddle.")) for name in own}
+        converted[name] = values.astype(str(tensor.dtype).removeprefix("paddle."))
     network.set_state_dict(converted)
+
+
+def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
+    """Every name of a state dict with the first name of the same tensor.
+
+    Paddle lists a parameter once for each layer that holds it: ``nn.LSTM`` under two names, and so a cell
+    inside ``nn.RNN``.
+    """
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -154,12 +173,30 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder}: is not a bundle (no {MANIFEST} in it); train one or name another folder")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        known = manifest["format"] == FORMAT and isinstance(manifest["sha256"], dict) and manifest["task"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: is damaged or not a bundle's manifest ({error})") from error
-    if not known:
-        raise UserError(f"{path}: has format {manifest['format']}, and this version reads format {FORMAT}")
+        version = manifest["format"]
+        complete = isinstance(manifest.get("sha256"), dict) and isinstance(manifest.get("task"), str)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: is damaged or not a bundle's manifest ({error!r})") from error
+    if version != FORMAT:
+        raise UserError(f"{path}: has format {version}, and this version reads format {FORMAT}")
+    if not complete:
+        raise UserError(f"{path}: is damaged: task or sha256 is missing")
     return dict(manifest)
+
+
+def _replace(folder: Path, partial: Path, previous: Path) -> None:
+    """Puts ``partial`` in the place of ``folder``, which becomes ``previous``; undone where that fails."""
+    if not folder.exists():
+        partial.rename(folder)
+        return
+    if previous.exists():
+        shutil.rmtree(previous)
+    folder.rename(previous)
+    try:
+        partial.rename(folder)
+    except OSError:
+        previous.rename(folder)
+        raise
 
 
 def _beside(folder: Path, suffix: str) -> Path:
