@@ -73,7 +73,6 @@ class Reporter(paddle.callbacks.Callback):
         super().__init__()
         self.context = context
         self._since = time.perf_counter()
-        self._busy = 0.0
         self._steps = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -87,8 +86,12 @@ class Reporter(paddle.callbacks.Callback):
         if progress.step % self.context.config.log_every == 0 or self.context.batches.stop:
             self._report(logs or {})
 
+    def stop_clock(self) -> None:
+        """Counts the time until now as training; what follows, up to ``resume_clock``, is not."""
+        self.context.progress.seconds += time.perf_counter() - self._since
+
     def resume_clock(self) -> None:
-        """Leaves out of the averages what happened since the last step."""
+        """Begins the averages anew."""
         self._restart()
 
     def _report(self, logs: dict[str, Any]) -> None:
@@ -164,6 +167,8 @@ class DevEvaluation(paddle.callbacks.Callback):
         context, progress = self.context, self.context.progress
         if progress.curve and progress.curve[-1][0] == progress.step:
             return
+        self._reporter.stop_clock()
+        context.metric.reset()  # fit and evaluate share it, and evaluate resets it only afterwards
         result = self.model.evaluate(self._dev, verbose=0)
         perplexity = float(result[context.metric.name()])
         best = perplexity < progress.best_perplexity
