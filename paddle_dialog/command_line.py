@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from paddle_dialog.errors import UserError
 
-# Paddle's import warns of a compiler cache that only those who build extensions miss.
-warnings.filterwarnings("ignore", message="No ccache found")
+# What our dependencies warn of among themselves says nothing to a user: a compiler cache that only those who
+# build extensions miss, and PaddleNLP's old ways of importing and of copying a tensor.
+for _message in (
+    "No ccache found",
+    "Setuptools is replacing distutils",
+    "pkg_resources",
+    "To copy construct",
+):
+    warnings.filterwarnings("ignore", message=_message)
 
 if TYPE_CHECKING:
     from paddle_dialog.task import Predictor
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that tells a wrong command line in one line, as the tools tell all bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints what is wrong and exits with status 2."""
+        self.exit(BAD_INPUT, f"error: {message}; see {self.prog} --help\n")
 
 
 def base_parser(description: str | None) -> argparse.ArgumentParser:
@@ -29,7 +45,7 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
         description: the tool's docstring: its purpose, a blank line, an example.
     """
     purpose, _, example = (description or "").strip().partition("\n\n")
-    parser = argparse.ArgumentParser(description=purpose, epilog=f"example: {example}")
+    parser = OneLineParser(description=purpose, epilog=f"example: {example}")
     parser.add_argument(
         "-c", "--config", required=True, help="the recipe, a YAML file such as configs/couplet.yaml"
     )
@@ -51,7 +67,10 @@ def run_tool(main: Callable[[argparse.Namespace], int | None], parser: argparse.
     Returns:
         0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
     """
-    arguments = parser.parse_args()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # Chinese comes out whatever the locale
+    arguments = parser.parse_intermixed_args()
     try:
         return main(arguments) or DONE
     except UserError as error:
@@ -87,6 +106,9 @@ def load_model(arguments: argparse.Namespace) -> Predictor:
 
     The model is as its bundle describes it; the config decides on the decoding. Which weights were taken is
     told on stderr.
+
+    Raises:
+        UserError: the config, the device or the weights cannot be used.
     """
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
@@ -95,7 +117,7 @@ def load_model(arguments: argparse.Namespace) -> Predictor:
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
     folder = Path(arguments.weights) if arguments.weights else default_weights(task, config)
-    print(f"weights: {folder}", file=sys.stderr)
     predictor = load_predictor(folder, task, config.decoding)
+    print(f"weights: {folder}", file=sys.stderr)
     predictor.config.seed = config.seed
     return predictor

@@ -20,7 +20,7 @@ def load_predictor(folder: Path, task: Task | None = None, decoding: Any = None)
         decoding: takes the place of the bundle's own decoding settings.
 
     Raises:
-        UserError: no bundle, a damaged one, or one of another task.
+        UserError: no bundle, a damaged one, one of another task, or decoding settings that its model cannot serve.
     """
     bundle = load_bundle(folder)
     if task is not None and bundle.task != task.name:
@@ -31,10 +31,15 @@ def load_predictor(folder: Path, task: Task | None = None, decoding: Any = None)
     found, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
     if decoding is not None:
         config.decoding = decoding
+        for key, problem in config.problems():
+            raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
     sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
     network = found.build_network(config, sizes)
     set_weights(network, bundle.weights, folder)
     return found.predictor(config, network, bundle.vocabularies)
+
+
+SHIPPED = Path(__file__).parent.parent / "pretrained"
 
 
 def default_weights(task: Task, config: Any) -> Path:
@@ -44,8 +49,7 @@ def default_weights(task: Task, config: Any) -> Path:
         UserError: there are neither.
     """
     trained = Path(config.output_dir) / "best"
-    shipped = Path(__file__).parent.parent / "pretrained" / task.name
-    for folder in (trained, shipped):
+    for folder in (trained, SHIPPED / task.name):
         if folder.is_dir():
             return folder
     raise UserError(

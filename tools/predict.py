@@ -6,10 +6,12 @@ python tools/predict.py -c configs/couplet_lstm.yaml 晚风摇树树还挺 --n-b
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import itertools
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ from paddle_dialog.errors import UserError
 if TYPE_CHECKING:
     from paddle_dialog.task import Predictor
 
+Line = tuple[int, str]  # number from 1, text
+
 
 def main(arguments: argparse.Namespace) -> None:
     """Answers the texts of the command line, of ``--input``, or of a terminal line by line."""
@@ -26,65 +30,130 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError("give texts or --input, not both")
     predictor = load_model(arguments)
     if arguments.n_best is not None:
-        decoding = predictor.config.decoding
-        size = max(decoding.beam_size, arguments.n_best)
-        predictor.config.decoding = dataclasses.replace(decoding, n_best=arguments.n_best, beam_size=size)
+        ask_for(predictor, arguments.n_best)
     if arguments.text:
-        answer(predictor, arguments.text, arguments.json)
+        answer(predictor, [checked_text(text) for text in arguments.text], arguments.json)
     elif arguments.input is None and sys.stdin.isatty():
         converse(predictor, arguments.json)
     else:
-        for batch in batches(input_lines(arguments.input or "-"), predictor.config.decoding.batch_size):
-            answer(predictor, batch, arguments.json)
+        answer_lines(predictor, arguments.input or "-", arguments.json)
+
+
+def ask_for(predictor: Predictor, n_best: int) -> None:
+    """Sets the number of candidates, and a beam that holds them."""
+    decoding = predictor.config.decoding
+    if decoding.strategy == "greedy" and n_best > 1:
+        raise UserError(
+            f"--n-best {n_best}: greedy search gives one candidate; take -o decoding.strategy=beam or sample"
+        )
+    size = max(decoding.beam_size, n_best)
+    predictor.config.decoding = dataclasses.replace(decoding, n_best=n_best, beam_size=size)
+
+
+def checked_text(text: str) -> str:
+    """An argument, which a terminal of another encoding may have spoilt."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(
+            "a text on the command line is not UTF-8; set the terminal to UTF-8 or use --input"
+        ) from error
+    return text
 
 
 def answer(predictor: Predictor, texts: list[str], as_json: bool) -> None:
-    """Prints one record a text."""
-    for record in predictor.predict_records(texts):
+    """Prints one record a text, or nothing where one of them is faulty."""
+    for record in list(predictor.predict_records(texts)):
         print(
             json.dumps(record, ensure_ascii=False) if as_json else predictor.format_record(record), flush=True
         )
 
 
+def answer_lines(predictor: Predictor, name: str, as_json: bool) -> None:
+    """Answers a file in batches, up to its end or its first faulty line.
+
+    Raises:
+        UserError: a line cannot be read or answered; all before it have been answered.
+    """
+    size = predictor.config.decoding.batch_size
+    lines = input_lines(name)
+    any_line, fault = False, None
+    while fault is None:
+        batch: list[Line] = []
+        try:
+            for line in itertools.islice(lines, size):
+                batch.append(line)
+        except UserError as error:  # this line cannot be read; those before it can be answered
+            fault = error
+        if not batch:
+            break
+        any_line = True
+        answer_batch(predictor, name, batch, as_json)
+    if fault is not None:
+        raise fault
+    if not any_line:
+        raise UserError(f"{shown(name)}: holds no text; give one input a line")
+
+
+def answer_batch(predictor: Predictor, name: str, batch: list[Line], as_json: bool) -> None:
+    """Answers a batch; where a line of it is faulty, those before it one by one."""
+    try:
+        answer(predictor, [text for _, text in batch], as_json)
+    except UserError:
+        for number, text in batch:
+            try:
+                answer(predictor, [text], as_json)
+            except UserError as error:
+                raise UserError(
+                    f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
+                ) from error
+
+
 def converse(predictor: Predictor, as_json: bool) -> None:
     """Answers what is typed until the end of input; a faulty line is told and forgotten."""
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  (lets the user edit the line)
     print("one line each; Ctrl-D ends", file=sys.stderr)
+    prompt = "> " if sys.stdout.isatty() else ""  # it would go to stdout, among the results
     while True:
         try:
-            text = input("> ")
+            text = input(prompt)
         except EOFError:
+            print(file=sys.stderr)
             return
+        except UnicodeDecodeError:
+            print("error: this line is not UTF-8; set the terminal to UTF-8", file=sys.stderr)
+            continue
+        if not text.strip():
+            continue
         try:
-            answer(predictor, [text], as_json)
+            answer(predictor, [checked_text(text)], as_json)
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
 
 
-def input_lines(name: str) -> Iterator[str]:
+def input_lines(name: str) -> Iterator[Line]:
     """The lines of a file (``.xz`` and ``.gz`` too) or, for ``-``, of standard input; blank ones are skipped."""
     from paddle_dialog.data.files import read_lines
 
-    if name == "-":
+    lines: Iterable[Line] = standard_input() if name == "-" else read_lines(Path(name))
+    return ((number, line.strip()) for number, line in lines if line.strip())
+
+
+def standard_input() -> Iterator[Line]:
+    """The lines of standard input as UTF-8, whatever the locale."""
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
         try:
-            yield from (line.strip() for line in sys.stdin if line.strip())
+            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
-                f"standard input: is not UTF-8 text ({error.reason}); convert it first"
+                f"standard input:{number}: not UTF-8 ({error.reason}); convert the text first"
             ) from error
-    else:
-        yield from (line.strip() for _, line in read_lines(Path(name)) if line.strip())
 
 
-def batches(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Groups of ``size`` lines, the last one smaller."""
-    batch: list[str] = []
-    for line in lines:
-        batch.append(line)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def shown(name: str) -> str:
+    """An input's name for a message."""
+    return "standard input" if name == "-" else name
 
 
 if __name__ == "__main__":

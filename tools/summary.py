@@ -16,8 +16,10 @@ from paddle_dialog.command_line import base_parser, integer_from, run_tool
 def main(arguments: argparse.Namespace) -> None:
     """Prints the parameters module by module, and their total; a shared table counts once."""
     from paddle_dialog.config import load_config
+    from paddle_dialog.device import select_device
 
     task, config = load_config(arguments.config, arguments.override)
+    select_device(arguments.device)
     network = task.build_network(config, task.vocabulary_sizes(arguments.vocab_size))
     modules: dict[str, int] = {}
     for name, parameter in network.named_parameters():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from paddle_dialog.command_line import base_parser, run_tool
+from paddle_dialog.command_line import DONE, INTERRUPTED, base_parser, run_tool
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -21,11 +21,11 @@ def main(arguments: argparse.Namespace) -> int:
     select_device(arguments.device)
     run = Run(task, config, arguments.resume, arguments.overwrite)
     progress = run.train()
-    print(
-        f"{run.folder}: step {progress.step}, best dev perplexity {progress.best_perplexity:.3f} "
-        f"at step {progress.best_step}"
-    )
-    return 130 if run.interrupted else 0
+    summary = f"{run.folder}: step {progress.step}"
+    if progress.curve:
+        summary += f", best dev perplexity {progress.best_perplexity:.3f} at step {progress.best_step}"
+    print(summary)
+    return INTERRUPTED if run.interrupted else DONE
 
 
 if __name__ == "__main__":
