@@ -18,9 +18,11 @@ from paddle_dialog.decoding import (
     NoRepeatNGram,
     PositionPenalties,
     Prefixes,
+    RepetitionPattern,
     RepetitionPenalty,
     SearchOptions,
     decode,
+    repetition_pattern,
 )
 
 INF = float("inf")
@@ -124,6 +126,51 @@ def test_repetition_penalty_multiplies_once():
         RepetitionPenalty(0.9)
 
 
+def test_repetition_pattern_by_hand():
+    assert repetition_pattern("树树还树") == [0, 0, 2, 0]
+    pattern = RepetitionPattern([[0, 0, 2, 0], []])
+    assert [len(row) for row in allowed(applied(pattern, [], []))] == [8, 8]
+    assert allowed(applied(pattern, [5])) == [[5]]
+    assert forbidden(applied(pattern, [5, 5])) == [[5]]
+    assert allowed(applied(pattern, [5, 5, 6], [5, 5, 6])) == [[5], [0, 1, 2, 3, 4, 5, 6, 7]]
+    assert [len(row) for row in allowed(applied(pattern, [5, 5, 6, 5]))] == [8]
+    soft = applied(RepetitionPattern([[0, 1, 0]], penalty=3.0), [5, 6])
+    assert soft[0].tolist() == [-4, -4, -4, -4, -4, -1, -4, -4]
+    for broken in ([1, 1], [0, 0, 1]):
+        with pytest.raises(ValueError, match="no pattern of first positions"):
+            RepetitionPattern([broken])
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 2**31))
+@settings(deadline=None, max_examples=30)
+def test_a_search_under_a_pattern_follows_it(line, seed):
+    model = TableModel(seed, vocab_size=8)
+    rules = [
+        ExactLength(len(line), EOS),
+        ForbiddenTokens([[EOS]], [range(len(line))]),
+        RepetitionPattern([repetition_pattern(line)]),
+    ]
+    options = SearchOptions(beam_size=4, n_best=4, max_length=len(line), processors=rules)
+    found = decode(model, *inputs(0), options)[0]
+    assert found
+    for h in found:
+        assert repetition_pattern(h.tokens) == repetition_pattern(line)
+
+
+def test_a_soft_rule_is_broken_only_as_a_last_resort():
+    model = TableModel(0)
+    model.logits[0, 0, BOS, 4] += 8.0  # by far the most probable
+    length = ExactLength(1, EOS)
+
+    def first_choice(*rules):
+        options = SearchOptions(beam_size=2, max_length=1, processors=[length, *rules])
+        return decode(model, *inputs(0), options)[0][0].tokens
+
+    assert first_choice() == [4]
+    assert first_choice(ForbiddenTokens([[4]], penalty=100.0)) != [4]
+    assert first_choice(ForbiddenTokens([[4]], penalty=100.0), ForbiddenTokens([[0, 1, 2]])) == [4]
+
+
 def test_banned_words_forbid_only_their_last_token():
     banned = BannedWords([[7], [4, 5], [4, 6], [1, 4, 2], []])
     assert forbidden(applied(banned, [])) == [[7]]
@@ -162,7 +209,9 @@ def test_a_constrained_wide_beam_equals_filtering_every_text(seed):
         assert [tuple(h.tokens) for h in found] == texts[:4]
         for h in found:
             # Hard rules leave the probability of what they allow alone.
-            assert h.log_prob == pytest.approx(model.text_log_prob(number, tuple(h.tokens)), rel=1e-5)
+            assert h.log_prob == pytest.approx(
+                model.text_log_prob(number, tuple(h.tokens)), rel=1e-5, abs=1e-5
+            )
             assert h.rank_score == pytest.approx(h.log_prob) and h.finished
 
 
@@ -183,8 +232,8 @@ def test_a_soft_rule_moves_the_order_and_not_the_probability(seed, penalty):
     found = decode(model, *inputs(0), options)[0]
     assert [tuple(h.tokens) for h in found] == sorted(model.every_text(2), key=lambda text: -rank(text))
     for h in found:
-        assert h.rank_score == pytest.approx(rank(tuple(h.tokens)), rel=1e-4)
-        assert h.log_prob == pytest.approx(model.text_log_prob(0, tuple(h.tokens)), rel=1e-4)
+        assert h.rank_score == pytest.approx(rank(tuple(h.tokens)), rel=1e-4, abs=1e-5)
+        assert h.log_prob == pytest.approx(model.text_log_prob(0, tuple(h.tokens)), rel=1e-4, abs=1e-5)
 
 
 def test_rules_that_allow_nothing_give_an_empty_answer_and_leave_the_others_alone():

@@ -15,12 +15,16 @@ from paddle_dialog.decoding.processors import (
     ForcedTokens,
     LogitsProcessor,
     MinimumLength,
-    NoRepeatNGram,
     PositionPenalties,
     Prefixes,
-    RepetitionPenalty,
 )
 from paddle_dialog.decoding.reference import reference_beam_search
+from paddle_dialog.decoding.repetition import (
+    NoRepeatNGram,
+    RepetitionPattern,
+    RepetitionPenalty,
+    repetition_pattern,
+)
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import decode
 
@@ -36,10 +40,12 @@ __all__ = [
     "NoRepeatNGram",
     "PositionPenalties",
     "Prefixes",
+    "RepetitionPattern",
     "RepetitionPenalty",
     "SearchOptions",
     "StepModel",
     "decode",
     "reference_beam_search",
+    "repetition_pattern",
     "text_log_probs",
 ]

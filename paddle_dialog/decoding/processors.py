@@ -84,26 +84,31 @@ class ForbiddenTokens:
     """Never write some tokens, at any position or at given ones."""
 
     def __init__(
-        self, tokens: Sequence[Sequence[int]], positions: Sequence[Sequence[int]] | None = None
+        self,
+        tokens: Sequence[Sequence[int]],
+        positions: Sequence[Sequence[int]] | None = None,
+        penalty: float = np.inf,
     ) -> None:
         """Set the tokens.
 
         Args:
             tokens: ids, one list for each input; a single list serves every input.
             positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
+            penalty: subtracted from their scores; finite, it leaves them as a last resort.
         """
+        self._penalty = penalty
         self._tokens = [np.unique(np.asarray(ids, dtype=np.int64)) for ids in tokens]
         self._positions = None if positions is None else [frozenset(p) for p in positions]
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
         """See `LogitsProcessor`."""
         if len(self._tokens) == 1 and self._positions is None:
-            scores[:, self._tokens[0]] = FORBIDDEN
+            scores[:, self._tokens[0]] -= self._penalty
             return
         for row, number in enumerate(prefixes.inputs.tolist()):
             entry = number if len(self._tokens) > 1 else 0
             if self._positions is None or prefixes.length in self._positions[entry]:
-                scores[row, self._tokens[entry]] = FORBIDDEN
+                scores[row, self._tokens[entry]] -= self._penalty
 
 
 class PositionPenalties:
@@ -168,64 +173,6 @@ class ExactLength:
         scores[prefixes.length < lengths, self._eos_id] = FORBIDDEN
         for row in np.flatnonzero(prefixes.length >= lengths).tolist():
             allow_only(scores, row, self._eos_id)
-
-
-class NoRepeatNGram:
-    """Forbid the token that would complete an n-gram the text already holds."""
-
-    def __init__(self, size: int) -> None:
-        """Set the size.
-
-        Args:
-            size: n, >= 1; with 1 no token is written twice.
-
-        Raises:
-            ValueError: n is below 1.
-        """
-        if size < 1:
-            raise ValueError(f"the size of an n-gram is {size}, it must be 1 or more")
-        self._size = size
-
-    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
-        grams = prefixes.length - self._size + 1  # complete n-grams so far
-        if grams < 1:
-            return
-        context = self._size - 1
-        windows = np.lib.stride_tricks.sliding_window_view(
-            prefixes.tokens, self._size, axis=1
-        )  # [N, grams, n]
-        tail = prefixes.tokens[:, prefixes.length - context :]  # [N, n - 1]
-        row, place = np.nonzero((windows[:, :, :context] == tail[:, None, :]).all(axis=2))
-        scores[row, windows[row, place, context]] = FORBIDDEN
-
-
-class RepetitionPenalty:
-    """Multiply the log-probability of tokens already written (after Keskar et al. 2019, "CTRL", section 4.1).
-
-    The paper divides positive and thereby scales raw logits; on log-probabilities, never positive, one
-    product does.
-    """
-
-    def __init__(self, penalty: float) -> None:
-        """Set the strength.
-
-        Args:
-            penalty: >= 1; 1 changes nothing.
-
-        Raises:
-            ValueError: the penalty is below 1.
-        """
-        if not penalty >= 1:
-            raise ValueError(f"the repetition penalty is {penalty}, it must be 1 or more")
-        self._penalty = penalty
-
-    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
-        if prefixes.length:
-            rows = np.arange(len(scores))[:, None]  # [N, 1]
-            # One read, one write: a token written twice is not penalised twice.
-            scores[rows, prefixes.tokens] = scores[rows, prefixes.tokens] * self._penalty
 
 
 class BannedWords:

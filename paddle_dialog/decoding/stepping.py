@@ -9,7 +9,7 @@ import paddle
 
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.decoding.processors import Prefixes, allow_only
 from paddle_dialog.decoding.scores import ScoreTable
 
 
@@ -81,7 +81,6 @@ class Stepper:
 
     def _force_end(self, values: np.ndarray, rows: np.ndarray, ends: np.ndarray) -> None:
         eos_id = self._options.eos_id
-        ends[rows] = values[rows].argmax(axis=1) == eos_id
-        kept = values[rows, eos_id]
-        values[rows] = -np.inf
-        values[rows, eos_id] = kept
+        for row in rows.tolist():
+            ends[row] = values[row].argmax() == eos_id
+            allow_only(values, row, eos_id)
