@@ -21,6 +21,11 @@ logger = logging.getLogger("paddle_dialog")
 
 PROGRESS = "progress.json"
 OPTIMIZER = "optimizer.safetensors"
+CHECKPOINTS = (
+    "last",
+    "last.partial",
+    "last.previous",
+)  # folders of a run, in the order in which they are tried
 
 
 def pack_training_state(
@@ -43,7 +48,7 @@ def restore_training_state(
     """Sets weights, optimiser moments and schedule to those of a checkpoint.
 
     Raises:
-        UserError: the checkpoint belongs to another model.
+        UserError: the checkpoint belongs to another model, or other parameters of it were trained.
     """
     set_weights(network, bundle.weights, where)
     names = _structured_names(network)
@@ -54,6 +59,14 @@ def restore_training_state(
         if structured not in parameters:
             raise UserError(f"{where}: the optimiser's state is of another model ({structured} is unknown)")
         state[f"{parameters[structured]}_{accumulator}"] = paddle.to_tensor(value)
+    trained = {key.split("::")[0] for key in parse_tensors(bundle.extra[OPTIMIZER])}
+    wanted = {names[parameter.name] for parameter in optimizer._parameter_list}
+    if trained and trained != wanted:
+        odd = min(trained ^ wanted)
+        raise UserError(
+            f"{where}: {odd} is trained {'here' if odd in wanted else 'there'} only; "
+            "resume with the model section that the run was started with"
+        )
     optimizer.set_state_dict(state)
     optimizer._learning_rate.step(load_progress(bundle, where).step)
 
@@ -66,7 +79,12 @@ def load_progress(bundle: Bundle, where: Path) -> Progress:
     """
     if PROGRESS not in bundle.extra or OPTIMIZER not in bundle.extra:
         raise UserError(f"{where}: holds a model but no training state; resume from the run's 'last' folder")
-    return Progress.from_dict(json.loads(bundle.extra[PROGRESS]))
+    try:
+        return Progress.from_dict(json.loads(bundle.extra[PROGRESS]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{where}/{PROGRESS}: is not of this version ({error!r}); begin the run anew"
+        ) from error
 
 
 def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
@@ -81,7 +99,7 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
         UserError: there are checkpoints and all are damaged.
     """
     problems = []
-    for name in ("last", "last.partial", "last.previous"):
+    for name in CHECKPOINTS:
         folder = run_folder / name
         if not folder.is_dir():
             continue
