@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any
 import paddle
 from paddle import io
 
-from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.errors import UserError
@@ -25,6 +26,7 @@ from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.callbacks import Counter, DevEvaluation, Reporter, RunContext, Saver
 from paddle_dialog.training.checkpoint import (
+    CHECKPOINTS,
     find_checkpoint,
     load_progress,
     pack_training_state,
@@ -79,6 +81,8 @@ class Run:
         if checkpoint is not None:
             restore_training_state(checkpoint[1], checkpoint[0], self.optimizer, self.network)
             logger.info("resumed from %s at step %d", checkpoint[0], self.progress.step)
+        elif overwrite:
+            self._remove_bundles()
         count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.total_steps)
 
@@ -106,12 +110,13 @@ class Run:
             sinks,
         )
         with self._stop_signals():
-            model.fit(
-                self.batches,
-                epochs=max(1, self.config.training.epochs - self.progress.epoch),
-                verbose=0,
-                callbacks=self._callbacks(context),
-            )
+            if self.progress.step < self.total_steps:  # else it was stopped between its last step and the end
+                model.fit(
+                    self.batches,
+                    epochs=self.config.training.epochs - self.progress.epoch,
+                    verbose=0,
+                    callbacks=self._callbacks(context),
+                )
         self.progress.finished = not self.interrupted
         self._save("last", resumable=True)
         for sink in sinks:
@@ -151,7 +156,7 @@ class Run:
 
     def _find_start(self, resume: str | None, overwrite: bool) -> tuple[Path, Bundle] | None:
         if resume is None:
-            if (self.folder / "last").exists() and not overwrite:
+            if not overwrite and any((self.folder / name).exists() for name in CHECKPOINTS):
                 raise UserError(
                     f"{self.folder}: already holds a run; continue it with --resume auto, begin anew with "
                     "--overwrite, or choose another folder with -o output_dir=…"
@@ -160,9 +165,12 @@ class Run:
         folder = self.folder if resume == "auto" else Path(resume)
         if resume != "auto" and not folder.is_dir():
             raise UserError(f"--resume {resume}: no such folder; name a run's folder or its 'last' bundle")
-        if (folder / "bundle.json").exists():
-            folder = folder.parent
-        found = find_checkpoint(folder)
+        if (folder / MANIFEST).exists() and folder.name != CHECKPOINTS[0]:
+            bundle = load_bundle(folder)
+            load_progress(bundle, folder)
+            found: tuple[Path, Bundle] | None = (folder, bundle)
+        else:
+            found = find_checkpoint(folder.parent if (folder / MANIFEST).exists() else folder)
         if found is None and resume != "auto":
             raise UserError(f"--resume {resume}: holds no checkpoint")
         if found is not None and found[1].task != self.task.name:
@@ -170,6 +178,11 @@ class Run:
                 f"{found[0]}: is of the task '{found[1].task}', and the config's is '{self.task.name}'"
             )
         return found
+
+    def _remove_bundles(self) -> None:
+        """Else ``--resume auto`` could continue the run that this one is to replace."""
+        for name in (*CHECKPOINTS, "best", "best.partial", "best.previous"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def _make_folder(self) -> None:
         try:
