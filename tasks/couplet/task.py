@@ -72,12 +72,12 @@ class CoupletTask(Task):
         pairs = [examples.dataset[index] for index in range(min(count, len(examples.dataset)))]
         if not pairs:
             return Display([])
-        firsts = ["".join(vocabulary.decode(first)) for first, _ in pairs]
-        seconds = ["".join(vocabulary.decode(second)) for _, second in pairs]
+        firsts = [vocabulary.decode(first) for first, _ in pairs]
+        seconds = [vocabulary.decode(second) for _, second in pairs]
         predictor = CoupletPredictor(config, network, vocabulary)
         answers = predictor.greedy([first for first, _ in pairs])
         texts = [
-            f"{first} → {answer} (reference {second})"
+            f"{''.join(first)} → {answer} (reference {''.join(second)})"
             for first, answer, second in zip(firsts, answers, seconds, strict=True)
         ]
         source, lengths, target, _, _ = (paddle.to_tensor(array) for array in collate(pairs[:1]))
