@@ -79,6 +79,10 @@ class Predictor(ABC):
         """Answers texts as the JSON records that the command line prints, in order."""
 
     @abstractmethod
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """The first inputs of a data source, for the benchmark."""
+
+    @abstractmethod
     def format_record(self, record: dict[str, Any]) -> str:
         """One record as lines for a reader."""
 

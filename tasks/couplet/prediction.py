@@ -21,6 +21,7 @@ from paddle_dialog.task import Predictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
+from tasks.couplet.data import read_couplets
 from tasks.couplet.dataset import encode_sources
 from tasks.couplet.form import Form, form_report
 
@@ -106,6 +107,10 @@ class CoupletPredictor(Predictor):
             return f"{record['first']}\t{predictions[0]['text']}"
         lines = [record["first"], *(f"  {p['score']:8.4f}  {p['text']}" for p in predictions)]
         return "\n".join(lines)
+
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """The first 上联 of a source of couplets."""
+        return [couplet.first for couplet in read_couplets(source)[:count]]
 
     def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
         """All couplet metrics on one source."""
