@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from paddle_dialog.task import Display
+if TYPE_CHECKING:
+    from paddle_dialog.task import Display
 
 
 @dataclass(frozen=True)

@@ -57,3 +57,5 @@ def configure_logging(log_file: str | None = None) -> None:
     for handler in handlers:
         handler.setFormatter(formatter)
         logger.addHandler(handler)
+    # Other libraries put a handler on the root logger, where matplotlib would tell that it looks for fonts.
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from paddle_dialog.training.events import Evaluation, StepReport
+from paddle_dialog.training.visualdl_log import VisualDLLog, milliseconds
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -22,21 +24,24 @@ class VisualDLSink:
     and nothing more is written.
 
     Args:
-        folder: where the log files go; a resumed run adds a file, and its curves continue.
-        config: shown as hyper-parameters.
-        first_step: 0 for a new run.
+        folder: where the log file goes; a resumed run continues the curves there.
+        config: shown as hyper-parameters, with the dev perplexity as their result.
+        first_step: steps already done; 0 for a new run.
     """
 
     def __init__(self, folder: Path, config: Any, first_step: int = 0) -> None:
-        self._writer: Any = None
+        self._log: VisualDLLog | None = None
         try:
-            from visualdl import LogWriter  # imported late: it is slow, and only training needs it
+            # Imported late: it is slow, and only training needs it.
+            from visualdl.component import base_component
 
-            self._writer = LogWriter(logdir=str(folder))
-        except (ImportError, OSError, RuntimeError) as error:
+            self._components = base_component
+            self._log = VisualDLLog(folder, first_step)
+        except (ImportError, OSError) as error:
             self._give_up(error)
-        if first_step == 0:
-            self._write(lambda writer: writer.add_hparams(_flat(config), [DEV_PERPLEXITY]))
+        if self._log is not None and self._log.is_new:
+            name = str(folder)
+            self._write(lambda new: new.hparam(name, _flat(config), [DEV_PERPLEXITY], milliseconds()))
 
     def step(self, report: StepReport) -> None:
         """Adds a point to each training curve."""
@@ -49,44 +54,55 @@ class VisualDLSink:
             "train/reader_share": report.reader_share,
         }
         for tag, value in curves.items():
-            self._write(lambda writer, tag=tag, value=value: writer.add_scalar(tag, value, report.step))
+            self._add_point(tag, value, report.step)
 
     def evaluation(self, evaluation: Evaluation) -> None:
         """Adds the dev perplexity, the examples and the heat map."""
         step, display = evaluation.step, evaluation.display
-        self._write(lambda writer: writer.add_scalar(DEV_PERPLEXITY, evaluation.perplexity, step))
+        self._add_point(DEV_PERPLEXITY, evaluation.perplexity, step)
         for index, text in enumerate(display.texts):
-            self._write(lambda writer, i=index, text=text: writer.add_text(f"examples/{i}", text, step))
-        if display.heat_map is not None:
+            self._add_text(f"examples/{index}", text, step)
+        if display.heat_map is not None and self._log is not None:
             from paddle_dialog.training.heat_map import draw_heat_map
 
             image = draw_heat_map(display.heat_map, display.rows, display.columns)  # [height, width, 3]
-            self._write(lambda writer: writer.add_image("attention", image, step))
+            self._write(lambda new: new.image("attention", image, step, milliseconds()))
 
     def close(self) -> None:
-        """Flushes and closes the log files."""
-        self._write(lambda writer: writer.close())
+        """Nothing to end: each record is in the file as soon as it is added."""
 
-    def _write(self, write: Callable[[Any], None]) -> None:
-        if self._writer is None:
+    def _add_point(self, tag: str, value: float, step: int) -> None:
+        if not math.isnan(value):  # no place in a chart; the text log has it
+            self._write(lambda new: new.scalar(tag, value, step, milliseconds()))
+
+    def _add_text(self, tag: str, text: str, step: int) -> None:
+        self._write(lambda new: new.text(tag, text, step, milliseconds()))
+
+    def _write(self, make_record: Callable[[Any], Any]) -> None:
+        if self._log is None:
             return
         try:
-            write(self._writer)
-        except (OSError, RuntimeError, ValueError) as error:
+            self._log.write(make_record(self._components))
+        except OSError as error:
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        self._writer = None
+        self._log = None
         logger.warning("VisualDL's log cannot be written (%s); training goes on without it", error)
 
 
 def _flat(config: Any) -> dict[str, str | int | float]:
-    """The settings as ``section.key`` with values that VisualDL shows: numbers and texts."""
+    """The settings as ``section/key`` with values that VisualDL shows: numbers and texts.
+
+    With a dot for the slash its table would leave their cells empty.
+    """
 
     def walk(prefix: str, value: Any) -> Iterator[tuple[str, str | int | float]]:
         if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                yield from walk(f"{prefix}.{field.name}" if prefix else field.name, getattr(value, field.name))
+                yield from walk(
+                    f"{prefix}/{field.name}" if prefix else field.name, getattr(value, field.name)
+                )
         elif isinstance(value, bool) or not isinstance(value, str | int | float):
             yield prefix, str(value)
         else:

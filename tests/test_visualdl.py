@@ -1,0 +1,241 @@
+"""The log that VisualDL shows, read back with VisualDL's own reader."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from visualdl import LogReader
+from visualdl.server import lib
+from visualdl.server.data_manager import DataManager
+
+import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
+from paddle_dialog.task import Display
+from paddle_dialog.training.events import Evaluation, StepReport
+from paddle_dialog.training.visualdl_sink import VisualDLSink
+
+
+@dataclasses.dataclass
+class Inner:
+    rate: float = 0.5
+    tied: bool = True
+    limit: int | None = None
+
+
+@dataclasses.dataclass
+class Settings:
+    name: str = "toy"
+    model: Inner = dataclasses.field(default_factory=Inner)
+
+
+def report(step: int, loss: float = 2.0, gradient_norm: float = 1.5) -> StepReport:
+    return StepReport(step, 100, 0.5, loss, math.exp(loss), 1e-3, gradient_norm, 1000.0, 0.25, 60.0)
+
+
+def evaluation(step: int, perplexity: float, heat_map: bool = False) -> Evaluation:
+    texts = [f"春风 → 秋雨 at {step}", "second"]
+    weights = np.array([[0.9, 0.1], [0.2, 0.8]]) if heat_map else None
+    return Evaluation(step, perplexity, True, Display(texts, weights, ["秋", "雨"], ["春", "风"]))
+
+
+class Page:
+    """What VisualDL's server tells its page of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reader = LogReader(str(folder))
+        self.reader.data_manager = DataManager()  # the default one is shared by all readers of a process
+        self.reader.readers = {}
+        self.reader.load_new_data()
+
+    @property
+    def runs(self) -> list[str]:
+        return lib.get_runs(self.reader)
+
+    def curve(self, tag: str) -> list[tuple[int, float]]:
+        points = lib.get_scalar(self.reader, self.runs[0], tag)
+        return [(step, value) for _, step, value in points]
+
+    def texts(self, tag: str) -> list[tuple[int, str]]:
+        items = self.reader.data_manager.get_reservoir("text").get_items(self.runs[0], tag.replace("/", "%"))
+        return [(item.id, item.text.encoded_text_string) for item in items]
+
+    def hyper_parameters(self) -> list[dict[str, Any]]:
+        return lib.get_hparam_list(self.reader)
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """The library's log, also where another test has cut it off from the root logger."""
+    logger = logging.getLogger("paddle_dialog")
+    propagate, logger.propagate = logger.propagate, True
+    yield caplog
+    logger.propagate = propagate
+
+
+def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> None:
+    sink = VisualDLSink(tmp_path, Settings())
+    for step in (1, 2, 3):
+        sink.step(report(step, loss=float(step)))
+    sink.evaluation(evaluation(3, 12.5))
+    sink.close()
+    page = Page(tmp_path)
+
+    assert page.runs == [str(tmp_path)]
+    assert page.curve("train/loss") == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    assert page.curve("train/gradient_norm") == [(1, 1.5), (2, 1.5), (3, 1.5)]
+    assert page.curve("train/tokens_per_second")[0] == (1, 1000.0)
+    assert page.curve("train/reader_share")[0] == (1, 0.25)
+    assert page.curve("train/learning_rate")[0] == (1, pytest.approx(1e-3))
+    assert page.curve("train/perplexity")[0] == (1, pytest.approx(math.e))
+    assert page.curve("dev/perplexity") == [(3, 12.5)]
+    assert page.texts("examples/0") == [(3, "春风 → 秋雨 at 3")]
+    assert page.texts("examples/1") == [(3, "second")]
+    (trial,) = page.hyper_parameters()
+    assert trial["hparams"] == {"name": "toy", "model/rate": 0.5, "model/tied": "True", "model/limit": "None"}
+    assert trial["metrics"] == {"dev/perplexity": 12.5}
+
+
+def test_heat_map_is_the_picture_that_was_drawn(tmp_path: Path) -> None:
+    from paddle_dialog.training.heat_map import draw_heat_map
+
+    result = evaluation(7, 3.0, heat_map=True)
+    VisualDLSink(tmp_path, Settings()).evaluation(result)
+    page = Page(tmp_path)
+    content = lib.get_individual_image(page.reader, page.runs[0], "attention", 0)
+    shown = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+    display = result.display
+    assert display.heat_map is not None
+    np.testing.assert_array_equal(shown, draw_heat_map(display.heat_map, display.rows, display.columns))
+
+
+def test_a_value_that_is_not_a_number_leaves_a_gap(tmp_path: Path) -> None:
+    sink = VisualDLSink(tmp_path, Settings())
+    sink.step(report(1, gradient_norm=math.nan))
+    sink.step(report(2, gradient_norm=4.0))
+    assert Page(tmp_path).curve("train/gradient_norm") == [(2, 4.0)]
+
+
+def test_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:
+    sink = VisualDLSink(tmp_path, Settings())
+    sink.step(report(10, loss=3.0))
+    sink.evaluation(evaluation(10, 20.0))
+    sink.close()
+    resumed = VisualDLSink(tmp_path, Settings(), first_step=10)
+    resumed.step(report(20, loss=2.0))
+    resumed.evaluation(evaluation(20, 10.0))
+    page = Page(tmp_path)
+
+    assert page.runs == [str(tmp_path)]
+    assert len(list(tmp_path.iterdir())) == 1
+    assert page.curve("train/loss") == [(10, 3.0), (20, 2.0)]
+    assert page.curve("dev/perplexity") == [(10, 20.0), (20, 10.0)]
+    (trial,) = page.hyper_parameters()
+    assert trial["metrics"] == {"dev/perplexity": 10.0}
+
+
+def test_points_after_the_checkpoint_are_not_shown_twice(tmp_path: Path) -> None:
+    killed = VisualDLSink(tmp_path, Settings())
+    for step in (10, 20, 30, 40):
+        killed.step(report(step, loss=step / 10))
+    killed.evaluation(evaluation(40, 9.0))
+    resumed = VisualDLSink(tmp_path, Settings(), first_step=20)
+    assert Page(tmp_path).curve("train/loss") == [(10, 1.0), (20, 2.0)]
+    resumed.step(report(30, loss=7.0))
+    page = Page(tmp_path)
+
+    assert page.curve("train/loss") == [(10, 1.0), (20, 2.0), (30, 7.0)]
+    assert page.runs == [str(tmp_path)]
+    resumed.evaluation(evaluation(40, 8.0))
+    (trial,) = Page(tmp_path).hyper_parameters()
+    assert trial["hparams"]["model/rate"] == 0.5 and trial["metrics"] == {"dev/perplexity": 8.0}
+
+
+def test_a_record_cut_off_by_a_power_failure_does_not_spoil_the_resumed_log(tmp_path: Path) -> None:
+    VisualDLSink(tmp_path, Settings()).step(report(10))
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-3])  # the end of train/reader_share, the last curve of a report
+    resumed = VisualDLSink(tmp_path, Settings(), first_step=10)
+    resumed.step(report(20))
+    page = Page(tmp_path)
+    assert [step for step, _ in page.curve("train/loss")] == [10, 20]
+    assert [step for step, _ in page.curve("train/reader_share")] == [20]
+
+
+def test_a_run_begun_anew_hides_the_abandoned_one(tmp_path: Path) -> None:
+    VisualDLSink(tmp_path, Settings()).step(report(10, loss=5.0))
+    VisualDLSink(tmp_path, Settings()).step(report(1, loss=6.0))  # within the same second
+    assert Page(tmp_path).curve("train/loss") == [(1, 6.0)]
+
+
+def test_resumed_in_another_folder_has_its_hyper_parameters(tmp_path: Path) -> None:
+    VisualDLSink(tmp_path / "vdl", Settings(), first_step=50).evaluation(evaluation(60, 5.0))
+    (trial,) = Page(tmp_path).hyper_parameters()
+    assert trial["hparams"]["name"] == "toy"
+
+
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="/dev/full, a device that is always full, is Linux's"
+)
+def test_a_full_disk_gives_one_warning_and_training_goes_on(
+    tmp_path: Path, log: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sink = VisualDLSink(tmp_path, Settings())
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    file.symlink_to("/dev/full")
+    sink.step(report(1))
+    sink.step(report(2))
+    sink.evaluation(evaluation(2, 3.0, heat_map=True))
+    sink.close()
+    (warning,) = log.records
+    assert warning.levelno == logging.WARNING
+    assert "No space left on device" in warning.getMessage() and "training goes on" in warning.getMessage()
+    assert capfd.readouterr().out == ""
+
+
+def test_a_folder_that_cannot_be_made_gives_one_warning(
+    tmp_path: Path, log: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    sink = VisualDLSink(tmp_path / "file" / "vdl", Settings())
+    sink.step(report(1))
+    sink.close()
+    assert len(log.records) == 1
+
+
+def test_a_record_that_did_not_fit_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = VisualDLSink(tmp_path, Settings())
+    sink.step(report(1))
+    (file,) = tmp_path.iterdir()
+    size = file.stat().st_size
+    real_open = Path.open
+
+    def open_on_a_disk_with_five_bytes_left(path: Path, mode: str) -> io.BufferedWriter:
+        stream = real_open(path, mode, buffering=0)
+
+        class Short:
+            def __enter__(self) -> Short:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                stream.close()
+
+            def write(self, data: bytes) -> None:
+                stream.write(data[:5])
+                raise OSError(28, "No space left on device")
+
+        return Short()  # type: ignore[return-value]
+
+    monkeypatch.setattr(Path, "open", open_on_a_disk_with_five_bytes_left)
+    sink.step(report(2))
+    monkeypatch.undo()
+    assert file.stat().st_size == size
+    assert [step for step, _ in Page(tmp_path).curve("train/loss")] == [1]
