@@ -59,9 +59,7 @@ class Run:
         self.interrupted = False
         checkpoint = self._find_start(resume, overwrite)
         self._make_folder()
-        configure_logging(str(self.folder / "train.log"))
         logger.info("configuration:\n%s", dump(config).rstrip())
-        (self.folder / "config.yaml").write_text(dump(config), encoding="utf-8")
 
         paddle.seed(config.seed)
         vocabularies = None if checkpoint is None else checkpoint[1].vocabularies
@@ -81,8 +79,11 @@ class Run:
         if checkpoint is not None:
             restore_training_state(checkpoint[1], checkpoint[0], self.optimizer, self.network)
             logger.info("resumed from %s at step %d", checkpoint[0], self.progress.step)
-        elif overwrite:
-            self._remove_bundles()
+        elif resume is not None:
+            logger.info("%s: nothing to resume, so the run begins", self.folder)
+        else:
+            self._remove_earlier_run()
+        self._write_config()
         count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.total_steps)
 
@@ -92,9 +93,17 @@ class Run:
         Returns:
             Where the run stands; ``interrupted`` tells whether it was stopped from outside.
         """
-        if self.progress.finished:
+        if self._is_complete():
             logger.info("the run has already finished, at step %d", self.progress.step)
-            return self.progress
+        else:
+            self._fit()
+        self.progress.finished = self._is_complete()
+        self._save("last", resumable=True)
+        if self.data.dev is None:
+            self._save("best")
+        return self.progress
+
+    def _fit(self) -> None:
         metric = token_perplexity_metric(self.criterion)
         model = paddle.Model(self.network)
         model.prepare(self.optimizer, self.criterion, metric)
@@ -110,20 +119,22 @@ class Run:
             sinks,
         )
         with self._stop_signals():
-            if self.progress.step < self.total_steps:  # else it was stopped between its last step and the end
-                model.fit(
-                    self.batches,
-                    epochs=self.config.training.epochs - self.progress.epoch,
-                    verbose=0,
-                    callbacks=self._callbacks(context),
-                )
-        self.progress.finished = not self.interrupted
-        self._save("last", resumable=True)
+            model.fit(
+                self.batches,
+                epochs=self.config.training.epochs - self.progress.epoch,
+                verbose=0,
+                callbacks=self._callbacks(context),
+            )
         for sink in sinks:
             sink.close()
-        if self.data.dev is None:
-            self._save("best")
-        return self.progress
+        if self.interrupted:
+            logger.info("stopped at step %d; --resume auto continues", self.progress.step)
+
+    def _is_complete(self) -> bool:
+        """Whether all steps are done, or early stopping has ended the run."""
+        patience = self.config.training.patience
+        stopped = patience is not None and self.progress.evaluations_without_gain >= patience
+        return stopped or self.progress.step >= self.total_steps
 
     def _callbacks(self, context: RunContext) -> list[paddle.callbacks.Callback]:
         """In the order in which they act on a step."""
@@ -156,7 +167,7 @@ class Run:
 
     def _find_start(self, resume: str | None, overwrite: bool) -> tuple[Path, Bundle] | None:
         if resume is None:
-            if not overwrite and any((self.folder / name).exists() for name in CHECKPOINTS):
+            if not overwrite and self._earlier_run():
                 raise UserError(
                     f"{self.folder}: already holds a run; continue it with --resume auto, begin anew with "
                     "--overwrite, or choose another folder with -o output_dir=…"
@@ -165,6 +176,11 @@ class Run:
         folder = self.folder if resume == "auto" else Path(resume)
         if resume != "auto" and not folder.is_dir():
             raise UserError(f"--resume {resume}: no such folder; name a run's folder or its 'last' bundle")
+        if self.folder.resolve() not in (folder.resolve(), folder.resolve().parent) and self._earlier_run():
+            raise UserError(
+                f"{self.folder}: already holds another run than {folder}; choose a new folder with "
+                "-o output_dir=…"
+            )
         if (folder / MANIFEST).exists() and folder.name != CHECKPOINTS[0]:
             bundle = load_bundle(folder)
             load_progress(bundle, folder)
@@ -179,19 +195,35 @@ class Run:
             )
         return found
 
-    def _remove_bundles(self) -> None:
-        """Else ``--resume auto`` could continue the run that this one is to replace."""
-        for name in (*CHECKPOINTS, "best", "best.partial", "best.previous"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+    def _earlier_run(self) -> list[Path]:
+        """The models that a run has left in the folder."""
+        names = (*CHECKPOINTS, "best", "best.partial", "best.previous")
+        return [self.folder / name for name in names if (self.folder / name).exists()]
+
+    def _remove_earlier_run(self) -> None:
+        """Else ``--resume auto`` could continue the run that this one is to replace, and its curves would stay."""
+        for part in (*self._earlier_run(), self.folder / "vdl"):
+            if not part.exists():
+                continue
+            logger.info("removing %s of an earlier run", part)
+            shutil.rmtree(part, ignore_errors=True)
 
     def _make_folder(self) -> None:
+        """Creates the folder and opens the log in it, before anything that takes time."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            writable = os.access(self.folder, os.W_OK)
+            configure_logging(str(self.folder / "train.log"))
         except OSError as error:
-            raise UserError(f"output_dir: {self.folder}: cannot be created ({error.strerror})") from error
-        if not writable:
-            raise UserError(f"output_dir: {self.folder}: cannot be written to; choose another folder")
+            raise UserError(
+                f"output_dir: {self.folder}: cannot be written to ({error.strerror}); choose another folder"
+            ) from error
+
+    def _write_config(self) -> None:
+        """Saves the merged configuration, once nothing can be wrong with it any more."""
+        try:
+            (self.folder / "config.yaml").write_text(dump(self.config), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{self.folder}/config.yaml: cannot be written ({error.strerror})") from error
 
     def _training_batches(self) -> TrainingBatches:
         train, data = self.data.train, self.config.data
@@ -221,7 +253,8 @@ class Run:
                 raise KeyboardInterrupt
             self.interrupted = True
             self.batches.stop = True
-            logger.info("stopping after this step; --resume auto continues")
+            # Not by the log: the signal may have come while that writes.
+            os.write(2, b"stopping after this step; a second signal stops at once\n")
 
         previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
