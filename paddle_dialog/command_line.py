@@ -104,8 +104,8 @@ def integer_from(minimum: int) -> Callable[[str], int]:
 def load_model(arguments: argparse.Namespace) -> Predictor:
     """The predictor that ``-c``, ``-o``, ``--weights`` and ``--device`` ask for.
 
-    The model is as its bundle describes it; the config decides on the decoding. Which weights were taken is
-    told on stderr.
+    The model is as its bundle describes it; the config decides on decoding, seed and dev data. Which weights
+    were taken is told on stderr.
 
     Raises:
         UserError: the config, the device or the weights cannot be used.
@@ -117,7 +117,8 @@ def load_model(arguments: argparse.Namespace) -> Predictor:
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
     folder = Path(arguments.weights) if arguments.weights else default_weights(task, config)
-    predictor = load_predictor(folder, task, config.decoding)
+    predictor = load_predictor(folder, task, config)
     print(f"weights: {folder}", file=sys.stderr)
     predictor.config.seed = config.seed
+    predictor.config.data.dev = config.data.dev
     return predictor

@@ -7,17 +7,20 @@ from typing import Any
 
 from paddle_dialog.bundle import load_bundle, set_weights
 from paddle_dialog.config import config_from_text
+from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Predictor, Task
 
 
-def load_predictor(folder: Path, task: Task | None = None, decoding: Any = None) -> Predictor:
+def load_predictor(
+    folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None
+) -> Predictor:
     """Builds the network that a bundle describes and sets its weights.
 
     Args:
         folder: the bundle.
         task: the task it must be of; any by default.
-        decoding: takes the place of the bundle's own decoding settings.
+        recipe: its settings of inference take the place of the bundle's own.
 
     Raises:
         UserError: no bundle, a damaged one, one of another task, or decoding settings that its model cannot serve.
@@ -29,8 +32,9 @@ def load_predictor(folder: Path, task: Task | None = None, decoding: Any = None)
             "name other weights with --weights or another config with -c"
         )
     found, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
-    if decoding is not None:
-        config.decoding = decoding
+    if recipe is not None:
+        for section in recipe.inference_sections:
+            setattr(config, section, getattr(recipe, section))
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
     sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}

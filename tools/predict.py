@@ -31,6 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
     predictor = load_model(arguments)
     if arguments.n_best is not None:
         ask_for(predictor, arguments.n_best)
+    if arguments.template is not None:
+        lock_characters(predictor, checked_text(arguments.template))
     if arguments.text:
         answer(predictor, [checked_text(text) for text in arguments.text], arguments.json)
     elif arguments.input is None and sys.stdin.isatty():
@@ -48,6 +50,15 @@ def ask_for(predictor: Predictor, n_best: int) -> None:
         )
     size = max(decoding.beam_size, n_best)
     predictor.config.decoding = dataclasses.replace(decoding, n_best=n_best, beam_size=size)
+
+
+def lock_characters(predictor: Predictor, template: str) -> None:
+    """Sets the characters that every 下联 has."""
+    from tasks.couplet.prediction import CoupletPredictor
+
+    if not isinstance(predictor, CoupletPredictor):
+        raise UserError("--template locks characters of a 下联; this model does not write couplets")
+    predictor.template = template
 
 
 def checked_text(text: str) -> str:
@@ -166,5 +177,10 @@ if __name__ == "__main__":
     )
     parser.add_argument("--input", metavar="FILE", help="one input a line; - reads standard input")
     parser.add_argument("--n-best", type=integer_from(1), metavar="N", help="candidates for each input")
+    parser.add_argument(
+        "--template",
+        metavar="TEXT",
+        help="characters of the 下联, ？ where any may stand, e.g. ？？？？花更红",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     sys.exit(run_tool(main, parser))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 Problem = tuple[str, str]  # relative key, what is wrong
 
@@ -158,7 +158,13 @@ class DecodingConfig:
 
 @dataclass
 class ExperimentConfig:
-    """One recipe: the task, its model, its data, its training and its decoding."""
+    """One recipe: the task, its model, its data, its training and its decoding.
+
+    Attributes:
+        inference_sections: what a recipe decides when it uses the weights of another; a task may add its own.
+    """
+
+    inference_sections: ClassVar[tuple[str, ...]] = ("decoding",)
 
     task: str
     seed: int = at_least(0, 1)

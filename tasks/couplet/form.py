@@ -47,12 +47,12 @@ def form_report(first: str, second: str) -> Form:
         second: 下联.
     """
     first, second = normalise_line(first), normalise_line(second)
-    final_level = can_be_level(_final(second))
+    final_level = can_be_level(final_character(second))
     return Form(
         length_equal=len(first) == len(second),
         punctuation_aligned=_punctuation_positions(first) == _punctuation_positions(second),
         final_level=final_level,
-        final_pair=final_level and can_be_oblique(_final(first)),
+        final_pair=final_level and can_be_oblique(final_character(first)),
         tone_opposed=_tone_opposed(first, second),
         repeats_mirrored=_repeats(first) == _repeats(second),
         shares_character=any(is_hanzi(char) for char in set(first) & set(second)),
@@ -64,8 +64,8 @@ def tones_can_oppose(one: str, other: str) -> bool:
     return (can_be_level(one) and can_be_oblique(other)) or (can_be_oblique(one) and can_be_level(other))
 
 
-def _final(line: str) -> str:
-    """Return the last character that is no punctuation, or an empty string."""
+def final_character(line: str) -> str:
+    """Return the last character of a line that is no punctuation, or an empty string."""
     return next((char for char in reversed(line) if not is_punctuation(char)), "")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,22 @@ from paddle import nn
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import ForbiddenTokens
+from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.character_table import CharacterTable
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data import read_couplets
 from tasks.couplet.dataset import encode_sources
 from tasks.couplet.form import Form, form_report
+from tasks.couplet.locks import check_locks, parse_template
+from tasks.couplet.rerank import Reranker
+from tasks.couplet.rule_search import Candidate, RuledSearch
+from tasks.couplet.rules import broken_rules
 
 # A 下联 is written in characters: padding, unknown and begin never stand in it.
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
@@ -37,15 +42,18 @@ class Prediction:
         text: the 下联.
         score: log-probability per token, end token included.
         form: which rules of the couplet it keeps.
+        relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules`.
     """
 
     text: str
     score: float
     form: Form
+    relaxed: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The candidate as the command line prints it."""
-        return {"text": self.text, "score": round(self.score, 4), "form": self.form.as_dict()}
+        """The candidate as the command line prints it; ``relaxed`` only where there is something to tell."""
+        record = {"text": self.text, "score": round(self.score, 4), "form": self.form.as_dict()}
+        return record | ({"relaxed": list(self.relaxed)} if self.relaxed else {})
 
 
 class CoupletPredictor(Predictor):
@@ -55,36 +63,54 @@ class CoupletPredictor(Predictor):
         config: decoding settings and the length the model was made for.
         network: the trained network.
         vocabulary: of both lines.
+
+    Attributes:
+        template: characters that `predict_records` locks, as in `predict`; None by default.
     """
 
     def __init__(self, config: CoupletConfig, network: nn.Layer, vocabulary: Vocabulary) -> None:
-        self.config = config
+        self.config: CoupletConfig = config
         self.network = network
         self.vocabulary = vocabulary
+        self.template: str | None = None
+        self._table = CharacterTable(vocabulary)
+        self._rules_made = RuledSearch(config.rules, self._table)
+        self._reranker_made = Reranker(config.rerank)
         network.eval()
 
-    def predict(self, firsts: Sequence[str], n_best: int | None = None) -> list[list[Prediction]]:
-        """Writes 下联.
+    def predict(
+        self,
+        firsts: Sequence[str],
+        n_best: int | None = None,
+        lock: Mapping[int, str] | None = None,
+        template: str | None = None,
+    ) -> list[list[Prediction]]:
+        """Writes 下联 under the rules of the config.
 
         Args:
             firsts: 上联; blanks are dropped and punctuation is unified before the model sees them.
             n_best: candidates for each, best first; the config's number by default.
+            lock: position (0 is the first) → character that every 下联 has there.
+            template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
 
         Returns:
-            The candidates of each line.
+            The candidates of each line, at least one.
 
         Raises:
-            UserError: a line is empty, has no hanzi, or is longer than the model allows.
+            UserError: a line is empty, has no hanzi, or is longer than the model allows, or a locked character
+                does not fit a line.
         """
         lines = [self._checked(first) for first in firsts]
-        options = self._options(n_best)
+        locks = [self._locks(line, lock, template) for line in lines]
+        wanted = self.config.decoding.n_best if n_best is None else n_best
+        options = self._options(wanted)
         answers: list[list[Prediction]] = []
         for start in range(0, len(lines), self.config.decoding.batch_size):
-            batch = lines[start : start + self.config.decoding.batch_size]
-            found = self._search([np.asarray(self.vocabulary.encode(line)) for line in batch], options)
-            for line, hypotheses in zip(batch, found, strict=True):
-                texts = [("".join(self.vocabulary.decode(h.tokens)), h.score) for h in hypotheses]
-                answers.append([Prediction(text, score, form_report(line, text)) for text, score in texts])
+            batch = slice(start, start + self.config.decoding.batch_size)
+            found = self._candidates(lines[batch], locks[batch], options)
+            found = self._reranker.order(lines[batch], found)
+            for line, candidates in zip(lines[batch], found, strict=True):
+                answers.append([self._prediction(line, text, h) for text, h in candidates[:wanted]])
         return answers
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
@@ -92,21 +118,29 @@ class CoupletPredictor(Predictor):
         options = SearchOptions(
             strategy="greedy", max_length=self.config.decoding.max_length, processors=[NO_SPECIAL_TOKENS]
         )
-        found = self._search(sources, options)
+        found = self._decode(sources, options)
         return ["".join(self.vocabulary.decode(hypotheses[0].tokens)) for hypotheses in found]
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
-        """Answers as JSON records: ``{"first": …, "predictions": [{"text", "score", "form"}, …]}``."""
-        for first, predictions in zip(texts, self.predict(texts, n_best), strict=True):
+        """Answers as JSON records: ``{"first": …, "predictions": [{"text", "score", "form"}, …]}``.
+
+        The predictor's ``template``, if set, holds for all texts.
+        """
+        for first, predictions in zip(
+            texts, self.predict(texts, n_best, template=self.template), strict=True
+        ):
             yield {"first": first, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: dict[str, Any]) -> str:
         """上联 and its 下联; several candidates stand below each other with their scores."""
         predictions = record["predictions"]
+        notes = [f"\trelaxed: {', '.join(p['relaxed'])}" if "relaxed" in p else "" for p in predictions]
         if len(predictions) == 1:
-            return f"{record['first']}\t{predictions[0]['text']}"
-        lines = [record["first"], *(f"  {p['score']:8.4f}  {p['text']}" for p in predictions)]
-        return "\n".join(lines)
+            return f"{record['first']}\t{predictions[0]['text']}{notes[0]}"
+        scored = (
+            f"  {p['score']:8.4f}  {p['text']}{note}" for p, note in zip(predictions, notes, strict=True)
+        )
+        return "\n".join([record["first"], *scored])
 
     def example_inputs(self, source: str, count: int) -> list[str]:
         """The first 上联 of a source of couplets."""
@@ -146,13 +180,35 @@ class CoupletPredictor(Predictor):
             )
         return line
 
-    def _options(self, n_best: int | None) -> SearchOptions:
+    @property
+    def _rules(self) -> RuledSearch:
+        """The rules of the config as it is now, which callers may change between two answers."""
+        if self._rules_made.config != self.config.rules:
+            self._rules_made = RuledSearch(self.config.rules, self._table)
+        return self._rules_made
+
+    @property
+    def _reranker(self) -> Reranker:
+        if self._reranker_made.config != self.config.rerank:
+            self._reranker_made = Reranker(self.config.rerank)
+        return self._reranker_made
+
+    def _locks(self, line: str, lock: Mapping[int, str] | None, template: str | None) -> dict[int, str]:
+        locks = parse_template(template, line) if template is not None else {}
+        locks.update(check_locks(lock or {}, line))
+        if locks and self.config.decoding.engine == "reference":
+            raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
+        return locks
+
+    def _options(self, wanted: int) -> SearchOptions:
         settings = self.config.decoding
-        count = settings.n_best if n_best is None else n_best
+        pool = wanted
+        if self._reranker.is_active and settings.strategy != "greedy":
+            pool = max(wanted, self.config.rerank.candidates)
         return SearchOptions(
             strategy=settings.strategy,
-            beam_size=max(settings.beam_size, count),
-            n_best=count,
+            beam_size=max(settings.beam_size, pool),
+            n_best=pool,
             length_penalty=settings.length_penalty,
             alpha=settings.alpha,
             max_length=settings.max_length,
@@ -163,7 +219,29 @@ class CoupletPredictor(Predictor):
             processors=[NO_SPECIAL_TOKENS],
         )
 
-    def _search(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
+    def _prediction(self, line: str, text: str, hypothesis: Hypothesis) -> Prediction:
+        form = form_report(line, text)
+        broken = []
+        if self.config.decoding.engine != "reference":
+            broken = broken_rules(line, text, form, self._rules.active, self._rules.banned)
+        return Prediction(text, hypothesis.score, form, broken)
+
+    def _candidates(
+        self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], options: SearchOptions
+    ) -> list[list[Candidate]]:
+        """Texts and hypotheses of a batch, best first."""
+        sources = [np.asarray(self.vocabulary.encode(line)) for line in lines]
+        if self.config.decoding.engine == "reference":
+            found = self._decode(sources, options)
+            return [[("".join(self.vocabulary.decode(h.tokens)), h) for h in each] for each in found]
+
+        def search(numbers: Sequence[int], processors: Sequence[LogitsProcessor]) -> list[list[Hypothesis]]:
+            chosen = [sources[number] for number in numbers]
+            return self._decode(chosen, replace(options, processors=processors))
+
+        return self._rules.run(lines, locks, search)
+
+    def _decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
         ids, lengths = (paddle.to_tensor(array) for array in encode_sources(list(sources)))
         settings = self.config.decoding
         if settings.engine == "reference":
