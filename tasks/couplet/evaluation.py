@@ -50,7 +50,12 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     Returns:
         The metrics by name; ``decoding`` says how the hypotheses were made, ``skipped`` how many pairs were too
         long for the model.
+
+    Raises:
+        UserError: the source cannot be used, or the hypotheses cannot be written; the latter before any work.
     """
+    if predictions is not None:
+        _check_writable(predictions)
     pairs, report = limit_length(read_couplets(source), predictor.longest_line)
     likelihood = measure_likelihood(predictor, pairs)
     answers = predictor.predict([pair.first for pair in pairs])
@@ -97,6 +102,14 @@ def measure_likelihood(predictor: CoupletPredictor, pairs: Sequence[Couplet]) ->
         token_perplexity(nll[1], int(counts[1])),
         unknown / counts[0],
     )
+
+
+def _check_writable(path: Path) -> None:
+    """Opens the file without changing what it holds."""
+    try:
+        path.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error
 
 
 def _write(path: Path, pairs: Sequence[Couplet], answers: Sequence[Sequence[Prediction]]) -> None:
