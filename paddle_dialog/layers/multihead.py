@@ -2,6 +2,8 @@
 
 Projections that read the same input are one matrix (queries, keys and values of self-attention; keys and values
 of cross-attention): fewer and larger products are what a CPU, and a GPU at small batches, wants.
+
+The total depths of keys and of values may differ from the model width; each is shared out among the heads.
 """
 
 from __future__ import annotations
@@ -44,21 +46,50 @@ def scaled_dot_product_attention(
     return paddle.concat(context.unbind(1), axis=-1), weights
 
 
+def head_averaged_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """One alignment of all heads: the softmax of their mean logits, which is sharper than their mean weights.
+
+    Args:
+        query: [B, heads, T, d].
+        key: [B, heads, S, d].
+        mask: additive, broadcastable to [B, heads, T, S], or None.
+
+    Returns:
+        [B, T, S].
+    """
+    scores = paddle.matmul(query * query.shape[-1] ** -0.5, key, transpose_y=True)  # [B, heads, T, S]
+    logits = scores.mean(axis=1, keepdim=True)  # [B, 1, T, S]
+    return F.softmax(logits if mask is None else logits + mask, axis=-1).squeeze(1)
+
+
 class SelfAttention(nn.Layer):
     """Multi-head attention of a sequence over itself.
 
     Args:
-        width: model width D, a multiple of ``num_heads``.
+        width: model width D.
         num_heads: attention heads.
         dropout: rate on the attention weights.
         bias: whether the projections have one.
+        key_depth: depth of all heads' queries and of their keys together, a multiple of ``num_heads``; ``width``
+            by default.
+        value_depth: the same of their values.
     """
 
-    def __init__(self, width: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        key_depth: int | None = None,
+        value_depth: int | None = None,
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.query_key_value = nn.Linear(width, 3 * width, bias_attr=None if bias else False)
-        self.output = nn.Linear(width, width, bias_attr=None if bias else False)
+        keys, values = key_depth or width, value_depth or width
+        self._sections = [keys, keys, values]
+        self.query_key_value = nn.Linear(width, 2 * keys + values, bias_attr=None if bias else False)
+        self.output = nn.Linear(values, width, bias_attr=None if bias else False)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -69,7 +100,7 @@ class SelfAttention(nn.Layer):
         Returns:
             Output [B, T, D] and the keys and values of all positions so far.
         """
-        fused = self.query_key_value(x).chunk(3, axis=-1)  # [B, T, D] each
+        fused = self.query_key_value(x).split(self._sections, axis=-1)  # [B, T, depth] each
         query, key, value = (_split_heads(part, self.num_heads) for part in fused)  # [B, heads, T, d] each
         if past is not None:
             key = paddle.concat([past[0], key], axis=2)
@@ -81,18 +112,32 @@ class SelfAttention(nn.Layer):
 class CrossAttention(nn.Layer):
     """Multi-head attention of the target over the encoded source; arguments as for ``SelfAttention``."""
 
-    def __init__(self, width: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        key_depth: int | None = None,
+        value_depth: int | None = None,
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.query = nn.Linear(width, width, bias_attr=None if bias else False)
-        self.key_value = nn.Linear(width, 2 * width, bias_attr=None if bias else False)
-        self.output = nn.Linear(width, width, bias_attr=None if bias else False)
+        keys, values = key_depth or width, value_depth or width
+        self._sections = [keys, values]
+        self.query = nn.Linear(width, keys, bias_attr=None if bias else False)
+        self.key_value = nn.Linear(width, keys + values, bias_attr=None if bias else False)
+        self.output = nn.Linear(values, width, bias_attr=None if bias else False)
         self.dropout = nn.Dropout(dropout)
 
     def prepare(self, memory: Tensor) -> KeyValue:
         """Keys and values of the encoded source [B, S, D], computed once a sequence."""
-        key, value = self.key_value(memory).chunk(2, axis=-1)  # [B, S, D] each
+        key, value = self.key_value(memory).split(self._sections, axis=-1)  # [B, S, depth] each
         return _split_heads(key, self.num_heads), _split_heads(value, self.num_heads)
+
+    def averaged_weights(self, x: Tensor, memory: KeyValue, mask: Tensor | None) -> Tensor:
+        """Where all heads together look from ``x`` [B, T, D]: ``head_averaged_weights`` [B, T, S]."""
+        return head_averaged_weights(_split_heads(self.query(x), self.num_heads), memory[0], mask)
 
     def forward(self, x: Tensor, memory: KeyValue, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Attends from ``x`` [B, T, D]; returns the output [B, T, D] and the weights [B, heads, T, S]."""

@@ -186,6 +186,13 @@ class AttentionCell(nn.RNNCellBase):
         Returns:
             Output [B, H] and the new states.
         """
+        output, _, new_states = self.attend(inputs, states, memory)
+        return output, new_states
+
+    def attend(
+        self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
+    ) -> tuple[Tensor, Tensor, tuple[LayerStates, Tensor]]:
+        """One step as ``forward``, with the attention weights [B, S] between output and new states."""
         layer_states, feed = states
         x = paddle.concat([inputs, feed], axis=-1) if self.input_feeding else inputs  # [B, E(+H)]
         new_states = []
@@ -193,9 +200,11 @@ class AttentionCell(nn.RNNCellBase):
             out, new_state = cell(x, state)  # [B, H]
             new_states.append(new_state)
             x = self.dropout(out)
-        context = self.attention(x, memory.keys, memory.values, memory.mask)  # [B, H]
+        context, weights = self.attention(
+            x, memory.keys, memory.values, memory.mask, return_weights=True
+        )  # [B, H], [B, S]
         output = self.output_projection(paddle.concat([context, x], axis=-1))  # [B, H]
-        return output, (new_states, output)
+        return output, weights, (new_states, output)
 
     def attention_weights(self, states: tuple[LayerStates, Tensor], memory: AttentionMemory) -> Tensor:
         """Where the step that ended in ``states`` looked: weights [B, S], dropout left out."""
