@@ -1,0 +1,161 @@
+"""What a run finds and leaves in its folder before and after the training itself, which is not run here."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, LstmAttentionConfig, TrainingConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.training.callbacks import DevEvaluation, Reporter, RunContext
+from paddle_dialog.training.events import Evaluation
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.run import Run
+from tasks.couplet.config import CoupletConfig
+from tasks.couplet.task import TASK
+
+
+@pytest.fixture
+def couplets(tmp_path: Path) -> Path:
+    """Four training pairs; the dev pair has a character that none of them has."""
+    (tmp_path / "train.tsv").write_text("春風秋月\t山水花鳥\n" * 4, encoding="utf-8")
+    (tmp_path / "dev.tsv").write_text("春風春月\t山水龍\n", encoding="utf-8")
+    return tmp_path
+
+
+def recipe(folder: Path, run: str = "run") -> CoupletConfig:
+    return CoupletConfig(
+        task="couplet",
+        output_dir=str(folder / run),
+        model=LstmAttentionConfig(embedding_size=4, hidden_size=4, num_layers=1),
+        data=DataConfig(str(folder / "train.tsv"), str(folder / "dev.tsv"), batch_size=2),
+        training=TrainingConfig(max_steps=2),
+        decoding=DecodingConfig(max_length=8, beam_size=2),
+    )
+
+
+def leave_run(folder: Path) -> Run:
+    """A run that saved its best model, and its state at steps 1 and 2."""
+    run = Run(TASK, recipe(folder))
+    for step in (1, 2):
+        run.progress.step = step
+        run._save("last", resumable=True)
+    run._save("best")
+    return run
+
+
+def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) -> None:
+    before = leave_run(couplets)
+    assert not before.progress.finished
+    resumed = Run(TASK, recipe(couplets), resume="auto")
+    progress = resumed.train()
+    assert (progress.step, progress.finished) == (2, True)
+    for one, other in zip(before.network.parameters(), resumed.network.parameters(), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("left", ["last", "last.previous", "last.partial"])
+def test_a_folder_with_a_run_is_not_written_over_unasked(couplets: Path, left: str) -> None:
+    leave_run(couplets)
+    folder = couplets / "run"
+    (folder / "last.previous").rename(folder / "elsewhere")
+    (folder / "last").rename(folder / left)
+    with pytest.raises(UserError, match="already holds a run"):
+        Run(TASK, recipe(couplets))
+    assert Run(TASK, recipe(couplets), resume="auto").progress.step == 2
+    assert Run(TASK, recipe(couplets), overwrite=True).progress.step == 0
+    assert [path.name for path in folder.iterdir() if path.name.startswith(("last", "best"))] == []
+
+
+def test_resuming_takes_the_bundle_that_is_named(couplets: Path) -> None:
+    leave_run(couplets)
+    folder, other = couplets / "run", recipe(couplets, "other")
+    assert Run(TASK, other, resume=str(folder / "last.previous")).progress.step == 1
+    assert Run(TASK, other, resume=str(folder / "last")).progress.step == 2
+    assert Run(TASK, other, resume=str(folder)).progress.step == 2
+    with pytest.raises(UserError, match=r"best: .*no training state"):
+        Run(TASK, other, resume=str(folder / "best"))
+    with pytest.raises(UserError, match="no such folder"):
+        Run(TASK, other, resume=str(couplets / "nowhere"))
+    with pytest.raises(UserError, match="holds no checkpoint"):
+        Run(TASK, other, resume=str(couplets))
+
+
+def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
+    leave_run(couplets)
+    last = couplets / "run" / "last"
+    bundle = load_bundle(last)
+    save_bundle(Bundle("other", bundle.config_text, {}, bundle.weights, "", bundle.extra), last)
+    with pytest.raises(UserError, match="is of the task 'other'"):
+        Run(TASK, recipe(couplets), resume="auto")
+
+
+def test_unknown_characters_have_one_label_each_in_the_heat_map(couplets: Path) -> None:
+    run = Run(TASK, recipe(couplets))
+    run.network.eval()
+    display = TASK.display(run.config, run.network, run.data, 2)
+    assert list(display.rows) == ["山", "水", "<unk>", "<eos>"]
+    assert list(display.columns) == ["春", "風", "春", "月", "<eos>"]
+    assert display.heat_map is not None
+    assert display.heat_map.shape == (4, 5)
+    assert [text.endswith("(reference 山水<unk>)") for text in display.texts] == [True]
+
+
+class AddingMetric:
+    """A sum that, as Paddle's metrics, is cleared only when somebody asks."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+
+    def name(self) -> str:
+        return "Perplexity"
+
+    def reset(self) -> None:
+        self.total = 0.0
+
+
+class FakeModel:
+    """Evaluates by adding 5 to the metric that training adds to as well; clears it afterwards, as Paddle does."""
+
+    def __init__(self, metric: AddingMetric) -> None:
+        self.metric = metric
+        self.network = self
+        self.stop_training = False
+
+    def eval(self) -> None:
+        pass
+
+    def evaluate(self, dev: Any, verbose: int) -> dict[str, float]:
+        self.metric.total += 5.0
+        result = {"Perplexity": self.metric.total}
+        self.metric.reset()
+        return result
+
+
+class KeepingSink:
+    def __init__(self) -> None:
+        self.seen: list[Evaluation] = []
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        self.seen.append(evaluation)
+
+
+def test_an_evaluation_between_two_reports_counts_dev_tokens_only(couplets: Path) -> None:
+    """Every 2 steps, while the training metric is read and cleared every 100."""
+    metric, sink, saved = AddingMetric(), KeepingSink(), []
+    batches: Any = type("Batches", (), {"tokens": 0, "reader_seconds": 0.0, "stop": False})()
+    settings = TrainingConfig(eval_every=2, patience=2)
+    context = RunContext(settings, 1, Progress(), batches, 10, metric, None, [sink])  # type: ignore[arg-type, list-item]
+    evaluation = DevEvaluation(context, None, lambda: None, lambda: saved.append(1), Reporter(context))  # type: ignore[arg-type, return-value]
+    evaluation.set_model(FakeModel(metric))
+    for step in range(1, 7):
+        context.progress.step = step
+        metric.total += 100.0
+        evaluation.on_train_batch_end(0)
+    assert context.progress.curve == [(2, 5.0), (4, 5.0), (6, 5.0)]
+    assert [seen.best for seen in sink.seen] == [True, False, False]
+    assert (saved, context.progress.best_step) == ([1], 2)
+    assert batches.stop
+    assert evaluation.model.stop_training
