@@ -1,0 +1,52 @@
+"""A couplet predictor around a table of random logits, small enough to look at every text there is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from decoding_models import TableModel
+
+from paddle_dialog.config.schema import DataConfig, DecodingConfig
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.config import CoupletConfig, RerankConfig, RulesConfig
+from tasks.couplet.prediction import CoupletPredictor
+
+LEVEL = "春山秋天霜高江溪清香"  # characters with one tone only
+OBLIQUE = "雨水月柳鸟雪海客老绿"
+NO_RULES = dict.fromkeys(
+    ("same_length", "copy_punctuation", "mirror_repeats", "no_shared_character", "final_tone"), False
+)
+
+
+class Table(TableModel):
+    """What the predictor asks of a network beside the steps."""
+
+    def eval(self) -> None:
+        """Nothing to switch off."""
+
+
+def toy(
+    characters: str,
+    seed: int = 0,
+    rules: dict[str, Any] | None = None,
+    rerank: dict[str, Any] | None = None,
+    **decoding: Any,
+) -> CoupletPredictor:
+    """A predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight."""
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters])
+    network = Table(seed, vocab_size=len(vocabulary), steps=12, sources=len(vocabulary))
+    config = CoupletConfig(
+        task="couplet",
+        data=DataConfig(max_length=10),
+        decoding=DecodingConfig(**{"max_length": 10, "beam_size": 4, **decoding}),
+        rules=dataclasses.replace(RulesConfig(tone_weight=0.0), **(rules or {})),
+        rerank=RerankConfig(**(rerank or {})),
+    )
+    return CoupletPredictor(config, network, vocabulary)
+
+
+def log_prob(predictor: CoupletPredictor, first: str, text: str) -> float:
+    """log p(text, end | first) by the chain rule."""
+    encode = predictor.vocabulary.encode
+    return predictor.network.text_log_prob(encode(first)[0], tuple(encode(text)))

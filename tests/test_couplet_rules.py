@@ -1,0 +1,231 @@
+"""The rules of form one by one, and against the enumeration of every text."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from couplet_toys import LEVEL, NO_RULES, OBLIQUE, log_prob, toy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.tones import Tone, tones
+from tasks.couplet.config import CoupletConfig, RulesConfig
+from tasks.couplet.form import form_report
+from tasks.couplet.rules import RELAXATION_ORDER, broken_rules, relaxations, wanted_final_tone
+
+STRATEGIES = [
+    {"strategy": "beam", "n_best": 3},
+    {"strategy": "greedy"},
+    {"strategy": "sample", "n_best": 3},
+]
+ROOMY = LEVEL + OBLIQUE + "，。"  # ten of each tone satisfy every 上联 of at most five characters
+FIRST_LINES = st.text(alphabet="春山雨水月风，。龘A", min_size=1, max_size=5).filter(
+    lambda line: any(is_hanzi(character) for character in line)
+)
+
+
+def best(predictor, first, **options):
+    return predictor.predict([first], **options)[0][0]
+
+
+def test_the_toy_characters_have_one_tone():
+    assert {tones(char) for char in LEVEL} == {frozenset([Tone.LEVEL])}
+    assert {tones(char) for char in OBLIQUE} == {frozenset([Tone.OBLIQUE])}
+
+
+@settings(deadline=None, max_examples=60)
+@given(first=FIRST_LINES, seed=st.integers(0, 50), strategy=st.sampled_from(STRATEGIES))
+def test_every_candidate_of_every_strategy_keeps_every_rule(first, seed, strategy):
+    predictor = toy(ROOMY, seed, {"tone_weight": 1.0}, **strategy)
+    (candidates,) = predictor.predict([first])
+    assert candidates
+    for candidate in candidates:
+        form = form_report(first, candidate.text)
+        assert form.length_equal and form.punctuation_aligned and form.repeats_mirrored
+        assert not form.shares_character
+        assert wanted_final_tone(first) in tones([c for c in candidate.text if is_hanzi(c)][-1])
+        assert [(p, c) for p, c in enumerate(candidate.text) if c in "，。"] == [
+            (p, c) for p, c in enumerate(first) if c in "，。"
+        ]
+        assert (candidate.form, candidate.relaxed) == (form, [])
+
+
+def expected_texts(predictor, first, banned, locks):
+    """All texts under the first set of relaxed rules that leaves any, best first, by looking at each."""
+    rules = predictor.config.rules
+    active = frozenset(name for name in RELAXATION_ORDER if getattr(rules, name))
+    characters = predictor.vocabulary.tokens[4:]
+    texts = [
+        "".join(text)
+        for length in range(1, predictor.config.decoding.max_length + 1)
+        for text in itertools.product(characters, repeat=length)
+        if all(length > place and text[place] == char for place, char in locks.items())
+    ]
+    for dropped in relaxations(active):
+        kept = active - dropped
+        allowed = [
+            text
+            for text in texts
+            if not broken_rules(first, text, form_report(first, text), kept, banned)
+            # Repeats are those of hanzi, so that the two lines must have them at the same positions.
+            and not ("mirror_repeats" in kept and any(is_hanzi(a) > is_hanzi(b) for a, b in zip(first, text)))  # noqa: B905
+        ]
+        if allowed:
+            return sorted(allowed, key=lambda text: -log_prob(predictor, first, text))
+    return []
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_a_wide_beam_finds_the_best_of_all_texts_that_keep_the_rules(data, tmp_path_factory):
+    banned = data.draw(st.lists(st.text("春雨水，", min_size=1, max_size=3), max_size=3))
+    rules = {name: data.draw(st.booleans(), name) for name in NO_RULES}
+    if banned:
+        path = tmp_path_factory.mktemp("words") / "banned.txt"
+        path.write_text("\n".join(banned), encoding="utf-8")
+        rules["banned_words"] = str(path)
+    first = data.draw(st.text("春雪月，", min_size=1, max_size=3).filter(lambda line: line.strip("，")))
+    characters = data.draw(st.sampled_from(["春雨水，", "雨柳，", "春山雨水，"]))
+    predictor = toy(characters, data.draw(st.integers(0, 9)), rules, beam_size=160, n_best=3, max_length=3)
+    predictor.config.data.max_length = 3
+    expected = expected_texts(predictor, first, banned, {})[:3]
+    found = predictor.predict([first])[0]
+    assert [candidate.text for candidate in found] == expected
+    for candidate in found:
+        assert candidate.score == pytest.approx(
+            log_prob(predictor, first, candidate.text) / (len(candidate.text) + 1), abs=1e-6
+        )
+
+
+@settings(deadline=None, max_examples=30)
+@given(firsts=st.lists(FIRST_LINES, min_size=2, max_size=5), strategy=st.sampled_from(STRATEGIES))
+def test_a_batch_is_answered_as_each_line_alone(firsts, strategy):
+    predictor = toy("春山雨水月风花，", 3, {"tone_weight": 0.5}, **strategy)
+    together = predictor.predict(firsts)
+    for first, candidates in zip(firsts, together, strict=True):
+        (alone,) = predictor.predict([first])
+        assert [(c.text, c.relaxed) for c in alone] == [(c.text, c.relaxed) for c in candidates]
+        assert [c.score for c in alone] == pytest.approx([c.score for c in candidates])
+
+
+# Each with the text or its properties that the rule alone leaves.
+def test_each_switch_alone():
+    first, mark = "雨，雨雪。", ("，", "。")
+    for seed in range(8):
+        same_length = best(toy(ROOMY, seed, {**NO_RULES, "same_length": True}), first).text
+        assert len(same_length) == 5
+        marks = best(toy(ROOMY, seed, {**NO_RULES, "copy_punctuation": True}), first).text
+        assert (marks[1], marks[4]) == mark and marks.count("，") + marks.count("。") == 2
+        repeats = best(toy(ROOMY, seed, {**NO_RULES, "mirror_repeats": True}), first).text
+        assert repeats[0] == repeats[2] and is_hanzi(repeats[0])
+        hanzi = [char for place, char in enumerate(repeats) if is_hanzi(char) and place != 2]
+        assert len(hanzi) == len(set(hanzi))
+        assert not set(best(toy("雨雪春", seed, {**NO_RULES, "no_shared_character": True}), first).text) & {
+            *"雨雪"
+        }
+        for ending, tone in (("雪", "春山"), ("山", "雨水")):
+            final = best(toy("春山雨水，", seed, {**NO_RULES, "final_tone": True}), f"春{ending}").text
+            assert final.rstrip("，")[-1] in tone
+
+
+def test_the_final_tone_of_an_ambiguous_or_unknown_end_is_level():
+    assert wanted_final_tone("春雨") is Tone.LEVEL
+    assert wanted_final_tone("雨春") is Tone.OBLIQUE
+    assert wanted_final_tone("雨看。") is Tone.LEVEL  # 看 hon1 and hon3
+    assert wanted_final_tone("雨A") is Tone.LEVEL
+
+
+def test_the_tone_weight_is_what_a_character_must_be_better_by():
+    first, rules = "春", {**NO_RULES, "same_length": True}
+    for seed in range(10):
+        for weight in (0.0, 0.5, 1.0, 2.0):
+            predictor = toy("春山秋雨水", seed, {**rules, "tone_weight": weight}, beam_size=8)
+            scores = {c: log_prob(predictor, first, c) for c in "春山秋雨水"}
+            level = max((scores[c], c) for c in "春山秋")
+            oblique = max((scores[c], c) for c in "雨水")
+            expected = level[1] if level[0] - weight > oblique[0] else oblique[1]
+            answer = best(predictor, first)
+            assert answer.text == expected
+            assert answer.score == pytest.approx(scores[expected] / 2)
+
+
+def test_a_repeated_character_is_chosen_for_all_of_its_positions():
+    # The first 雨 decides over the last character, which must be level.
+    for seed in range(8):
+        for strategy in STRATEGIES:
+            answer = best(toy(ROOMY, seed, **strategy), "雨月雨")
+            assert answer.text[0] == answer.text[2] and answer.text[0] in LEVEL and not answer.relaxed
+
+
+def test_characters_that_the_vocabulary_lacks_still_repeat():
+    answer = best(toy(ROOMY, 1), "龘龘靐龘")
+    assert answer.text[0] == answer.text[1] == answer.text[3] != answer.text[2]
+    assert answer.relaxed == [] and answer.form.repeats_mirrored
+
+
+def test_a_mark_that_the_vocabulary_lacks_is_copied():
+    answer = best(toy(LEVEL + OBLIQUE, 1), "雨；雪")
+    assert answer.text[1] == "；" and answer.form.punctuation_aligned and answer.relaxed == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("characters", "first", "banned", "relaxed"),
+    [
+        ("水柳客", "雨雪", "", ["final_tone"]),  # no level character
+        ("春雨", "雨春", "", ["no_shared_character"]),  # 春雨 is all there is
+        ("雨雪", "雨雪", "", ["final_tone", "no_shared_character"]),
+        ("春", "雨雪", "", ["mirror_repeats"]),
+        ("春花，", "雨，", "，", ["copy_punctuation"]),
+        ("春", "雨雪", "春春", ["same_length"]),  # mirror_repeats alone would leave 春春, which is banned
+        ("春", "雨雨", "春春", ["banned_words"]),
+        ("春", "雨", "春", ["banned_words"]),
+        ("雨", "雨雪", "", ["final_tone", "no_shared_character", "mirror_repeats"]),
+    ],
+)
+def test_what_cannot_be_met_is_relaxed_in_order(characters, first, banned, relaxed, strategy, tmp_path):
+    path = tmp_path / "banned.txt"
+    path.write_text(banned or "无", encoding="utf-8")
+    predictor = toy(characters, 2, {"banned_words": str(path)}, **strategy)
+    answer = best(predictor, first)
+    assert answer.relaxed == relaxed
+    assert answer.text and answer.as_dict()["relaxed"] == relaxed
+    # A neighbour in the batch that can meet all rules keeps them.
+    other, again = predictor.predict(["靐", first])
+    assert again[0].text == answer.text and other[0].text
+
+
+def test_relaxations_go_from_one_rule_to_all():
+    active = frozenset(["final_tone", "mirror_repeats", "same_length"])
+    assert [sorted(dropped) for dropped in relaxations(active)] == [
+        [],
+        ["final_tone"],
+        ["mirror_repeats"],
+        ["same_length"],
+        ["final_tone", "mirror_repeats"],
+        ["final_tone", "mirror_repeats", "same_length"],
+    ]
+    assert list(relaxations(frozenset())) == [frozenset()]
+
+
+def test_without_rules_the_record_is_as_ever():
+    predictor = toy(ROOMY, 0, {"enabled": False})
+    (record,) = predictor.predict_records(["雨雪"])
+    assert record["predictions"][0].keys() == {"text", "score", "form"}
+
+
+def test_changed_rules_hold_from_the_next_answer_on():
+    predictor = toy("雨，", 0, {"enabled": False})
+    assert best(predictor, "雨，雨").relaxed == []
+    predictor.config.rules = RulesConfig(no_shared_character=False, final_tone=False)
+    assert best(predictor, "雨，雨").text == "雨，雨"
+
+
+def test_the_reference_engine_wants_the_rules_off():
+    config = CoupletConfig(task="couplet")
+    config.decoding.engine = "reference"
+    assert [key for key, _ in config.problems()] == ["decoding.engine"]
+    config.rules.enabled = False
+    assert list(config.problems()) == []
