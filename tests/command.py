@@ -1,0 +1,68 @@
+"""The tools as a user starts them: in a process of their own, or, where that would cost seconds, in this one."""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def error_line(self) -> str:
+        """The one line that tells of bad input, checked to be all that stderr says of it."""
+        assert self.status == 2, (self.status, self.stderr)
+        assert "Traceback" not in self.stderr
+        lines = [line for line in self.stderr.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1 and self.stderr.endswith(lines[0] + "\n"), self.stderr
+        return lines[0]
+
+
+def start(tool: str, *arguments: object, **options: object) -> subprocess.Popen:
+    """Starts ``python tools/<tool>.py`` from the root of the project."""
+    command = [sys.executable, f"tools/{tool}.py", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("environment", {})}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
+
+
+def run(tool: str, *arguments: object, stdin: bytes = b"", **options: object) -> Outcome:
+    """Runs a tool in a process of its own, with ``stdin`` piped into it."""
+    process = start(tool, *arguments, stdin=subprocess.PIPE, **options)
+    out, err = process.communicate(stdin)
+    return Outcome(process.returncode, out.decode("utf-8"), err.decode("utf-8"))
+
+
+def run_here(tool: str, *arguments: object, stdin: bytes = b"") -> Outcome:
+    """Runs a tool's file as the main program inside this process, where paddle is imported already."""
+    path = ROOT / "tools" / f"{tool}.py"
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    argv = [str(path), *map(str, arguments)]
+    source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    status: object = None
+    with (
+        mock.patch.object(sys, "argv", argv),
+        mock.patch.object(sys, "stdin", source),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as exit_:
+            status = exit_.code
+    assert isinstance(status, int)
+    return Outcome(status, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))
