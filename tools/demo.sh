@@ -11,4 +11,5 @@ config=configs/couplet_sample.yaml
 if [[ ! -d runs/couplet_sample/best ]]; then
     "$python" tools/train.py -c "$config"
 fi
-exec "$python" tools/predict.py -c "$config" 晚风摇树树还挺 春风送暖百花开 天增岁月人增寿 一帆风顺年年好
+# The first two are among the couplets that were learnt, the others are new to the model.
+exec "$python" tools/predict.py -c "$config" 旧约梅花证 鞭炮震开新岁月 春风送暖百花开 一帆风顺年年好 明月松间照 晚风摇树树还挺
