@@ -40,6 +40,7 @@ def load_predictor(
     sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
     network = found.build_network(config, sizes)
     set_weights(network, bundle.weights, folder)
+    found.use_bundle_files(bundle.extra)
     return found.predictor(config, network, bundle.vocabularies)
 
 

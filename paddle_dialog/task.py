@@ -121,6 +121,16 @@ class Task(ABC):
     def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
         """A predictor around a trained network."""
 
+    def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
+        """Files that a bundle carries beside weights, config and vocabularies, by name; none by default."""
+        return {}
+
+    def use_bundle_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027
+        """Takes what `bundle_files` made, and maybe other files, from a bundle that has been read.
+
+        A bundle may lack them: they may spare work, never decide the result.
+        """
+
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
         """Sets weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""
 

@@ -8,10 +8,12 @@ answers for characters that have no Cantonese reading.
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 from types import ModuleType
 
+from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi
 
 
@@ -20,6 +22,10 @@ class Tone(Enum):
 
     LEVEL = "平"
     OBLIQUE = "仄"
+
+
+_CLASSES = (frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE}), frozenset({Tone.LEVEL, Tone.OBLIQUE}))
+_REMEMBERED: dict[str, frozenset[Tone]] = {}
 
 
 @cache
@@ -34,6 +40,8 @@ def tones(char: str) -> frozenset[Tone]:
     """
     if not is_hanzi(char):
         return frozenset()
+    if char in _REMEMBERED:
+        return _REMEMBERED[char]
     return _cantonese_tones(char) or _mandarin_tones(char)
 
 
@@ -45,6 +53,36 @@ def can_be_level(char: str) -> bool:
 def can_be_oblique(char: str) -> bool:
     """Return whether some reading of the character has an oblique tone (仄)."""
     return Tone.OBLIQUE in tones(char)
+
+
+def write_tones(characters: Iterable[str]) -> str:
+    """Return the tones of characters as text, which `remember_tones` reads without the libraries of readings.
+
+    Args:
+        characters: any; those without a known tone are left out.
+
+    Returns:
+        Three lines: the level, the oblique and those that can be both, each in code point order.
+    """
+    found = [(char, tones(char)) for char in sorted(set(characters))]
+    return "".join("".join(c for c, known in found if known == tone) + "\n" for tone in _CLASSES)
+
+
+def remember_tones(text: str) -> None:
+    """Answer for the characters of a text of `write_tones` from now on, which spares loading the libraries.
+
+    Args:
+        text: what `write_tones` returned.
+
+    Raises:
+        UserError: it has another form.
+    """
+    lines = text.splitlines()
+    if len(lines) != len(_CLASSES):
+        raise UserError(
+            f"the tones have {len(lines)} lines; they must have three: level, oblique, and characters of both"
+        )
+    _REMEMBERED.update((char, known) for line, known in zip(lines, _CLASSES, strict=True) for char in line)
 
 
 def _cantonese_tones(char: str) -> frozenset[Tone]:

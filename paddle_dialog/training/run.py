@@ -154,7 +154,9 @@ class Run:
         return [*callbacks, Saver(context, lambda: self._save("last", resumable=True))]
 
     def _save(self, name: str, resumable: bool = False) -> None:
-        extra = pack_training_state(self.progress, self.optimizer, self.network) if resumable else {}
+        extra = self.task.bundle_files(self.data.vocabularies)
+        if resumable:
+            extra |= pack_training_state(self.progress, self.optimizer, self.network)
         bundle = Bundle(
             self.task.name,
             dump(self.config),

@@ -11,6 +11,7 @@ from paddle import nn
 from paddle_dialog.layers.embeddings import load_pretrained_vectors
 from paddle_dialog.models import build_model
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
+from paddle_dialog.text.tones import remember_tones, write_tones
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.couplet.config import CoupletConfig
@@ -19,6 +20,7 @@ from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.prediction import CoupletPredictor
 
 VOCABULARY = "text"  # one vocabulary for both lines
+TONES = "tones.txt"
 
 
 class CoupletTask(Task):
@@ -42,6 +44,16 @@ class CoupletTask(Task):
             notes.append(f"dev data {settings.dev}: {report}")
             dev = _encode(pairs, vocabulary)
         return TrainingData(_encode(train, vocabulary), dev, {VOCABULARY: vocabulary}, collate, notes)
+
+    def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
+        """The tones of the vocabulary, since looking them up anew costs each start most of a second."""
+        characters = (token for token in vocabularies[VOCABULARY].tokens if len(token) == 1)
+        return {TONES: write_tones(characters).encode("utf-8")}
+
+    def use_bundle_files(self, files: Mapping[str, bytes]) -> None:
+        """Remembers the tones if the bundle has them."""
+        if TONES in files:
+            remember_tones(files[TONES].decode("utf-8"))
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
         """One vocabulary of ``size`` tokens."""
