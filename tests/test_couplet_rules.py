@@ -13,7 +13,7 @@ from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import CoupletConfig, RulesConfig
 from tasks.couplet.form import form_report
-from tasks.couplet.rules import RELAXATION_ORDER, broken_rules, relaxations, wanted_final_tone
+from tasks.couplet.rules import RELAXATION_ORDER, broken_rules, describe, relaxations, wanted_final_tone
 
 STRATEGIES = [
     {"strategy": "beam", "n_best": 3},
@@ -221,6 +221,14 @@ def test_changed_rules_hold_from_the_next_answer_on():
     assert best(predictor, "雨，雨").relaxed == []
     predictor.config.rules = RulesConfig(no_shared_character=False, final_tone=False)
     assert best(predictor, "雨，雨").text == "雨，雨"
+
+
+def test_the_rules_in_words():
+    assert describe(RulesConfig(enabled=False)) == "no rules"
+    assert describe(RulesConfig(tone_weight=1.0)) == "rules, tone weight 1"
+    config = RulesConfig(final_tone=False, same_length=False, tone_weight=0.5, banned_words="words.txt")
+    assert describe(config) == "rules without final_tone, same_length, tone weight 0.5, banned words"
+    assert toy(ROOMY, strategy="greedy").decoding_summary() == "greedy, rules, tone weight 0"
 
 
 def test_the_reference_engine_wants_the_rules_off():

@@ -139,7 +139,7 @@ def test_a_banned_word_is_kept_from_locked_characters(strategy, tmp_path):
 
 def test_a_missing_file_of_banned_words_is_told(tmp_path):
     with pytest.raises(UserError, match=r"none\.txt: no such file"):
-        toy(ROOMY, 0, {"banned_words": str(tmp_path / "none.txt")})
+        best(toy(ROOMY, 0, {"banned_words": str(tmp_path / "none.txt")}), "雨雪")
 
 
 def test_the_command_locks_bans_and_tells_what_it_relaxed(tmp_path):

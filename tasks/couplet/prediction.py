@@ -28,7 +28,7 @@ from tasks.couplet.form import Form, form_report
 from tasks.couplet.locks import check_locks, parse_template
 from tasks.couplet.rerank import Reranker
 from tasks.couplet.rule_search import Candidate, RuledSearch
-from tasks.couplet.rules import broken_rules
+from tasks.couplet.rules import broken_rules, describe
 
 # A 下联 is written in characters: padding, unknown and begin never stand in it.
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
@@ -74,7 +74,7 @@ class CoupletPredictor(Predictor):
         self.vocabulary = vocabulary
         self.template: str | None = None
         self._table = CharacterTable(vocabulary)
-        self._rules_made = RuledSearch(config.rules, self._table)
+        self._rules_made: RuledSearch | None = None
         self._reranker_made = Reranker(config.rerank)
         network.eval()
 
@@ -160,12 +160,13 @@ class CoupletPredictor(Predictor):
     def decoding_summary(self) -> str:
         """How the candidates are searched for, in a few words."""
         settings = self.config.decoding
-        return {
+        search = {
             "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",
             "greedy": "greedy",
             "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
             f"top-p {settings.top_p}, seed {self.config.seed}",
         }[settings.strategy]
+        return f"{search}, {describe(self.config.rules)}"
 
     def _checked(self, first: str) -> str:
         line, limit = normalise_line(first), self.longest_line
@@ -183,7 +184,7 @@ class CoupletPredictor(Predictor):
     @property
     def _rules(self) -> RuledSearch:
         """The rules of the config as it is now, which callers may change between two answers."""
-        if self._rules_made.config != self.config.rules:
+        if self._rules_made is None or self._rules_made.config != self.config.rules:
             self._rules_made = RuledSearch(self.config.rules, self._table)
         return self._rules_made
 

@@ -33,6 +33,16 @@ def active_rules(config: RulesConfig) -> frozenset[str]:
     return frozenset(name for name in RELAXATION_ORDER if getattr(config, name))
 
 
+def describe(config: RulesConfig) -> str:
+    """The rules in a few words, e.g. "no rules" or "rules without final_tone, tone weight 0.5"."""
+    if not config.enabled:
+        return "no rules"
+    off = [name for name in RELAXATION_ORDER if name != "banned_words" and not getattr(config, name)]
+    words = "rules" + (f" without {', '.join(off)}" if off else "")
+    words += f", tone weight {config.tone_weight:g}"
+    return words + (", banned words" if config.banned_words else "")
+
+
 def relaxations(active: frozenset[str]) -> Iterator[frozenset[str]]:
     """Sets of rules to drop, in the order in which they are tried; the first is empty, the last holds all."""
     order = [name for name in RELAXATION_ORDER if name in active]
