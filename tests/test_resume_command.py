@@ -1,0 +1,122 @@
+"""A run that is killed and interrupted ends with the very weights of an undisturbed one."""
+
+import hashlib
+import json
+import signal
+import time
+
+import pytest
+from command import Outcome, run, run_here, start
+
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def recipe(trained):
+    """The LSTM recipe with dropout, a schedule, and a checkpoint every few steps."""
+    settings = [
+        "model.dropout=0.3",
+        "training.epochs=6",
+        "training.schedule=cosine",
+        "training.warmup_steps=4",
+        "training.eval_every=8",
+        "training.save_every=3",
+    ]
+    return ["-c", trained["lstm"].config, *(word for setting in settings for word in ("-o", setting))]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(recipe, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    outcome = run("train", *recipe, "-o", f"output_dir={folder}")
+    assert outcome.status == 0, outcome.stderr
+    return folder
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def progress(folder):
+    return json.loads((folder / "last" / "progress.json").read_text())
+
+
+def stop_after(arguments, step, number):
+    """Starts training, waits until the log tells of a step, and sends a signal."""
+    process = start("train", *arguments, "-o", "training.log_every=1")
+    told = []
+    for raw in process.stderr:
+        told.append(raw.decode())
+        if f"step {step}/{STEPS} " in told[-1]:
+            process.send_signal(number)
+            break
+    out, rest = process.communicate(timeout=300)
+    return Outcome(process.returncode, out.decode(), "".join(told) + rest.decode())
+
+
+def test_a_run_killed_and_interrupted_equals_an_undisturbed_one(recipe, undisturbed, tmp_path):
+    folder = tmp_path / "run"
+    arguments = [*recipe, "-o", f"output_dir={folder}"]
+
+    # kill -9 somewhere after step 5; the checkpoint of step 3 at least is whole
+    moment = time.time_ns() % 20
+    killed = stop_after(arguments, 5 + moment, signal.SIGKILL)
+    assert killed.status == -signal.SIGKILL, (moment, killed.stderr)
+
+    refused = run_here("train", *arguments)
+    assert "already holds a run; continue it with --resume auto, begin anew with --overwrite" in (
+        refused.error_line()
+    )
+
+    # Ctrl-C, then SIGTERM: each stops after its step and saves it
+    resume = [*arguments, "--resume", "auto"]
+    for number, step in ((signal.SIGINT, 33), (signal.SIGTERM, 47)):
+        stopped = stop_after(resume, step, number)
+        assert stopped.status == 130, stopped.stderr
+        assert "Traceback" not in stopped.stderr
+        assert "resumed from" in stopped.stderr and "--resume auto continues" in stopped.stderr
+        saved = progress(folder)
+        assert step <= saved["step"] <= STEPS and not saved["finished"]
+        assert f"stopped at step {saved['step']};" in stopped.stderr
+
+    ended = run("train", *resume)
+    assert ended.status == 0, ended.stderr
+
+    for name in ("last", "best"):
+        for file in ("model.safetensors", "text.vocabulary.txt"):
+            assert digest(folder / name / file) == digest(undisturbed / name / file), (moment, name, file)
+    assert digest(folder / "last/optimizer.safetensors") == digest(undisturbed / "last/optimizer.safetensors")
+    expected, found = progress(undisturbed), progress(folder)
+    assert [step for step, _ in expected["curve"]] == [8, 16, 24, 32, 40, 48, 56, 60]
+    for key in expected.keys() - {"seconds"}:
+        assert found[key] == expected[key], key
+    assert expected["finished"] and expected["step"] == STEPS
+
+
+def test_resuming_a_finished_run_changes_nothing(recipe, undisturbed):
+    before = {name: digest(undisturbed / name / "model.safetensors") for name in ("last", "best")}
+    outcome = run_here("train", *recipe, "-o", f"output_dir={undisturbed}", "--resume", "auto")
+    assert outcome.status == 0, outcome.stderr
+    assert "the run has already finished, at step 60" in outcome.stderr
+    assert before == {name: digest(undisturbed / name / "model.safetensors") for name in before}
+
+
+def test_overwrite_begins_anew(trained, tmp_path):
+    """In this process: the new run shares nothing with the old one, and bad data leaves the old one alone."""
+    folder = tmp_path / "run"
+    arguments = ["-c", trained["lstm"].config, "-o", f"output_dir={folder}", "-o", "training.max_steps=3"]
+    arguments += ["-o", "training.eval_every=0"]
+    (folder / "last").mkdir(parents=True)
+    (folder / "best").mkdir()
+    (folder / "vdl").mkdir()
+    old = [folder / "last" / "bundle.json", folder / "best" / "old", folder / "vdl" / "vdlrecords.1.log"]
+    for file in old:
+        file.write_text("{}")
+
+    run_here("train", *arguments, "--overwrite", "-o", "data.train=nowhere.tsv").error_line()
+    assert all(file.exists() for file in old)
+
+    outcome = run_here("train", *arguments, "--overwrite")
+    assert outcome.status == 0, outcome.stderr
+    assert progress(folder)["step"] == 3
+    assert not old[1].exists() and not old[2].exists()
