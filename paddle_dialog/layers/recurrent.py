@@ -196,8 +196,8 @@ class AttentionCell(nn.RNNCellBase):
         layer_states, feed = states
         x = paddle.concat([inputs, feed], axis=-1) if self.input_feeding else inputs  # [B, E(+H)]
         new_states = []
-        for cell, state in zip(self.cells, layer_states, strict=True):
-            out, new_state = cell(x, state)  # [B, H]
+        for layer, cell in enumerate(self.cells):
+            out, new_state = cell(x, layer_states[layer])  # [B, H]
             new_states.append(new_state)
             x = self.dropout(out)
         context, weights = self.attention(

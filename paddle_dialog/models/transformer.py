@@ -97,6 +97,10 @@ class Transformer(nn.Layer):
         """The state of the rows ``index`` [M]."""
         return gather_rows(state, index)
 
+    def reorder_within(self, state: TransformerState, index: Tensor) -> TransformerState:
+        """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
+        return state._replace(past=gather_rows(state.past, index))
+
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Head-averaged attention [B, T, S] of the last decoder layer over the source, for heat maps."""
         return self._decode(self.encode(source, source_lengths), target)[2]
