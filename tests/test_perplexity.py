@@ -115,6 +115,15 @@ def test_metric_is_a_paddlenlp_perplexity_that_needs_no_logits():
     assert metric.accumulate() == pytest.approx(VOCABULARY, rel=1e-6)
 
 
+def test_metric_reads_label_and_mask_last_whatever_else_a_task_returns():
+    criterion = SequenceCrossEntropy()
+    metric = token_perplexity_metric(criterion)
+    label, mask = paddle.zeros([2, 3], "int64"), paddle.to_tensor([[1.0, 1, 1], [1, 0, 0]])
+    criterion(paddle.zeros([2, 3, VOCABULARY]), label, mask)
+    nll, tokens = metric.compute(None, paddle.ones([2, 32]), paddle.zeros([2], "int64"), label, mask)
+    assert (nll.shape, int(tokens)) == ([2, 3], 4)
+
+
 def test_metric_refuses_another_criterion():
     metric = token_perplexity_metric(SequenceCrossEntropy())
     label, mask = paddle.zeros([1, 2], "int64"), paddle.ones([1, 2])

@@ -25,7 +25,8 @@ class StepModel(Protocol):
         """Read the inputs once.
 
         Args:
-            source: ids, [B, S] int64.
+            source: ids, [B, S] int64, or [B, S, k] where the model reads k numbers (ids, roles, …) at each
+                position; the search only hands them on.
             lengths: real length of each row, [B] int64.
 
         Returns:

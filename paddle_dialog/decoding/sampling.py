@@ -105,9 +105,10 @@ class Sampler:
     ) -> list[np.ndarray]:
         """Numbers in [0, 1), one for each step of each draw, from seed, input ids and draw."""
         numbers = []
-        for ids, length, limit in zip(source.tolist(), lengths.tolist(), limits.tolist(), strict=True):
+        for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
+            seed = ids[:length].ravel().tolist()
             for draw in range(self._options.n_best):
-                generator = np.random.default_rng([self._options.seed, draw, *ids[:length]])
+                generator = np.random.default_rng([self._options.seed, draw, *seed])
                 numbers.append(generator.random(limit + 1))
         return numbers
 

@@ -26,7 +26,7 @@ def decode(
 
     Args:
         model: offers `StepModel`; a `paddle.nn.Layer` is put into evaluation mode for the search.
-        source: ids, [B, S] int64.
+        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
         lengths: real length of each row, [B] int64.
         options: how to search.
 
@@ -36,10 +36,10 @@ def decode(
     Raises:
         UserError: lengths and source do not fit, or the model's scores are not numbers.
     """
-    if len(source.shape) != 2 or list(lengths.shape) != [source.shape[0]]:
+    if len(source.shape) not in (2, 3) or list(lengths.shape) != [source.shape[0]]:
         raise UserError(
             f"decoding: source has shape {list(source.shape)} and lengths {list(lengths.shape)}; "
-            "they must be [batch, length] and [batch]"
+            "they must be [batch, length] (or [batch, length, numbers]) and [batch]"
         )
     if source.shape[0] == 0:
         return []

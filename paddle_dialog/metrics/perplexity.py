@@ -60,15 +60,16 @@ def token_perplexity_metric(criterion: KeepsTokenNll) -> Any:
         criterion: the loss that the same `paddle.Model` is prepared with; it runs before each `compute`.
 
     Returns:
-        An instance of `TokenPerplexity`, whose `compute(logits, label, mask)` takes tensors [B, T, V], [B, T]
-        and [B, T], mask 1 on real tokens.
+        An instance of `TokenPerplexity`, whose `compute(*outputs, *labels)` takes whatever the network gives and
+        the batch holds; of these it reads the last two, label [B, T] and mask [B, T], 1 on real tokens.
     """
     from paddlenlp.metrics import Perplexity
 
     class TokenPerplexity(Perplexity):
         """Perplexity from the nll that the criterion kept; RuntimeError if it kept none for these labels."""
 
-        def compute(self, logits: Tensor, label: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        def compute(self, *outputs_and_labels: Tensor) -> tuple[Tensor, Tensor]:
+            label, mask = outputs_and_labels[-2:]
             nll = getattr(criterion, "token_nll", None)  # [B, T]
             if nll is None or nll.shape != label.shape:
                 shape = None if nll is None else list(nll.shape)

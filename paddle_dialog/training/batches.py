@@ -19,7 +19,7 @@ class TrainingBatches:
     ``fit`` has no way to stop inside an epoch, so the loader ends early when ``stop`` is set.
 
     Args:
-        dataset: the encoded examples.
+        dataset: the encoded examples; one that varies from epoch to epoch offers ``set_epoch(epoch)``.
         sampler: yields the batches of an epoch, always the same for the same seed and epoch.
         collate: makes arrays of a list of examples; the last one is the mask of real target tokens.
         progress: tells how many batches of the epoch are done.
@@ -40,6 +40,7 @@ class TrainingBatches:
         self.tokens = 0
         self.reader_seconds = 0.0
         self._collate = collate
+        self._set_epoch = getattr(dataset, "set_epoch", None)
         self._loader = io.DataLoader(
             dataset, batch_sampler=sampler, collate_fn=self._collate_and_count, num_workers=workers
         )
@@ -50,6 +51,8 @@ class TrainingBatches:
 
     def __iter__(self) -> Iterator[Any]:
         self.sampler.set_epoch(self.progress.epoch)
+        if self._set_epoch is not None:
+            self._set_epoch(self.progress.epoch)
         self.sampler.skip_batches(self.progress.batch)
         batches = iter(self._loader)
         while not self.stop:
