@@ -16,7 +16,7 @@ from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
-TASK_MODULES = {"couplet": "tasks.couplet.task"}
+TASK_MODULES = {"couplet": "tasks.couplet.task", "empathetic": "tasks.empathetic.task"}
 
 
 @dataclass

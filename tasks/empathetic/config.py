@@ -1,0 +1,160 @@
+"""The settings of the empathetic task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from paddle_dialog.config.schema import (
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    LstmAttentionConfig,
+    Problem,
+    TransformerConfig,
+    at_least,
+    rate,
+)
+
+
+@dataclass
+class ConvolutionalTransformerConfig:
+    """Transformer with convolutions for feed-forward and key and value depths of its own."""
+
+    name: Literal["convolutional_transformer"] = "convolutional_transformer"
+    embedding_size: int = at_least(1, 100)
+    width: int = at_least(1, 100)
+    num_layers: int = at_least(1, 6)
+    num_heads: int = at_least(1, 1)
+    key_depth: int = at_least(1, 40)
+    value_depth: int = at_least(1, 40)
+    inner_width: int = at_least(1, 50)
+    feed_forward: Literal["cc", "ll", "cl", "lc"] = "cc"
+    max_positions: int = at_least(1, 256)
+    dropout: float = rate(0.1)
+    share_embeddings: bool = True
+    tie_output: bool = False
+    pretrained_vectors: str | None = None
+    train_vectors: bool = True
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        for key in ("key_depth", "value_depth"):
+            if getattr(self, key) % self.num_heads:
+                yield key, f"must be a multiple of num_heads ({self.num_heads}), and is {getattr(self, key)}"
+        if self.tie_output and self.embedding_size != self.width:
+            yield "tie_output", f"needs embedding_size ({self.embedding_size}) equal to width ({self.width})"
+
+
+FamilyConfig = LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig
+
+
+@dataclass
+class EmotionConfig:
+    """How emotion is seen, predicted and told to the decoder.
+
+    Args:
+        prepend: which emotion stands first in the decoder's input: the ``predicted`` one, the annotated one
+            (``gold``, an oracle for analysis), or ``none``.
+        prepend_form: the predicted emotion as its probability-``weighted`` mean embedding, or that of the
+            ``argmax``.
+        head: predict from the ``cls`` position or from an ``attention``-pooled mean of all positions.
+        weight: λ of the emotion's cross-entropy in the loss.
+        roles: mark each word as the speaker's or the listener's.
+        hints: mark the words that the lexicon knows.
+        lexicon: ``nrc``, or a file of words; see ``EmotionLexicon.load``.
+        ngram_buckets: hashed word and character n-grams that the head sees beside the encoder; 0 is none.
+        ngram_size: width of their embeddings.
+        situations: the situation sentences of the training data are further examples for the head.
+    """
+
+    prepend: Literal["predicted", "gold", "none"] = "predicted"
+    prepend_form: Literal["weighted", "argmax"] = "weighted"
+    head: Literal["cls", "attention"] = "attention"
+    weight: float = at_least(0.0, 1.0)
+    roles: bool = True
+    hints: bool = True
+    lexicon: str = "nrc"
+    ngram_buckets: int = at_least(0, 0)
+    ngram_size: int = at_least(1, 64)
+    situations: bool = False
+
+
+@dataclass
+class GeneratorConfig:
+    """The output layer: copying words of the context, and a temperature of the vocabulary's scores."""
+
+    pointer: bool = True
+    temperature: float = field(default=1.0, metadata={"above": 0.0})
+
+
+@dataclass
+class EmpatheticDataConfig(DataConfig):
+    """Contexts longer than ``max_length`` tokens keep their newest turns; nothing is skipped.
+
+    Args:
+        max_target_length: tokens of a training reply; the rest is cut.
+        unknown_rate: share of the words seen once that a training epoch shows as ``<unk>``, so that it is trained.
+    """
+
+    max_length: int = at_least(1, 96)
+    overlong: Literal["truncate"] = "truncate"
+    max_target_length: int = at_least(1, 64)
+    unknown_rate: float = rate(0.3)
+
+
+@dataclass
+class EmpatheticDecodingConfig(DecodingConfig):
+    """How replies are searched for.
+
+    Args:
+        no_repeat_ngram: no n-gram of this size stands twice in a reply; 0 allows it.
+        min_length: tokens a reply has at least.
+    """
+
+    beam_size: int = at_least(1, 5)
+    length_penalty: Literal["none", "average", "gnmt"] = "average"
+    max_length: int = at_least(1, 40)
+    engine: Literal["fast"] = "fast"
+    no_repeat_ngram: int = at_least(0, 3)
+    min_length: int = at_least(0, 1)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        yield from super().problems()
+        if self.min_length > self.max_length:
+            yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
+
+
+@dataclass
+class EmpatheticConfig(ExperimentConfig):
+    """An empathetic recipe."""
+
+    model: FamilyConfig = field(default_factory=TransformerConfig)  # type: ignore[assignment]
+    data: EmpatheticDataConfig = field(default_factory=EmpatheticDataConfig)
+    decoding: EmpatheticDecodingConfig = field(default_factory=EmpatheticDecodingConfig)
+    emotion: EmotionConfig = field(default_factory=EmotionConfig)
+    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings of different sections that contradict each other."""
+        yield from super().problems()
+        model = self.model
+        if isinstance(model, LstmAttentionConfig):
+            if self.emotion.head == "cls" and not model.bidirectional:
+                yield (
+                    "emotion.head",
+                    "cls is the first position, where a forward encoder has read nothing yet; "
+                    "take attention, or model.bidirectional: true",
+                )
+            return
+        if isinstance(model, TransformerConfig) and model.aligned_input:
+            yield "model.aligned_input", "context and reply do not correspond word by word; leave it out"
+        limits = {"data.max_target_length": self.data.max_target_length}
+        if isinstance(model, ConvolutionalTransformerConfig):  # the others are checked above
+            limits["data.max_length"] = self.data.max_length
+            limits["decoding.max_length"] = self.decoding.max_length
+        for key, length in limits.items():
+            if length >= model.max_positions:
+                yield key, f"must be below model.max_positions ({model.max_positions}), and is {length}"

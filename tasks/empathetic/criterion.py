@@ -1,0 +1,69 @@
+"""The training loss: the reply's and the emotion's."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.pointer_generator import label_nll
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from tasks.empathetic.dataset import NO_EMOTION
+
+
+class EmpatheticLoss(nn.Layer):
+    """Mean nll per word, plus λ times the mean nll of the annotated emotions.
+
+    ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
+
+    Args:
+        label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since nothing but the
+            context's words could be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
+        emotion_weight: λ.
+    """
+
+    token_nll: Tensor
+
+    def __init__(self, label_smoothing: float = 0.0, emotion_weight: float = 1.0) -> None:
+        super().__init__()
+        self.label_smoothing = label_smoothing
+        self.emotion_weight = emotion_weight
+        self._generation = SequenceCrossEntropy(label_smoothing)
+
+    def forward(self, *outputs_and_labels: Tensor) -> Tensor:
+        """The loss, a scalar.
+
+        Args:
+            outputs_and_labels: what ``EmoPrepend`` returns; then emotions [B], label [B, T] and mask [B, T] as
+                ``collate`` gives them.
+        """
+        *reply, emotion_logits, emotion, label, mask = outputs_and_labels
+        if len(reply) == 1:
+            loss = self._generation(reply[0], label, mask)
+            self.token_nll = self._generation.token_nll
+        else:
+            loss = self._copying_loss(reply, label, mask)
+        return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
+
+    def _copying_loss(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
+        logits, gate, attention, copy_ids = reply
+        tokens = paddle.clip(mask.sum(), min=1.0)
+        nll, generated = label_nll(logits, gate, attention, copy_ids, label)  # [B, T] each
+        nll = nll * mask
+        self.token_nll = nll.detach()
+        if self.label_smoothing == 0.0:
+            return nll.sum() / tokens
+        # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
+        inside = paddle.where(label < logits.shape[-1], label, paddle.zeros_like(label))  # [B, T]
+        label_logit = paddle.take_along_axis(logits, inside.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
+        uniform = (generated + label_logit - logits.mean(axis=-1)) * mask  # [B, T]
+        smoothing = self.label_smoothing
+        return ((1.0 - smoothing) * nll + smoothing * uniform).sum() / tokens
+
+
+def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
+    """Mean cross-entropy of logits [B, 32] over the annotated rows of ``emotion`` [B]."""
+    annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
+    label = paddle.clip(emotion, min=0).unsqueeze(-1)
+    nll = F.cross_entropy(logits, label, reduction="none").squeeze(-1) * annotated  # [B]
+    return nll.sum() / paddle.clip(annotated.sum(), min=1.0)

@@ -1,0 +1,163 @@
+"""Dialogues as ids, and batches of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from paddle import io
+
+from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.dialogue import Dialogue
+from tasks.empathetic.emotions import emotion_id
+from tasks.empathetic.encoding import DialogueEncoder, EncodedContext, tokens_of
+from tasks.empathetic.lexicon import EmotionLexicon
+
+NO_EMOTION = -1  # label of an example that is not annotated
+UNLIMITED = 1 << 20  # positions of a recurrent model
+
+
+class Example(NamedTuple):
+    """One encoded example."""
+
+    source: np.ndarray  # packed [S, k]
+    target: np.ndarray  # extended ids [T], without begin and end
+    emotion: int  # class id or NO_EMOTION
+    has_target: bool  # False where only the emotion is to be learned
+
+
+def longest_target(config: EmpatheticConfig) -> int:
+    """Words of a reply that the model can score, which is far more than training takes."""
+    return getattr(config.model, "max_positions", UNLIMITED) - 1  # the end token needs a position
+
+
+def make_encoder(config: EmpatheticConfig, vocabulary: Vocabulary) -> DialogueEncoder:
+    """The encoder that a config describes, its lexicon loaded."""
+    lexicon = EmotionLexicon.load(config.emotion.lexicon) if config.emotion.hints else None
+    return DialogueEncoder(vocabulary, config, lexicon)
+
+
+class DialogueDataset(io.Dataset):
+    """Encoded dialogues.
+
+    Args:
+        dialogues: the examples.
+        config: of the run.
+        vocabulary: of context and reply.
+        max_target_length: longest reply; the rest is cut.
+        counts: occurrences in the training text; given for training data only, where some of the words seen once
+            are shown as unknown, others in each epoch.
+        situations: appends each conversation's situation as an example of its emotion.
+
+    Attributes:
+        dialogues: the examples as they were read.
+        cut_targets: replies that were too long.
+    """
+
+    def __init__(
+        self,
+        dialogues: Sequence[Dialogue],
+        config: EmpatheticConfig,
+        vocabulary: Vocabulary,
+        max_target_length: int,
+        counts: Counter[str] | None = None,
+        situations: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dialogues = dialogues
+        self.encoder = make_encoder(config, vocabulary)
+        self._gold = config.emotion.prepend == "gold"
+        self._seed, self._epoch = config.seed, 0
+        self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
+        self._contexts: list[EncodedContext] = []
+        self._targets: list[np.ndarray | None] = []
+        self._emotions: list[int] = []
+        self.cut_targets = 0
+        for number, dialogue in enumerate(dialogues, start=1):
+            tokens = tokens_of(dialogue.target)
+            self.cut_targets += len(tokens) > max_target_length
+            self._append(dialogue.context, tokens[:max_target_length], dialogue.emotion, f"dialogue {number}")
+        for situation, emotion in _situations(dialogues) if situations else ():
+            self._append([situation], None, emotion, f"situation {situation[:40]!r}")
+        words = self.encoder.words() if counts is not None else []
+        self._once = np.array([counts is not None and counts[word] == 1 for word in words], dtype=bool)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch, from 0, which decides what is shown as unknown."""
+        self._epoch = epoch
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Positions of source and target of each example, [N, 2]."""
+        targets = [0 if target is None else len(target) for target in self._targets]
+        return np.array([[len(c.words) + 1, t] for c, t in zip(self._contexts, targets, strict=True)])
+
+    def context_words(self, index: int) -> list[str]:
+        """What stands at each position of an example's source."""
+        words = self.encoder.words()
+        return ["<cls>", *(words[number] for number in self._contexts[index].words)]
+
+    def __len__(self) -> int:
+        return len(self._contexts)
+
+    def __getitem__(self, index: int) -> Example:
+        context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
+        words = np.zeros(0, dtype=np.int32) if target is None else target
+        unknown = self._shown_as_unknown(index, context.words, words)
+        source, extended = self.encoder.pack(context, emotion if self._gold else None, unknown)
+        return Example(source, self.encoder.target(words, extended, unknown), emotion, target is not None)
+
+    def _append(
+        self, turns: Sequence[str], target: Sequence[str] | None, label: str | None, what: str
+    ) -> None:
+        if label is None and self._gold:
+            raise UserError(f"{what} has no emotion, and emotion.prepend: gold needs one; take predicted")
+        self._contexts.append(self.encoder.context(turns))
+        self._targets.append(None if target is None else self.encoder.numbers(target))
+        self._emotions.append(NO_EMOTION if label is None else emotion_id(label))
+
+    def _shown_as_unknown(self, index: int, *texts: np.ndarray) -> set[int]:
+        """Words of an example that this epoch hides, a function of seed, epoch and example."""
+        if not self._unknown_rate:
+            return set()
+        words = np.unique(np.concatenate(texts))
+        rare = words[self._once[words]]
+        draws = np.random.default_rng([self._seed, self._epoch, index]).random(len(rare))
+        return set(rare[draws < self._unknown_rate].tolist())
+
+
+def collate(examples: list[Example]) -> list[np.ndarray]:
+    """Pads examples to a training batch.
+
+    Returns:
+        packed sources [B, S, k], their lengths [B], target input ids [B, T] (begin token first); then the labels:
+        emotions [B], target output ids [B, T] (end token last), mask float32 [B, T].
+    """
+    source, source_lengths = pad_sources([example.source for example in examples])
+    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
+    target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
+    target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
+    lengths = lengths * [example.has_target for example in examples]
+    mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
+    emotions = np.array([example.emotion for example in examples], dtype=np.int64)
+    return [source, source_lengths, target_input, emotions, target_output, mask]
+
+
+def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Packed sources [S, k] as one array [B, S, k] and their lengths [B]."""
+    lengths = np.array([len(source) for source in sources], dtype=np.int64)
+    batch = np.zeros((len(sources), int(lengths.max()), sources[0].shape[1]), dtype=np.int64)
+    for row, source in zip(batch, sources, strict=True):
+        row[: len(source)] = source
+    return batch, lengths
+
+
+def _situations(dialogues: Sequence[Dialogue]) -> list[tuple[str, str]]:
+    """Each conversation's situation and emotion, once."""
+    pairs = ((d.situation, d.emotion) for d in dialogues)
+    return list(dict.fromkeys((s, e) for s, e in pairs if s is not None and e is not None))

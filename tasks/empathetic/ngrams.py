@@ -1,0 +1,56 @@
+"""Hashed word and character n-grams of a context, the features of a linear classifier for the emotion head."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+CHARACTER_SIZES = (3, 4, 5)
+MOST_CHARACTER_NGRAMS = 16
+WORD_FEATURES = 3  # the word, the pair with the word before, the word of a first turn
+FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets a position has
+
+
+def stable_hash(text: str) -> int:
+    """CRC-32 of the UTF-8 text: unlike ``hash``, the same in every process."""
+    return zlib.crc32(text.encode("utf-8"))
+
+
+def character_ngrams(word: str, buckets: int) -> np.ndarray:
+    """Buckets of the character n-grams of ``<word>``, int64 [MOST_CHARACTER_NGRAMS].
+
+    Args:
+        word: the word; of a long one the shorter n-grams come first and the rest is left out.
+        buckets: number of buckets; 0 means no feature, so that 1 to ``buckets`` - 1 are given out.
+    """
+    framed = f"<{word}>"
+    grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)][
+        :MOST_CHARACTER_NGRAMS
+    ]
+    row = np.zeros(MOST_CHARACTER_NGRAMS, dtype=np.int64)
+    row[: len(grams)] = [_bucket(stable_hash(f"c:{gram}"), buckets) for gram in grams]
+    return row
+
+
+def word_features(hashes: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
+    """Buckets of each word, of the pair it ends, and once more of the words of the first turn.
+
+    Args:
+        hashes: ``stable_hash`` of each word, int64 [n].
+        first_turn: how many words the conversation's first turn has here.
+        buckets: as for ``character_ngrams``.
+
+    Returns:
+        int64 [n, WORD_FEATURES].
+    """
+    before = np.concatenate([[0], hashes[:-1]])  # [n]
+    first = np.arange(len(hashes)) < first_turn  # [n]
+    columns = [hashes, hashes * 31 + before * 1_000_003 + 7, hashes * 17 + 3]
+    features = np.stack([column % (buckets - 1) + 1 for column in columns], axis=1)  # [n, 3]
+    features[:, 2] *= first
+    return features
+
+
+def _bucket(number: int, buckets: int) -> int:
+    return number % (buckets - 1) + 1

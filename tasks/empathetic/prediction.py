@@ -1,0 +1,302 @@
+"""A trained empathetic model that answers conversations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from paddle_dialog.decoding.interface import Hypothesis
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength
+from paddle_dialog.decoding.repetition import NoRepeatNGram
+from paddle_dialog.decoding.search import decode, evaluation_mode
+from paddle_dialog.errors import UserError
+from paddle_dialog.task import Predictor
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data import read_dialogues
+from tasks.empathetic.dataset import make_encoder, pad_sources
+from tasks.empathetic.dialogue import check_alternation, clean_turn
+from tasks.empathetic.emotions import EMOTIONS, emotion_id
+from tasks.empathetic.encoding import DialogueEncoder
+from tasks.empathetic.reserved import NOT_WORDS
+from tasks.empathetic.tokenise import detokenise
+
+TOP_EMOTIONS = 5
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One reply.
+
+    Args:
+        text: for reading.
+        score: log-probability per token, end token included.
+        tokens: as the model wrote it.
+    """
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model makes of a context.
+
+    Args:
+        context: its turns.
+        emotion: the most probable emotion, or the one that was given.
+        probabilities: of all emotions, as predicted [32].
+        predictions: the replies, best first.
+    """
+
+    context: Sequence[str]
+    emotion: str
+    probabilities: np.ndarray
+    predictions: Sequence[Prediction]
+
+    @property
+    def predicted_emotion(self) -> str:
+        """The most probable emotion, whatever was given."""
+        return EMOTIONS[int(self.probabilities.argmax())]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer as the command line prints it."""
+        top = np.argsort(-self.probabilities, kind="stable")[:TOP_EMOTIONS]
+        return {
+            "context": list(self.context),
+            "emotion": self.emotion,
+            "emotions": {EMOTIONS[i]: round(float(self.probabilities[i]), 4) for i in top},
+            "predictions": [{"text": p.text, "score": round(p.score, 4)} for p in self.predictions],
+        }
+
+
+class EmpatheticPredictor(Predictor):
+    """Answers conversations with an emotion and replies.
+
+    Args:
+        config: decoding settings, and what the model reads.
+        network: the trained network.
+        vocabulary: of context and reply.
+        encoder: one that exists already, so that its lexicon is not read again.
+    """
+
+    def __init__(
+        self,
+        config: EmpatheticConfig,
+        network: nn.Layer,
+        vocabulary: Vocabulary,
+        encoder: DialogueEncoder | None = None,
+    ) -> None:
+        self.config: EmpatheticConfig = config
+        self.network = network
+        self.vocabulary = vocabulary
+        self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
+        network.eval()
+
+    def predict(
+        self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
+    ) -> list[list[Prediction]]:
+        """Writes replies.
+
+        Args:
+            contexts: each one turn, or a conversation: its turns oldest first, the speaker's first and last.
+            n_best: replies to each, best first; the config's number by default.
+
+        Returns:
+            The replies to each context.
+
+        Raises:
+            UserError: see ``answer``.
+        """
+        turns = [[context] if isinstance(context, str) else context for context in contexts]
+        return [list(answer.predictions) for answer in self.answer(turns, n_best)]
+
+    def answer(
+        self,
+        contexts: Sequence[Sequence[str]],
+        n_best: int | None = None,
+        emotions: Sequence[str | None] | None = None,
+    ) -> list[Answer]:
+        """Emotions and replies.
+
+        Args:
+            contexts: conversations; of a long one the newest turns are read.
+            n_best: replies to each; the config's number by default.
+            emotions: the emotion of each, told to the model in the place of its prediction where not None.
+
+        Returns:
+            An answer to each context.
+
+        Raises:
+            UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
+                needs the emotion and it is not given.
+        """
+        return self._answer(contexts, emotions, self._options(n_best))
+
+    def greedy(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[Answer]:
+        """Answers by greedy search, for a look at a model in training; ``emotions`` are used by gold ones only."""
+        greedy = dataclasses.replace(self._options(1), strategy="greedy")
+        return self._answer(contexts, emotions if self.needs_emotion else None, greedy)
+
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+        """Answers as JSON records.
+
+        Args:
+            texts: each a single turn, or a conversation as ``{"context": [turn, …]}``.
+            n_best: replies to each; the config's number by default.
+        """
+        for answer in self.answer([_parse_context(text) for text in texts], n_best):
+            yield answer.as_dict()
+
+    def format_record(self, record: dict[str, Any]) -> str:
+        """The emotion with its probability and the reply; several replies stand below each other."""
+        emotion, replies = record["emotion"], record["predictions"]
+        head = f"[{emotion}" + (
+            f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
+        )
+        if len(replies) == 1:
+            return f"{head} {replies[0]['text']}"
+        return "\n".join([head, *(f"  {reply['score']:8.4f}  {reply['text']}" for reply in replies)])
+
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """The first contexts of a data source, for the benchmark; as JSON, which ``predict_records`` reads."""
+        return [json.dumps({"context": d.context}) for d in read_dialogues(source)[:count]]
+
+    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
+        """All empathetic metrics on one source."""
+        from tasks.empathetic.evaluation import evaluate
+
+        return evaluate(self, source, predictions)
+
+    @property
+    def needs_emotion(self) -> bool:
+        """Whether the model was made to be told the emotion."""
+        return self.config.emotion.prepend == "gold"
+
+    def decoding_summary(self) -> str:
+        """How the replies are searched for, in a few words."""
+        settings = self.config.decoding
+        penalty = f"length penalty {settings.length_penalty}" + (
+            f" {settings.alpha}" if settings.length_penalty != "none" else ""
+        )
+        search = {
+            "beam": f"beam {settings.beam_size}, {penalty}",
+            "greedy": "greedy",
+            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
+            f"top-p {settings.top_p}, seed {self.config.seed}",
+        }[settings.strategy]
+        repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
+        return f"{search}{repeats}, at most {settings.max_length} tokens"
+
+    def _answer(
+        self,
+        contexts: Sequence[Sequence[str]],
+        emotions: Sequence[str | None] | None,
+        options: SearchOptions,
+    ) -> list[Answer]:
+        turns = [_checked(context) for context in contexts]
+        labels = [None] * len(turns) if emotions is None else list(emotions)
+        given = [None if label is None else emotion_id(label) for label in labels]
+        if self.needs_emotion and None in given:
+            raise UserError(
+                "this model is told the emotion (emotion.prepend: gold) and none is given; "
+                "give one, or use a model with emotion.prepend: predicted"
+            )
+        packed = [
+            self._encoder.pack(self._encoder.context(t), emotion)
+            for t, emotion in zip(turns, given, strict=True)
+        ]
+        answers: list[Answer | None] = [None] * len(turns)
+        order = sorted(range(len(turns)), key=lambda row: len(packed[row][0]))
+        size = self.config.decoding.batch_size
+        for rows in (order[start : start + size] for start in range(0, len(order), size)):
+            probabilities, found = self._search([packed[row][0] for row in rows], options)
+            for place, row in enumerate(rows):
+                words = {extended: number for number, extended in packed[row][1].items()}
+                replies = tuple(self._prediction(hypothesis, words) for hypothesis in found[place])
+                emotion = given[row]
+                best = int(probabilities[place].argmax()) if emotion is None else emotion
+                answers[row] = Answer(turns[row], EMOTIONS[best], probabilities[place], replies)
+        return [answer for answer in answers if answer is not None]
+
+    def _search(
+        self, sources: Sequence[np.ndarray], options: SearchOptions
+    ) -> tuple[np.ndarray, list[list[Hypothesis]]]:
+        """Emotion probabilities [B, 32] and hypotheses of packed sources."""
+        source, lengths = (paddle.to_tensor(array) for array in pad_sources(sources))
+        with paddle.no_grad(), evaluation_mode(self.network):
+            probabilities = self.network.emotion_probabilities(source, lengths).numpy()
+        return probabilities, decode(self.network, source, lengths, options)
+
+    def _prediction(self, hypothesis: Hypothesis, copied: dict[int, int]) -> Prediction:
+        """A reply; ``copied`` holds the encoder's number of each extended id."""
+        words = self._encoder.words() if copied else []
+        size = len(self.vocabulary)
+        tokens = tuple(
+            self.vocabulary.token(index) if index < size else words[copied[index]]
+            for index in hypothesis.tokens
+            if index < size or index in copied
+        )
+        return Prediction(detokenise(tokens), hypothesis.score, tokens)
+
+    def _options(self, n_best: int | None) -> SearchOptions:
+        settings = self.config.decoding
+        count = settings.n_best if n_best is None else n_best
+        processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)])]
+        if settings.min_length:
+            processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
+        if settings.no_repeat_ngram:
+            processors.append(NoRepeatNGram(settings.no_repeat_ngram))
+        return SearchOptions(
+            strategy=settings.strategy,
+            beam_size=max(settings.beam_size, count),
+            n_best=count,
+            length_penalty=settings.length_penalty,
+            alpha=settings.alpha,
+            max_length=settings.max_length,
+            temperature=settings.temperature,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
+            seed=self.config.seed,
+            processors=processors,
+        )
+
+
+def _checked(context: Sequence[str]) -> list[str]:
+    if not context:
+        raise UserError("the conversation has no turn; give at least the speaker's first")
+    try:
+        what = "the turn" if len(context) == 1 else "turn {}"
+        turns = [clean_turn(turn, what.format(number)) for number, turn in enumerate(context, start=1)]
+        check_alternation(turns)
+    except ValueError as error:
+        raise UserError(f"{error}; give what the speaker says, e.g. I lost my dog yesterday.") from error
+    return turns
+
+
+def _parse_context(text: str) -> list[str]:
+    """A single turn, or the turns of ``{"context": [turn, …]}``."""
+    if not text.lstrip().startswith('{"context"'):
+        return [text]
+    try:
+        turns = json.loads(text)["context"]
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{text[:40]!r} is broken JSON ({error.msg} at column {error.colno}); "
+            'give a turn as text, or {"context": [turn, …]}'
+        ) from error
+    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+        raise UserError(f"{text[:40]!r}: context must be a list of turns, each a text in quotes")
+    return turns

@@ -1,0 +1,113 @@
+"""The empathetic task: a conversation to the listener's next turn, and the speaker's emotion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from paddle_dialog.layers.embeddings import load_pretrained_vectors
+from paddle_dialog.task import Display, EncodedData, Task, TrainingData
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.criterion import EmpatheticLoss
+from tasks.empathetic.data import Dialogue, read_dialogues
+from tasks.empathetic.dataset import DialogueDataset, collate, longest_target
+from tasks.empathetic.encoding import tokens_of
+from tasks.empathetic.model import EmoPrepend
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
+
+VOCABULARY = "text"  # one vocabulary for context and reply
+
+
+class EmpatheticTask(Task):
+    """Given a conversation that the speaker ends, predicts the emotion and writes the listener's turn."""
+
+    name = "empathetic"
+    config_class = EmpatheticConfig
+
+    def prepare_data(
+        self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
+    ) -> TrainingData:
+        """Reads and encodes the dialogues; the vocabulary is built from the training text alone."""
+        settings = config.data
+        train = read_dialogues(settings.train)
+        counts = count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in train)
+        if vocabularies is not None:
+            vocabulary = vocabularies[VOCABULARY]
+        elif settings.vocabulary is not None:
+            vocabulary = check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary)
+        else:
+            vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary)
+        dataset = DialogueDataset(
+            train, config, vocabulary, settings.max_target_length, counts, config.emotion.situations
+        )
+        notes = [
+            f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
+            f"{settings.max_target_length} words"
+            + (f", {len(dataset) - len(train):,} situations" if config.emotion.situations else ""),
+            f"vocabulary: {len(vocabulary):,} tokens, special and reserved ones included",
+        ]
+        dev = None
+        if settings.dev is not None:
+            dev_dataset = DialogueDataset(
+                read_dialogues(settings.dev), config, vocabulary, longest_target(config)
+            )
+            notes.append(f"dev data {settings.dev}: {len(dev_dataset):,} examples")
+            dev = EncodedData(dev_dataset, dev_dataset.lengths)
+        encoded = EncodedData(dataset, dataset.lengths)
+        return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes)
+
+    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
+        """One vocabulary of ``size`` tokens."""
+        return {VOCABULARY: size}
+
+    def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """EmoPrepend in the family that the config names."""
+        return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
+
+    def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
+        """Cross-entropy of reply and emotion."""
+        return EmpatheticLoss(config.training.label_smoothing, config.emotion.weight)
+
+    def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
+        """Loads pretrained word vectors where the config names a file."""
+        path = config.model.pretrained_vectors
+        if path is None:
+            return
+        vectors, found = load_pretrained_vectors(path, data.vocabularies[VOCABULARY])
+        for embedding in {network.embedding, network.target_embedding}:
+            embedding.set_pretrained(vectors, config.model.train_vectors)
+        data.notes.append(f"pretrained vectors {path}: {found:,} of the vocabulary's tokens found")
+
+    def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
+        """Emotions and greedy replies of the first dev contexts, and the attention of the first."""
+        dataset = (data.dev if data.dev is not None else data.train).dataset
+        assert isinstance(dataset, DialogueDataset)
+        dialogues: list[Dialogue] = list(dataset.dialogues[:count])
+        if not dialogues:
+            return Display([])
+        predictor = EmpatheticPredictor(config, network, data.vocabularies[VOCABULARY], dataset.encoder)
+        answers = predictor.greedy([d.context for d in dialogues], [d.emotion for d in dialogues])
+        texts = [
+            f"{dialogue.context[-1]} → [{answer.emotion}] {answer.predictions[0].text} "
+            f"(reference [{dialogue.emotion}] {dialogue.target})"
+            for dialogue, answer in zip(dialogues, answers, strict=True)
+        ]
+        source, lengths, target = (paddle.to_tensor(array) for array in collate([dataset[0]])[:3])
+        with paddle.no_grad():
+            weights = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
+        rows = [*tokens_of(dialogues[0].target), "<eos>"][: len(weights)]
+        return Display(texts, np.asarray(weights), rows, dataset.context_words(0))
+
+    def predictor(
+        self, config: EmpatheticConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> EmpatheticPredictor:
+        """A predictor around a trained network."""
+        return EmpatheticPredictor(config, network, vocabularies[VOCABULARY])
+
+
+TASK = EmpatheticTask()

@@ -1,0 +1,77 @@
+"""Tiny empathetic models and dialogues for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+
+from paddle_dialog.config.loader import build
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.dialogue import Dialogue
+from tasks.empathetic.model import EmoPrepend
+from tasks.empathetic.reserved import build_vocabulary, count_words
+from tasks.empathetic.tokenise import tokenise
+
+MODELS: dict[str, dict[str, Any]] = {
+    "lstm": {"name": "lstm_attention", "embedding_size": 8, "hidden_size": 8, "dropout": 0.0},
+    "transformer": {
+        "name": "transformer",
+        "width": 8,
+        "num_heads": 2,
+        "inner_width": 12,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "dropout": 0.0,
+    },
+    "convolutional": {
+        "name": "convolutional_transformer",
+        "embedding_size": 6,
+        "width": 8,
+        "num_layers": 2,
+        "num_heads": 2,
+        "key_depth": 4,
+        "value_depth": 6,
+        "inner_width": 5,
+        "dropout": 0.0,
+    },
+}
+DIALOGUES = [
+    Dialogue(["my dog died .", "oh no !", "he was called Rex ."], "Rex was a good dog .", "sad", "Dog"),
+    Dialogue(["i won a happy prize"], "congratulations !", "proud", "Prize"),
+    Dialogue(["someone stole my bike"], "that is awful .", "angry", None),
+]
+
+
+def make_config(family: str = "transformer", **sections: dict[str, Any]) -> EmpatheticConfig:
+    """The configuration of a tiny model; ``sections`` are laid over it."""
+    mapping: dict[str, Any] = {"task": "empathetic", "model": MODELS[family]}
+    for name, values in sections.items():
+        mapping[name] = {**mapping.get(name, {}), **values}
+    return build(EmpatheticConfig, mapping, "test")
+
+
+def make_vocabulary(dialogues: list[Dialogue] = DIALOGUES, min_count: int = 1) -> Vocabulary:
+    """The vocabulary of dialogues."""
+    texts = (([tokenise(turn) for turn in d.context], tokenise(d.target)) for d in dialogues)
+    return build_vocabulary(count_words(texts), min_count, None)
+
+
+def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> EmoPrepend:
+    """A network in evaluation mode with random values everywhere, biases too."""
+    network = EmoPrepend(config, vocab_size)
+    rng = np.random.default_rng(seed)
+    for name, parameter in network.named_parameters():
+        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+        values = rng.normal(centre, 0.4, parameter.shape).astype("float32")
+        if name in (
+            "embedding.table.weight",
+            "own_target_embedding.table.weight",
+            "emotion_head.ngrams.weight",
+        ):
+            values[0] = 0.0  # padding
+        parameter.set_value(paddle.to_tensor(values))
+    network.eval()
+    return network

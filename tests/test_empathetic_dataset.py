@@ -1,0 +1,162 @@
+"""Dialogues as numbers: packed contexts, extended ids, singletons, situations, batches."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from empathetic_toys import DIALOGUES, make_config, make_vocabulary
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.dataset import NO_EMOTION, DialogueDataset, collate
+from tasks.empathetic.dialogue import Dialogue
+from tasks.empathetic.emotions import EMOTIONS, emotion_id
+from tasks.empathetic.encoding import HINT, NGRAMS, ROLE, WORD, DialogueEncoder
+from tasks.empathetic.lexicon import EmotionLexicon
+from tasks.empathetic.ngrams import FEATURES, character_ngrams, word_features
+from tasks.empathetic.reserved import (
+    CLS_ID,
+    FIRST_EMOTION_ID,
+    HINT_ID,
+    LISTENER_ID,
+    SPEAKER_ID,
+    build_vocabulary,
+    check_vocabulary,
+    count_words,
+)
+
+
+def test_reserved_entries_follow_the_special_tokens() -> None:
+    vocabulary = build_vocabulary(Counter({"dog": 2, "cat": 1}), 1, None)
+    assert vocabulary.id("<cls>") == CLS_ID == 4
+    assert [vocabulary.id(f"<{emotion}>") - FIRST_EMOTION_ID for emotion in EMOTIONS] == list(range(32))
+    assert vocabulary.decode([40, 41]) == ["dog", "cat"]
+    with pytest.raises(UserError, match=r"own\.txt: is not a vocabulary of this task"):
+        check_vocabulary(Vocabulary.build(["dog"]), "own.txt")
+    with pytest.raises(UserError, match=r"data\.max_vocabulary: is 40"):
+        build_vocabulary(Counter("a"), 1, 40)
+
+
+def test_a_turn_that_examples_repeat_counts_once() -> None:
+    first = ([["a"]], ["b"])
+    second = ([["a"], ["b"], ["c"]], ["d"])
+    other = ([["a"]], ["e"])
+    assert count_words([first, second, other]) == Counter(a=2, b=1, c=1, d=1, e=1)
+
+
+def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
+    vocabulary = build_vocabulary(Counter({"good": 3, "dog": 2}), 1, None)
+    encoder = DialogueEncoder(vocabulary, make_config(), EmotionLexicon(["good"]))
+    context = encoder.context(["Rex good dog", "Fido", "Rex"])
+    source, extended = encoder.pack(context, emotion_id("sad"))
+    size = len(vocabulary)
+    assert source[:, WORD].tolist() == [CLS_ID, size, 40, 41, size + 1, size]
+    assert source[:, ROLE].tolist() == [0, SPEAKER_ID, SPEAKER_ID, SPEAKER_ID, LISTENER_ID, SPEAKER_ID]
+    assert source[:, HINT].tolist() == [FIRST_EMOTION_ID + emotion_id("sad"), 0, HINT_ID, 0, 0, 0]
+    words = encoder.words()
+    assert {words[number]: index for number, index in extended.items()} == {"rex": size, "fido": size + 1}
+    target = encoder.target(encoder.numbers(["fido", "good", "bello"]), extended)
+    assert target.tolist() == [size + 1, 40, Vocabulary.unk_id]
+
+
+def test_without_a_pointer_words_outside_the_vocabulary_are_unknown() -> None:
+    encoder = DialogueEncoder(make_vocabulary(DIALOGUES[1:]), make_config(generator={"pointer": False}))
+    source, extended = encoder.pack(encoder.context(["Rex"]))
+    assert source[1, WORD] == Vocabulary.unk_id and not extended
+    assert source[0, HINT] == 0
+
+
+def test_a_long_context_keeps_its_newest_words() -> None:
+    encoder = DialogueEncoder(make_vocabulary(), make_config(data={"max_length": 4}))
+    context = encoder.context(["a b c", "d e", "f g h"])
+    assert [encoder.words()[number] for number in context.words] == ["e", "f", "g", "h"]
+    assert context.first_turn == 0
+
+
+def test_ngram_columns_tell_word_pair_and_first_turn() -> None:
+    config = make_config(emotion={"ngram_buckets": 1 << 20})
+    encoder = DialogueEncoder(make_vocabulary(), config)
+    source, _ = encoder.pack(encoder.context(["red cat", "cat", "red cat"]))
+    assert source.shape == (6, NGRAMS + FEATURES)
+    grams = source[:, NGRAMS:]
+    assert not grams[0].any()
+    np.testing.assert_array_equal(grams[2, 3:], grams[3, 3:])  # the same word has the same characters
+    assert grams[2, 0] == grams[3, 0] == grams[5, 0]
+    assert grams[2, 1] == grams[5, 1] != grams[3, 1]  # "red cat" against "cat cat"
+    assert grams[1, 2] and grams[2, 2] and not grams[3:, 2].any()
+    alone = word_features(np.array([5]), 1, 100)
+    assert alone.shape == (1, 3) and (alone > 0).all()
+
+
+def test_character_ngrams_are_stable_and_shared_by_similar_words() -> None:
+    happy, happily = (set(character_ngrams(word, 1 << 20).tolist()) - {0} for word in ("happy", "happily"))
+    assert len(happy) == 5 + 4 + 3
+    assert happy & happily and happy - happily
+    assert character_ngrams("a", 1000).tolist()[1:] == [0] * 15
+
+
+def dataset(rate: float = 0.5, **settings: object) -> DialogueDataset:
+    config = make_config(data={"unknown_rate": rate})
+    texts = [([turn.split() for turn in d.context], d.target.split()) for d in DIALOGUES]
+    counts = count_words(([[w.lower() for w in t] for t in c], [w.lower() for w in t2]) for c, t2 in texts)
+    return DialogueDataset(DIALOGUES, config, make_vocabulary(), 50, counts, **settings)
+
+
+def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -> None:
+    data, size = dataset(), len(make_vocabulary())
+    seen = []
+    for epoch in range(20):
+        data.set_epoch(epoch)
+        source, target = data[0].source, data[0].target
+        again = data[0]
+        np.testing.assert_array_equal(again.source, source)
+        np.testing.assert_array_equal(again.target, target)
+        seen.append(frozenset(np.flatnonzero(source[:, WORD] >= size).tolist()))
+    assert len(set(seen)) > 3
+    words = data.context_words(0)
+    hidden = {words[place] for places in seen for place in places}
+    assert {"died", "called"} <= hidden
+    assert not hidden & {"dog", "rex", ".", "my"}  # seen more than once
+    data.set_epoch(0)
+    counted = DialogueDataset(DIALOGUES, make_config(), make_vocabulary(), 50)
+    assert (counted[0].source[:, WORD] < size).all()  # dev data stay as they are
+
+
+def test_a_hidden_word_of_the_reply_is_unknown_or_copied() -> None:
+    data, size = dataset(rate=1.0), len(make_vocabulary())
+    assert data[1].target.tolist()[0] == Vocabulary.unk_id  # "congratulations" stands in no context
+    assert set(data[0].target.tolist()) & set(data[0].source[:, WORD].tolist())
+    words = data[1].source[1:, WORD].tolist()  # i won a happy prize
+    assert [word >= size for word in words] == [True, True, False, True, True]  # "a" is no singleton
+
+
+def test_situations_are_examples_without_a_reply() -> None:
+    data = dataset(situations=True)
+    assert len(data) == len(DIALOGUES) + 2
+    assert (data[3].has_target, data[3].emotion) == (False, emotion_id("sad"))
+    arrays = collate([data[0], data[3]])
+    assert arrays[-1].sum(-1).tolist() == [len(data[0].target) + 1, 0.0]
+    assert data.lengths.tolist()[3] == [2, 0]
+
+
+def test_a_batch_is_shifted_by_begin_and_end() -> None:
+    data = DialogueDataset(DIALOGUES, make_config(), make_vocabulary(), 2)
+    assert data.cut_targets == 2
+    source, lengths, target_in, emotion, target_out, mask = collate([data[0], data[1]])
+    assert source.shape[:2] == (2, lengths.max())
+    assert not source[1, lengths[1] :].any()
+    assert target_in[:, 0].tolist() == [Vocabulary.bos_id] * 2
+    np.testing.assert_array_equal(target_in[:, 1:], target_out[:, :-1])
+    assert target_out[0, -1] == Vocabulary.eos_id and mask.sum() == 6
+    assert emotion.tolist() == [emotion_id("sad"), emotion_id("proud")]
+
+
+def test_gold_emotions_travel_in_the_source_and_must_be_known() -> None:
+    config = make_config(emotion={"prepend": "gold"})
+    data = DialogueDataset(DIALOGUES, config, make_vocabulary(), 50)
+    assert data[1].source[0, HINT] == FIRST_EMOTION_ID + emotion_id("proud")
+    unlabelled = [*DIALOGUES, Dialogue(["hello"], "hi")]
+    with pytest.raises(UserError, match=r"dialogue 4 has no emotion, and emotion\.prepend: gold"):
+        DialogueDataset(unlabelled, config, make_vocabulary(), 50)
+    labels = DialogueDataset(unlabelled, make_config(), make_vocabulary(), 50)
+    assert labels[3].emotion == NO_EMOTION

@@ -1,0 +1,278 @@
+"""EmoPrepend in its three families: sizes, cached steps, causality, emotion prepending, copying, the loss."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+import pytest
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
+
+from paddle_dialog.config import load_config
+from paddle_dialog.errors import UserError
+from tasks.empathetic.criterion import EmpatheticLoss
+from tasks.empathetic.dataset import DialogueDataset, collate
+from tasks.empathetic.emotions import EMOTIONS, emotion_id
+from tasks.empathetic.encoding import HINT, ROLE, WORD
+from tasks.empathetic.model import EmoPrepend
+from tasks.empathetic.reserved import FIRST_EMOTION_ID
+
+FAMILIES = pytest.mark.parametrize("family", MODELS)
+ROOT = Path(__file__).parent.parent
+# Two words of the first context are outside this vocabulary, so that copying has something to do.
+VOCABULARY = make_vocabulary(DIALOGUES[1:])
+
+
+def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
+    """The collated toy dialogues: source, lengths, target, emotion, label, mask."""
+    dataset = DialogueDataset(DIALOGUES, config, VOCABULARY, 50)
+    examples = [dataset[index] for index in range(len(dataset))]
+    if emotions:
+        for example in examples:
+            example.source[0, HINT] = FIRST_EMOTION_ID + example.emotion
+    return [paddle.to_tensor(array) for array in collate(examples)]
+
+
+def stepwise(network: EmoPrepend, state: Any, target: paddle.Tensor) -> np.ndarray:
+    """log P of every position, one step at a time."""
+    rows = []
+    for position in range(target.shape[1]):
+        scores, state = network.step(target[:, position], state)
+        rows.append(scores if network.returns_log_probabilities else paddle.log(F.softmax(scores)))
+    return paddle.stack(rows, 1).numpy()
+
+
+def test_the_reference_recipe_has_the_published_size() -> None:
+    task, config = load_config(ROOT / "configs" / "reference" / "empathetic.yaml")
+    network = task.build_network(config, task.vocabulary_sizes(10_000))
+    modules: dict[str, int] = {}
+    for name, parameter in network.named_parameters():
+        module = name.partition(".")[0]
+        modules[module] = modules.get(module, 0) + math.prod(parameter.shape)
+    assert modules == {
+        "embedding": 1_000_000,
+        "encoder": 289_500,
+        "decoder": 386_700,
+        "generator": 1_010_101,
+        "emotion_head": 3_200,
+    }
+    assert sum(modules.values()) == 2_689_501
+
+
+@FAMILIES
+@pytest.mark.parametrize("pointer", [True, False])
+def test_steps_agree_with_the_teacher_forced_loss(family: str, pointer: bool) -> None:
+    config = make_config(family, generator={"pointer": pointer})
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, *labels = batch(config)
+    criterion = EmpatheticLoss()
+    criterion(*network(source, lengths, target), *labels)
+    log_probs = stepwise(network, network.encode(source, lengths), target)
+    picked = np.take_along_axis(log_probs, labels[1].numpy()[..., None], -1).squeeze(-1)
+    np.testing.assert_allclose(criterion.token_nll.numpy(), -picked * labels[2].numpy(), atol=2e-4)
+    np.testing.assert_allclose(np.exp(log_probs.astype("float64")).sum(-1), 1.0, atol=1e-5)
+    assert (log_probs.shape[-1] > len(VOCABULARY)) == pointer
+
+
+@FAMILIES
+def test_rows_follow_the_search_and_do_not_see_their_batch(family: str) -> None:
+    network = make_network(make_config(family), len(VOCABULARY))
+    source, lengths, target, *_ = batch(make_config(family))
+    index = paddle.to_tensor([2, 0, 0])
+    state = network.reorder(network.encode(source, lengths), index)
+    _, state = network.step(target[index][:, 0], state)
+    swapped = network.reorder_within(state, paddle.to_tensor([0, 2, 1]))
+    scores, _ = network.step(target[index][:, 1], swapped)
+    for row, origin in enumerate([2, 0, 0]):
+        alone = slice(origin, origin + 1)
+        inputs = source[alone][:, : int(lengths[origin])]
+        expected = stepwise(network, network.encode(inputs, lengths[alone]), target[alone][:, :2])[0, 1]
+        np.testing.assert_allclose(scores.numpy()[row, : len(expected)], expected, atol=1e-4)
+
+
+@FAMILIES
+def test_no_position_sees_a_later_word(family: str) -> None:
+    config = make_config(family)
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, *_ = batch(config)
+    changed = target.clone()
+    changed[:, 3:] = 50
+    before, after = (network(source, lengths, inputs)[0].numpy() for inputs in (target, changed))
+    np.testing.assert_allclose(before[:, :3], after[:, :3], atol=1e-6)
+    assert not np.allclose(before[:, 3:], after[:, 3:])
+
+
+@FAMILIES
+def test_attention_is_a_distribution_over_the_real_positions(family: str) -> None:
+    config = make_config(family)
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, *_ = batch(config)
+    weights = network.attention_weights(source, lengths, target).numpy()
+    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
+    for row, length in enumerate(lengths.tolist()):
+        assert weights[row, :, length:].sum() == 0.0
+
+
+def logits_of(prepend: str, form: str = "weighted", emotions: bool = False) -> np.ndarray:
+    config = make_config(emotion={"prepend": prepend, "prepend_form": form})
+    source, lengths, target, *_ = batch(make_config(), emotions)
+    return make_network(config, len(VOCABULARY))(source, lengths, target)[0].numpy()
+
+
+def test_the_predicted_emotion_is_prepended_weighted_or_as_the_most_probable() -> None:
+    network = make_network(make_config(), len(VOCABULARY))
+    source, lengths, *_ = batch(make_config())
+    probabilities = network.emotion_probabilities(source, lengths)  # [B, 32]
+    rows = network.embedding(paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + len(EMOTIONS)))
+    state = network.encode(source, lengths)
+    np.testing.assert_allclose(state.emotion.numpy(), (probabilities @ rows).numpy(), atol=1e-5)
+    network._emotion.prepend_form = "argmax"
+    best = probabilities.argmax(-1)
+    np.testing.assert_allclose(network.encode(source, lengths).emotion.numpy(), rows[best].numpy(), atol=1e-5)
+    assert not np.allclose(logits_of("predicted"), logits_of("predicted", "argmax"), atol=1e-3)
+    assert not np.allclose(logits_of("predicted"), logits_of("none"), atol=1e-3)
+
+
+def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
+    network = make_network(make_config(), len(VOCABULARY))
+    source, lengths, *_ = batch(make_config(), emotions=True)
+    ids = paddle.to_tensor([FIRST_EMOTION_ID + emotion_id(d.emotion or "") for d in DIALOGUES])
+    given = network.encode(source, lengths).emotion
+    np.testing.assert_allclose(given.numpy(), network.embedding(ids).numpy(), atol=1e-5)
+    # What is told to the decoder does not change what the head predicts.
+    plain, *_ = batch(make_config())
+    told, untold = (network.emotion_probabilities(x, lengths).numpy() for x in (source, plain))
+    np.testing.assert_allclose(told, untold, atol=1e-6)
+    np.testing.assert_array_equal(logits_of("none", emotions=True), logits_of("none"))
+
+
+def test_the_reply_teaches_the_emotion_head_nothing() -> None:
+    network = make_network(make_config(), len(VOCABULARY))
+    source, lengths, target, emotion, label, mask = batch(make_config())
+    EmpatheticLoss(emotion_weight=0.0)(*network(source, lengths, target), emotion, label, mask).backward()
+    assert float(network.emotion_head.output.weight.grad.abs().sum()) == 0.0
+    assert float(network.embedding.weight.grad.abs().sum()) > 0.0
+
+
+@pytest.mark.parametrize("switch", ["roles", "hints"])
+def test_roles_and_hints_can_be_left_out(switch: str) -> None:
+    column = {"roles": ROLE, "hints": HINT}[switch]
+    network = make_network(make_config(emotion={switch: False}), len(VOCABULARY))
+    source, lengths, target, *_ = batch(make_config())
+    without = source.clone()
+    without[:, 1:, column] = 0
+    assert (source != without).any().item()
+    np.testing.assert_array_equal(
+        network(source, lengths, target)[0].numpy(), network(without, lengths, target)[0].numpy()
+    )
+    network = make_network(make_config(), len(VOCABULARY))
+    assert not np.allclose(
+        network(source, lengths, target)[0].numpy(), network(without, lengths, target)[0].numpy()
+    )
+
+
+def test_dropout_acts_in_training_in_every_family() -> None:
+    for family in MODELS:
+        config = make_config(family, model={"dropout": 0.5})
+        network = make_network(config, len(VOCABULARY))
+        source, lengths, target, *_ = batch(config)
+        network.train()
+        first, second = (network(source, lengths, target) for _ in range(2))
+        assert (first[0] != second[0]).any().item() and (first[-1] != second[-1]).any().item()
+
+
+@pytest.mark.parametrize("pointer", [True, False])
+def test_the_loss_is_reply_plus_weighted_emotion_over_annotated_rows(pointer: bool) -> None:
+    config = make_config(generator={"pointer": pointer})
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, emotion, label, mask = batch(config)
+    emotion[1] = -1
+    outputs = network(source, lengths, target)
+    criterion = EmpatheticLoss(emotion_weight=0.5)
+    loss = float(criterion(*outputs, emotion, label, mask))
+    log_probs = paddle.log(F.softmax(outputs[-1])).numpy()
+    emotion_nll = -(log_probs[0, int(emotion[0])] + log_probs[2, int(emotion[2])]) / 2
+    reply_nll = float(criterion.token_nll.sum() / mask.sum())
+    assert loss == pytest.approx(reply_nll + 0.5 * emotion_nll, rel=1e-5)
+    emotion[:] = -1
+    assert float(criterion(*outputs, emotion, label, mask)) == pytest.approx(reply_nll, rel=1e-5)
+
+
+@pytest.mark.parametrize("pointer", [True, False])
+def test_label_smoothing_spreads_over_the_vocabulary_and_leaves_the_nll_alone(pointer: bool) -> None:
+    config = make_config(generator={"pointer": pointer})
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, emotion, label, mask = batch(config)
+    outputs = network(source, lengths, target)
+    plain, smooth = EmpatheticLoss(0.0, 0.0), EmpatheticLoss(0.1, 0.0)
+    hard = float(plain(*outputs, emotion, label, mask))
+    soft = float(smooth(*outputs, emotion, label, mask))
+    uniform = -paddle.log(F.softmax(outputs[0])).mean(-1)  # [B, T]
+    expected = 0.9 * hard + 0.1 * float((uniform * mask).sum() / mask.sum())
+    assert soft == pytest.approx(expected, rel=1e-4)
+    np.testing.assert_array_equal(plain.token_nll.numpy(), smooth.token_nll.numpy())
+
+
+def test_a_word_of_the_context_outside_the_vocabulary_is_copied() -> None:
+    config = make_config()
+    network = make_network(config, len(VOCABULARY))
+    network.generator.gate.bias.set_value(paddle.to_tensor([-50.0]))  # copy, never generate
+    source, lengths, target, *_ = batch(config)
+    scores, _ = network.step(target[:, 0], network.encode(source, lengths))
+    outside = sorted(set(source[0, :, WORD].tolist()) - set(range(len(VOCABULARY))))
+    assert outside and len(outside) == scores.shape[1] - len(VOCABULARY)
+    copied = np.exp(scores.numpy())
+    assert copied[0, outside].sum() > 0.2
+    assert copied[1:, outside].max() < 1e-12  # the other contexts have no such words
+
+
+def test_a_weight_of_its_own_or_shared_tables() -> None:
+    sizes = {
+        (share, tie): sum(
+            p.size
+            for p in EmoPrepend(
+                make_config(model={"share_embeddings": share, "tie_output": tie}),
+                60,
+            ).parameters()
+        )
+        for share in (True, False)
+        for tie in (True, False)
+    }
+    table = 60 * 8
+    assert sizes[False, True] - sizes[True, True] == table
+    assert sizes[True, False] - sizes[True, True] == table
+
+
+def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
+    config = make_config(emotion={"ngram_buckets": 101, "ngram_size": 4, "prepend": "none"})
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, *_ = batch(config)
+    without = source.clone()
+    without[:, :, 3:] = 0
+    assert (source != without).any().item()
+    *reply, emotion = network(source, lengths, target)
+    *reply_without, emotion_without = network(without, lengths, target)
+    assert not np.allclose(emotion.numpy(), emotion_without.numpy())
+    np.testing.assert_array_equal(reply[0].numpy(), reply_without[0].numpy())
+
+
+def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None:
+    with pytest.raises(UserError, match="a vocabulary of 39 is too small: 40 entries are reserved"):
+        EmoPrepend(make_config(), 39)
+
+
+@pytest.mark.parametrize(
+    ("model", "sections", "told"),
+    [
+        ("lstm", {"emotion": {"head": "cls"}}, "emotion.head: cls is the first position"),
+        ("transformer", {"model": {"aligned_input": True}}, "model.aligned_input: context and reply"),
+        ("convolutional", {"model": {"key_depth": 5}}, "model.key_depth: must be a multiple of num_heads"),
+        ("convolutional", {"model": {"max_positions": 64}}, "data.max_length: must be below"),
+        ("transformer", {"decoding": {"min_length": 41}}, "decoding.min_length: must not exceed"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_told(model: str, sections: Any, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        make_config(model, **sections)

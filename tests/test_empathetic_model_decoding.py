@@ -1,0 +1,60 @@
+"""The search over EmoPrepend: packed sources, scores over the extended vocabulary, copied words."""
+
+import paddle
+import pytest
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
+
+from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
+from paddle_dialog.errors import UserError
+from tasks.empathetic.dataset import DialogueDataset, collate
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reserved import NOT_WORDS
+
+VOCABULARY = make_vocabulary(DIALOGUES[1:])
+
+
+def inputs(config: object) -> tuple[paddle.Tensor, paddle.Tensor]:
+    dataset = DialogueDataset(DIALOGUES, config, VOCABULARY, 50)
+    arrays = collate([dataset[index] for index in range(len(dataset))])
+    return paddle.to_tensor(arrays[0]), paddle.to_tensor(arrays[1])
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("strategy", ["beam", "sample"])
+def test_a_hypothesis_has_the_log_probability_of_its_text(family: str, strategy: str) -> None:
+    config = make_config(family)
+    network = make_network(config, len(VOCABULARY))
+    source, lengths = inputs(config)
+    options = SearchOptions(
+        strategy=strategy,
+        beam_size=3,
+        n_best=2,
+        max_length=5,
+        processors=[ForbiddenTokens([list(NOT_WORDS)])],
+    )
+    found = decode(network, source, lengths, options)
+    for best in range(2):
+        texts = [hypotheses[best].tokens for hypotheses in found]
+        expected = text_log_probs(network, source, lengths, texts)
+        for hypotheses, log_prob in zip(found, expected, strict=True):
+            assert hypotheses[best].log_prob == pytest.approx(log_prob, abs=1e-3)
+    assert found == decode(network, source, lengths, options)
+
+
+def test_a_reply_may_hold_a_word_that_only_its_context_has() -> None:
+    config = make_config(decoding={"strategy": "greedy", "max_length": 4, "no_repeat_ngram": 1})
+    network = make_network(config, len(VOCABULARY))
+    network.generator.gate.bias.set_value(paddle.to_tensor([-50.0]))  # copy, never generate
+    predictor = EmpatheticPredictor(config, network, VOCABULARY)
+    (answer,) = predictor.answer([["Rex Fido Bello"]])
+    copied = {"rex", "fido", "bello"}
+    assert "rex" not in VOCABULARY
+    assert len(copied & set(answer.predictions[0].tokens)) >= 2
+    assert answer.predictions[0].text[0].isupper()
+
+
+def test_a_source_of_another_shape_is_refused() -> None:
+    network = make_network(make_config(), len(VOCABULARY))
+    source, lengths = inputs(make_config())
+    with pytest.raises(UserError, match="they must be"):
+        decode(network, source.unsqueeze(-1), lengths, SearchOptions())
