@@ -93,7 +93,7 @@ class LstmAttention(nn.Layer):
     def step(self, token: Tensor, state: LstmState) -> tuple[Tensor, LstmState]:
         """Logits [N, V] after one more token [N], and the new state."""
         hidden, cell_state = self.cell(self.target_embedding(token), state.cell, memory=state.memory)
-        return self._logits(hidden), LstmState(cell_state, state.memory)
+        return self.project(hidden), LstmState(cell_state, state.memory)
 
     def reorder(self, state: LstmState, index: Tensor) -> LstmState:
         """The state of the rows ``index`` [M]."""
@@ -112,8 +112,8 @@ class LstmAttention(nn.Layer):
             rows.append(self.cell.attention_weights(state.cell, memory))  # [B, S]
         return paddle.stack(rows, axis=1)
 
-    def _logits(self, hidden: Tensor) -> Tensor:
-        """The output layer for single steps [N, H]; on a CPU ``addmm`` takes up to half of a Linear's time there."""
+    def project(self, hidden: Tensor) -> Tensor:
+        """The output layer for single steps [N, H], where ``addmm`` takes as little as half of a Linear's time."""
         if isinstance(self.output, nn.Linear):
             return paddle.addmm(self.output.bias, hidden, self.output.weight)
         return self.output(hidden)

@@ -17,6 +17,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
+from paddle_dialog.models import for_decoding
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -71,6 +72,7 @@ class CoupletPredictor(Predictor):
     def __init__(self, config: CoupletConfig, network: nn.Layer, vocabulary: Vocabulary) -> None:
         self.config: CoupletConfig = config
         self.network = network
+        self._step_model = for_decoding(network)
         self.vocabulary = vocabulary
         self.template: str | None = None
         self._table = CharacterTable(vocabulary)
@@ -249,4 +251,4 @@ class CoupletPredictor(Predictor):
             return reference_beam_search(
                 self.network, ids, lengths, options.beam_size, options.n_best, settings.max_length
             )
-        return decode(self.network, ids, lengths, options)
+        return decode(self._step_model, ids, lengths, options)
