@@ -6,7 +6,10 @@ from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_v
 
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
 from paddle_dialog.errors import UserError
+from tasks.empathetic.criterion import EmpatheticLoss
 from tasks.empathetic.dataset import DialogueDataset, collate
+from tasks.empathetic.dialogue import Dialogue
+from tasks.empathetic.model import EmoPrepend
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reserved import NOT_WORDS
 
@@ -58,3 +61,28 @@ def test_a_source_of_another_shape_is_refused() -> None:
     source, lengths = inputs(make_config())
     with pytest.raises(UserError, match="they must be"):
         decode(network, source.unsqueeze(-1), lengths, SearchOptions())
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_a_model_learns_replies_emotions_and_copying(family: str) -> None:
+    # "rex" is outside the vocabulary and stands in the first context and its reply.
+    vocabulary = make_vocabulary([*DIALOGUES[1:], Dialogue(["was a good dog"], "was a good dog .")])
+    config = make_config(
+        family, model={"num_heads": 1} if family != "lstm" else {}, decoding={"max_length": 8}
+    )
+    paddle.seed(3)
+    network = EmoPrepend(config, len(vocabulary))
+    optimizer = paddle.optimizer.Adam(0.02, parameters=network.parameters())
+    dataset = DialogueDataset(DIALOGUES, config, vocabulary, 50)
+    tensors = [paddle.to_tensor(a) for a in collate([dataset[index] for index in range(3)])]
+    criterion = EmpatheticLoss()
+    for _ in range(250 if family == "lstm" else 80):
+        loss = criterion(*network(*tensors[:3]), *tensors[3:])
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    answers = EmpatheticPredictor(config, network, vocabulary).answer([d.context for d in DIALOGUES])
+    assert "rex" not in vocabulary
+    assert [answer.emotion for answer in answers] == [d.emotion for d in DIALOGUES]
+    for answer, dialogue in zip(answers, DIALOGUES, strict=True):
+        assert " ".join(answer.predictions[0].tokens) == dialogue.target.lower()

@@ -23,7 +23,8 @@ from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.metrics import emotion_accuracy, reply_metrics
 
 if TYPE_CHECKING:
-    from tasks.empathetic.prediction import Answer, EmpatheticPredictor
+    from tasks.empathetic.answer import Answer
+    from tasks.empathetic.prediction import EmpatheticPredictor
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from paddle_dialog.decoding.search import decode, evaluation_mode
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answer import Answer, Prediction
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data import read_dialogues
 from tasks.empathetic.dataset import make_encoder, pad_sources
@@ -29,55 +29,6 @@ from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import DialogueEncoder
 from tasks.empathetic.reserved import NOT_WORDS
 from tasks.empathetic.tokenise import detokenise
-
-TOP_EMOTIONS = 5
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One reply.
-
-    Args:
-        text: for reading.
-        score: log-probability per token, end token included.
-        tokens: as the model wrote it.
-    """
-
-    text: str
-    score: float
-    tokens: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the model makes of a context.
-
-    Args:
-        context: its turns.
-        emotion: the most probable emotion, or the one that was given.
-        probabilities: of all emotions, as predicted [32].
-        predictions: the replies, best first.
-    """
-
-    context: Sequence[str]
-    emotion: str
-    probabilities: np.ndarray
-    predictions: Sequence[Prediction]
-
-    @property
-    def predicted_emotion(self) -> str:
-        """The most probable emotion, whatever was given."""
-        return EMOTIONS[int(self.probabilities.argmax())]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as the command line prints it."""
-        top = np.argsort(-self.probabilities, kind="stable")[:TOP_EMOTIONS]
-        return {
-            "context": list(self.context),
-            "emotion": self.emotion,
-            "emotions": {EMOTIONS[i]: round(float(self.probabilities[i]), 4) for i in top},
-            "predictions": [{"text": p.text, "score": round(p.score, 4)} for p in self.predictions],
-        }
 
 
 class EmpatheticPredictor(Predictor):

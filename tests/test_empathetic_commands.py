@@ -1,0 +1,146 @@
+"""The empathetic task as a user meets it: train in a process of its own, then predict and evaluate."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run, run_here
+
+import paddle_dialog
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data import read_dialogues
+from tasks.empathetic.emotions import EMOTIONS
+
+CONFIG = """
+task: empathetic
+model: {{name: transformer, width: 16, num_heads: 2, inner_width: 32, encoder_layers: 1, decoder_layers: 1,
+  dropout: 0.1, max_positions: 128}}
+emotion: {{ngram_buckets: 512, ngram_size: 8, situations: true}}
+data: {{max_length: 60, batch_size: 16}}
+training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save_every: 3, show_examples: 2,
+  label_smoothing: 0.1}}
+decoding: {{beam_size: 2, max_length: 8}}
+output_dir: {folder}/run
+"""
+METRICS = {
+    "n",
+    "perplexity",
+    "perplexity_per_example",
+    "emotion_accuracy",
+    "bleu",
+    "distinct_1",
+    "distinct_2",
+    "unique_replies",
+    "stock_replies",
+    "repeated_4grams",
+    "mean_length",
+    "unknown_rate",
+    "decoding",
+}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recipe of a model that the train command has made on the sample."""
+    folder = tmp_path_factory.mktemp("empathetic")
+    path = folder / "tiny.yaml"
+    path.write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    outcome = run("train", "-c", path)
+    assert outcome.status == 0, outcome.stderr
+    assert "step 6 dev perplexity" in outcome.stderr
+    assert "(reference [afraid] That would keep me up too." in outcome.stderr
+    return path
+
+
+def test_predict_prints_the_record_of_the_contract(config: Path) -> None:
+    conversation = json.dumps({"context": ["I moved.", "Where to?", "To Zanzibar 🏝!"]})
+    outcome = run_here("predict", "-c", config, "I lost my dog.", conversation, "--n-best", 2, "--json")
+    assert outcome.status == 0, outcome.stderr
+    first, second = (json.loads(line) for line in outcome.stdout.splitlines())
+    assert first["context"] == ["I lost my dog."]
+    assert second["context"] == ["I moved.", "Where to?", "To Zanzibar 🏝!"]
+    for record in (first, second):
+        assert set(record) == {"context", "emotion", "emotions", "predictions"}
+        assert len(record["emotions"]) == 5 and set(record["emotions"]) <= set(EMOTIONS)
+        assert record["emotion"] == max(record["emotions"], key=record["emotions"].get)
+        assert len(record["predictions"]) == 2
+        for prediction in record["predictions"]:
+            assert set(prediction) == {"text", "score"}
+            assert prediction["text"] and prediction["score"] < 0
+            assert "<" not in prediction["text"]
+
+
+def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_path: Path) -> None:
+    dialogues = (Path("tasks/empathetic/sample.jsonl")).read_text(encoding="utf-8").splitlines()[:9]
+    data, replies = tmp_path / "some.jsonl", tmp_path / "replies.jsonl"
+    data.write_text("\n".join(dialogues), encoding="utf-8")
+    outcome = run_here("evaluate", "-c", config, "--data", data, "--predictions", replies, "--json")
+    assert outcome.status == 0, outcome.stderr
+    result = json.loads(outcome.stdout)
+    assert set(result) == METRICS
+    assert result["n"] == 9 and result["unknown_rate"] == 0.0
+    assert 1 < result["perplexity"] < 1e4 and result["mean_length"] <= 8
+    records = [json.loads(line) for line in replies.read_text(encoding="utf-8").splitlines()]
+    assert [r["reference"] for r in records] == [d.target for d in read_dialogues(str(data))]
+    right = sum(r["emotion"] == r["gold_emotion"] for r in records)
+    assert result["emotion_accuracy"] == pytest.approx(right / 9)
+    assert "beam 2" in result["decoding"]
+
+
+def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
+    from tasks.empathetic.evaluation import measure_likelihood
+
+    predictor = paddle_dialog.load(config.parent / "run" / "best")
+    dialogues = read_dialogues("sample")[:5]
+    together = measure_likelihood(predictor, dialogues)
+    for row, dialogue in enumerate(dialogues):
+        alone = measure_likelihood(predictor, [dialogue])
+        assert alone.tokens[0] == together.tokens[row]
+        np.testing.assert_allclose(alone.nll[0], together.nll[row], rtol=1e-4)
+    result = predictor.evaluate("sample", None)
+    assert result["perplexity_per_example"] != result["perplexity"]
+    whole = measure_likelihood(predictor, read_dialogues("sample"))
+    expected = math.exp(float(np.mean(whole.nll / whole.tokens)))
+    assert result["perplexity_per_example"] == pytest.approx(expected)
+
+
+def test_the_python_interface_answers_turns_and_conversations(config: Path) -> None:
+    predictor = paddle_dialog.load(config.parent / "run" / "best")
+    answers = predictor.predict(["I won!", ["I won!", "What?", "A car."]], n_best=2)
+    assert [len(replies) for replies in answers] == [2, 2]
+    alone = predictor.predict(["I won!"], n_best=2)[0]  # the batch changes nothing but rounding
+    assert [reply.text for reply in alone] == [reply.text for reply in answers[0]]
+    assert alone[0].score == pytest.approx(answers[0][0].score, abs=1e-4)
+    told, free = predictor.answer([["I won!"]], emotions=["Proud"]), predictor.answer([["I won!"]])
+    assert told[0].emotion == "proud"
+    assert told[0].predicted_emotion == free[0].emotion
+    assert told[0].predictions[0].score != free[0].predictions[0].score
+
+
+@pytest.mark.parametrize(
+    ("context", "told"),
+    [
+        ([" \t"], "the turn is empty"),
+        (["a", "", "b"], "turn 2 is empty"),
+        (["a", "b"], "the context has 2 turns, so speaker and listener do not alternate"),
+        ([], "the conversation has no turn"),
+    ],
+)
+def test_a_conversation_that_is_none_is_refused(config: Path, context: list[str], told: str) -> None:
+    predictor = paddle_dialog.load(config.parent / "run" / "best")
+    with pytest.raises(UserError, match=told):
+        predictor.answer([context])
+
+
+def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
+    predictor = paddle_dialog.load(config.parent / "run" / "best")
+    for turn in ("word " * 2000, "x" * 10_000, "qwrtz zxcvb", "😭😭😭", '{"a": 1}'):
+        assert predictor.answer([[turn]])[0].predictions
+    with pytest.raises(UserError, match="did you mean 'proud'"):
+        predictor.answer([["hello"]], emotions=["prowd"])
+    with pytest.raises(UserError, match="is broken JSON"):
+        list(predictor.predict_records(['{"context": [']))
+    with pytest.raises(UserError, match="context must be a list of turns"):
+        list(predictor.predict_records(['{"context": [3]}']))
