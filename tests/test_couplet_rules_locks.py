@@ -75,6 +75,13 @@ def test_a_locked_character_is_repeated_where_the_first_line_repeats():
     assert answer.relaxed == []
 
 
+def test_a_character_locked_further_on_is_not_used_before():
+    for seed in range(6):
+        wished = best(toy(ROOMY, seed), "雨雪月").text[0]
+        answer = best(toy(ROOMY, seed), "雨雪月", lock={1: wished})
+        assert answer.text.count(wished) == 1 and answer.relaxed == []
+
+
 def test_a_lock_wins_over_each_rule_and_this_is_told():
     predictor = toy(ROOMY, 5)
     for lock, relaxed in [

@@ -30,7 +30,7 @@ class RulesConfig:
     mirror_repeats: bool = True
     no_shared_character: bool = True
     final_tone: bool = True
-    tone_weight: float = at_least(0.0, 0.5)
+    tone_weight: float = at_least(0.0, 1.0)
     banned_words: str | None = None
 
 
