@@ -7,14 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from paddle import io, nn
 
-from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from paddle_dialog.config.schema import ExperimentConfig
 
 TASK_MODULES = {"couplet": "tasks.couplet.task", "empathetic": "tasks.empathetic.task"}
 
