@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from paddle_dialog.decoding.penalties import LENGTH_PENALTIES
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
+
+if TYPE_CHECKING:
+    from paddle_dialog.config.schema import DecodingConfig
 
 STRATEGIES = ("beam", "greedy", "sample")
 
@@ -80,6 +84,32 @@ class SearchOptions:
             raise UserError(
                 f"decoding: greedy search gives one candidate, n_best is {self.n_best}; use beam or sample"
             )
+
+    @classmethod
+    def of(
+        cls, settings: DecodingConfig, n_best: int, seed: int, processors: Sequence[LogitsProcessor]
+    ) -> SearchOptions:
+        """The options of a recipe's decoding section.
+
+        Args:
+            settings: the section; its beam is widened where `n_best` asks for more.
+            n_best: candidates returned for an input.
+            seed: of the draws.
+            processors: applied in this order.
+        """
+        return cls(
+            strategy=settings.strategy,
+            beam_size=max(settings.beam_size, n_best),
+            n_best=n_best,
+            length_penalty=settings.length_penalty,
+            alpha=settings.alpha,
+            max_length=settings.max_length,
+            temperature=settings.temperature,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
+            seed=seed,
+            processors=processors,
+        )
 
     def limits(self, inputs: int) -> list[int]:
         """The length limit of every input.

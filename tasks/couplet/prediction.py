@@ -208,19 +208,7 @@ class CoupletPredictor(Predictor):
         pool = wanted
         if self._reranker.is_active and settings.strategy != "greedy":
             pool = max(wanted, self.config.rerank.candidates)
-        return SearchOptions(
-            strategy=settings.strategy,
-            beam_size=max(settings.beam_size, pool),
-            n_best=pool,
-            length_penalty=settings.length_penalty,
-            alpha=settings.alpha,
-            max_length=settings.max_length,
-            temperature=settings.temperature,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
-            seed=self.config.seed,
-            processors=[NO_SPECIAL_TOKENS],
-        )
+        return SearchOptions.of(settings, pool, self.config.seed, [NO_SPECIAL_TOKENS])
 
     def _prediction(self, line: str, text: str, hypothesis: Hypothesis) -> Prediction:
         form = form_report(line, text)

@@ -210,19 +210,7 @@ class EmpatheticPredictor(Predictor):
             processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
         if settings.no_repeat_ngram:
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-        return SearchOptions(
-            strategy=settings.strategy,
-            beam_size=max(settings.beam_size, count),
-            n_best=count,
-            length_penalty=settings.length_penalty,
-            alpha=settings.alpha,
-            max_length=settings.max_length,
-            temperature=settings.temperature,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
-            seed=self.config.seed,
-            processors=processors,
-        )
+        return SearchOptions.of(settings, count, self.config.seed, processors)
 
 
 def _checked(context: Sequence[str]) -> list[str]:
