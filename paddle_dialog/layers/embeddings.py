@@ -1,6 +1,6 @@
 """Token embeddings, pretrained word vectors, and the output layer that shares the embedding's weight."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +82,30 @@ class TiedProjection(nn.Layer):
         """Map features [..., D] to logits [..., V]."""
         logits = paddle.matmul(x, self._owner[0].weight, transpose_y=True)  # [..., V]
         return logits if self.bias is None else logits + self.bias
+
+
+def set_vectors_from_file(
+    tables: Iterable[TokenEmbedding], path: str | Path, vocabulary: Vocabulary, trainable: bool
+) -> str:
+    """Set the rows of embedding tables to the vectors of a text file.
+
+    Args:
+        tables: of V tokens each, all of one size.
+        path: see `load_pretrained_vectors`.
+        vocabulary: V tokens.
+        trainable: False freezes the tables.
+
+    Returns:
+        How many tokens were found, in a sentence.
+
+    Raises:
+        UserError: the file cannot be read, or its vectors have another size than the tables.
+    """
+    tables = list(tables)
+    vectors, found = load_pretrained_vectors(path, vocabulary, tables[0].weight.shape[1])
+    for table in tables:
+        table.set_pretrained(vectors, trainable)
+    return f"pretrained vectors {path}: {found:,} of the vocabulary's {len(vocabulary):,} tokens found"
 
 
 def load_pretrained_vectors(

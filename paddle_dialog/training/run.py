@@ -64,11 +64,11 @@ class Run:
         paddle.seed(config.seed)
         vocabularies = None if checkpoint is None else checkpoint[1].vocabularies
         self.data: TrainingData = task.prepare_data(config, vocabularies)
-        for note in self.data.notes:
-            logger.info("%s", note)
         sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
         self.network = task.build_network(config, sizes)
         task.initialise(config, self.network, self.data)
+        for note in self.data.notes:
+            logger.info("%s", note)
         self.criterion = task.build_criterion(config)
         self.progress = Progress() if checkpoint is None else load_progress(checkpoint[1], checkpoint[0])
         self.batches = self._training_batches()

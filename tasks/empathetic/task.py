@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from paddle_dialog.layers.embeddings import load_pretrained_vectors
+from paddle_dialog.layers.embeddings import set_vectors_from_file
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
@@ -75,13 +75,10 @@ class EmpatheticTask(Task):
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
         """Loads pretrained word vectors where the config names a file."""
-        path = config.model.pretrained_vectors
-        if path is None:
-            return
-        vectors, found = load_pretrained_vectors(path, data.vocabularies[VOCABULARY])
-        for embedding in {network.embedding, network.target_embedding}:
-            embedding.set_pretrained(vectors, config.model.train_vectors)
-        data.notes.append(f"pretrained vectors {path}: {found:,} of the vocabulary's tokens found")
+        path, trainable = config.model.pretrained_vectors, config.model.train_vectors
+        if path is not None:
+            tables = {network.embedding, network.target_embedding}
+            data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Emotions and greedy replies of the first dev contexts, and the attention of the first."""
