@@ -47,7 +47,10 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
     purpose, _, example = (description or "").strip().partition("\n\n")
     parser = OneLineParser(description=purpose, epilog=f"example: {example}")
     parser.add_argument(
-        "-c", "--config", required=True, help="the recipe, a YAML file such as configs/couplet.yaml"
+        "-c",
+        "--config",
+        required=True,
+        help="the recipe, a YAML file such as configs/couplet_transformer.yaml",
     )
     parser.add_argument(
         "-o",
