@@ -64,10 +64,10 @@ class BeamSearch:
         limits = np.asarray(self._options.limits(int(source.shape[0])))  # [B]
         inputs = [_Input(int(limit)) for limit in limits]
         stepper = Stepper(self._model, source, lengths, self._options)
-        owners = np.arange(len(inputs))  # [N] input of each growing prefix
-        tokens = np.zeros((len(inputs), 0), dtype=np.int64)  # [N, t]
-        totals = np.zeros(len(inputs))  # [N] processed log-probabilities
-        log_probs = np.zeros(len(inputs))  # [N] the model's own
+        owners: np.ndarray = np.arange(len(inputs))  # [N] input of each growing prefix
+        tokens: np.ndarray = np.zeros((len(inputs), 0), dtype=np.int64)  # [N, t]
+        totals: np.ndarray = np.zeros(len(inputs))  # [N] processed log-probabilities
+        log_probs: np.ndarray = np.zeros(len(inputs))  # [N] the model's own
         while len(owners):
             prefixes = Prefixes(tokens, owners, limits[owners])
             scores = stepper.step(prefixes)

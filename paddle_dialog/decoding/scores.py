@@ -26,7 +26,7 @@ class ScoreTable:
     """
 
     def __init__(self) -> None:
-        self._memory = np.empty((0, 0), dtype=np.float32)
+        self._memory: np.ndarray = np.empty((0, 0), dtype=np.float32)
         self._columns = 0
         self.padded = self.values = self._memory
 
