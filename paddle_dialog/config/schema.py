@@ -103,8 +103,10 @@ class TrainingConfig:
     """The optimiser, its schedule, and when to evaluate, save, log and stop.
 
     ``max_steps`` and the ``…_every`` settings count optimiser steps; an ``eval_every`` of 0 is once an epoch.
+    ``start_from`` is a bundle whose weights and vocabulary a new run begins with.
     """
 
+    start_from: str | None = None
     epochs: int = at_least(1, 10)
     max_steps: int | None = field(default=None, metadata={"min": 1})
     optimizer: Literal["adam", "adamw"] = "adam"

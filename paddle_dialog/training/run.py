@@ -17,7 +17,7 @@ from typing import Any
 import paddle
 from paddle import io
 
-from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle, read_weights, save_bundle
+from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.errors import UserError
@@ -62,11 +62,14 @@ class Run:
         logger.info("configuration:\n%s", dump(config).rstrip())
 
         paddle.seed(config.seed)
-        vocabularies = None if checkpoint is None else checkpoint[1].vocabularies
+        start = checkpoint or self._start_from()
+        vocabularies = None if start is None else start[1].vocabularies
         self.data: TrainingData = task.prepare_data(config, vocabularies)
         sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
         self.network = task.build_network(config, sizes)
         task.initialise(config, self.network, self.data)
+        if start is not None:
+            set_weights(self.network, start[1].weights, start[0])
         for note in self.data.notes:
             logger.info("%s", note)
         self.criterion = task.build_criterion(config)
@@ -196,6 +199,20 @@ class Run:
                 f"{found[0]}: is of the task '{found[1].task}', and the config's is '{self.task.name}'"
             )
         return found
+
+    def _start_from(self) -> tuple[Path, Bundle] | None:
+        """The model that ``training.start_from`` names."""
+        if self.config.training.start_from is None:
+            return None
+        folder = Path(self.config.training.start_from)
+        bundle = load_bundle(folder)
+        if bundle.task != self.task.name:
+            raise UserError(
+                f"training.start_from: {folder} is of the task '{bundle.task}', and the config's is "
+                f"'{self.task.name}'"
+            )
+        logger.info("starting from the weights of %s", folder)
+        return folder, bundle
 
     def _earlier_run(self) -> list[Path]:
         """The models that a run has left in the folder."""
