@@ -107,9 +107,19 @@ def test_without_shuffling_the_order_is_by_length_then_position() -> None:
     assert batches_of([3, 1, 2, 1, 3], batch_size=2, shuffle=False, drop_last=True) == [[1, 3], [2, 0]]
 
 
-def test_two_columns_sort_by_source_then_target() -> None:
+def test_two_columns_sort_groups_of_like_targets_by_source() -> None:
     lengths = [[2, 9], [1, 5], [2, 3], [1, 4]]
     assert batches_of(lengths, batch_size=4, shuffle=False) == [[3, 1, 2, 0]]
+    # Four batches make two groups: targets 3 and 4, and targets 5 and 9.
+    assert batches_of(lengths, batch_size=1, shuffle=False) == [[3], [2], [1], [0]]
+
+
+def test_two_independent_lengths_both_waste_little() -> None:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(3, 34, (20000, 2))
+    batches = batches_of(lengths, batch_size=50, bucket_batches=400)
+    assert waste(lengths[:, 0], batches) < 0.1
+    assert waste(lengths[:, 1], batches) < 0.1
 
 
 def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:

@@ -1,5 +1,6 @@
 """Batches of examples of similar length, and their padding."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ class LengthBucketSampler(BatchSampler):
 
     An epoch with shuffling: all indices are permuted and cut into pools of `bucket_batches` batches; each
     pool is sorted by length (ties stay in permuted order) and cut into batches; the order of the batches is
-    permuted. Without shuffling all examples are sorted by length once, ties in their given order. The batches
+    permuted. Without shuffling all examples are one pool, ties in their given order. The batches
     are a function of the arguments and the epoch number alone.
 
     With several replicas, neighbouring batches of a pool go to different replicas in the same step, so that
@@ -24,8 +25,9 @@ class LengthBucketSampler(BatchSampler):
     `num_replicas - 1` batches of an epoch are given out twice.
 
     Args:
-        lengths: sort key of each example, [N], or [N, 2] with source and target length (sorted by the first,
-            then by the second).
+        lengths: sort key of each example, [N], or [N, 2] with source and target length. Two keys sort a pool
+            by the target, whose positions cost most, and then groups of about the root of its batches by the
+            source: where the two lengths have little to do with each other, both kinds of padding stay small.
         batch_size: examples in a batch of one replica; the last batch cut may be smaller.
         shuffle: False for one fixed order by length.
         seed: 0 or more; the epoch number is mixed into it.
@@ -129,8 +131,14 @@ class LengthBucketSampler(BatchSampler):
         return indices, (generator.permutation(steps) if self.shuffle else steps)[:, self.rank]
 
     def _by_length(self, indices: Int64Array) -> Int64Array:
+        by_last = indices[np.argsort(self._keys[indices, -1], kind="stable")]
+        if self._keys.shape[1] == 1:
+            return by_last
+        batches = -(-len(by_last) // self.batch_size)
+        size = math.isqrt(batches) * self.batch_size
+        parts = [by_last[start : start + size] for start in range(0, len(by_last), size)]
         # lexsort is stable and takes its most significant key last.
-        return indices[np.lexsort(self._keys[indices].T[::-1])]
+        return np.concatenate([part[np.lexsort(self._keys[part].T[::-1])] for part in parts])
 
 
 def pad_batch(

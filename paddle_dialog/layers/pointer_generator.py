@@ -26,6 +26,7 @@ class PointerGenerator(nn.Layer):
         tied_to: the embedding whose table is the output weight; by default the layer has a weight of its own.
         pointer: without it there is no gate, and words are generated only.
         temperature: divides the vocabulary's scores.
+        bias: whether each word has a bias.
     """
 
     def __init__(
@@ -35,11 +36,16 @@ class PointerGenerator(nn.Layer):
         tied_to: TokenEmbedding | None = None,
         pointer: bool = True,
         temperature: float = 1.0,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.vocab_size = vocab_size
         self.temperature = temperature
-        self.output = nn.Linear(width, vocab_size) if tied_to is None else TiedProjection(tied_to)
+        self.output = (
+            nn.Linear(width, vocab_size, bias_attr=None if bias else False)
+            if tied_to is None
+            else TiedProjection(tied_to, bias)
+        )
         self.gate = nn.Linear(width, 1) if pointer else None
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:

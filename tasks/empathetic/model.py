@@ -73,6 +73,7 @@ class EmoPrepend(nn.Layer):
             self.target_embedding if model.tie_output else None,
             config.generator.pointer,
             config.generator.temperature,
+            bias=not isinstance(model, TransformerConfig) or model.bias,
         )
         self.emotion_head = EmotionHead(
             self.encoder.output_size,
