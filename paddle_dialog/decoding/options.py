@@ -23,6 +23,8 @@ class SearchOptions:
     Attributes:
         strategy: `beam`, `greedy` (a beam of 1) or `sample` (ancestral sampling).
         beam_size: hypotheses kept for an input (`beam` only).
+        groups: parts of the beam that keep away from each other's tokens, see `diverse`; 1 is plain beam search.
+        diversity_penalty: nats a token costs for each earlier group that chose it at the same step, >= 0.
         n_best: candidates returned for an input, best first; for `sample` the number of independent draws.
         length_penalty: `none`, `average` or `gnmt`; see `penalties.length_divisor`.
         alpha: strength of the length penalty, >= 0.
@@ -41,6 +43,8 @@ class SearchOptions:
 
     strategy: str = "beam"
     beam_size: int = 5
+    groups: int = 1
+    diversity_penalty: float = 0.0
     n_best: int = 1
     length_penalty: str = "none"
     alpha: float = 1.0
@@ -63,9 +67,17 @@ class SearchOptions:
         _one_of("strategy", self.strategy, STRATEGIES)
         _one_of("length_penalty", self.length_penalty, LENGTH_PENALTIES)
         _at_least("beam_size", self.beam_size, 1)
+        _at_least("groups", self.groups, 1)
         _at_least("n_best", self.n_best, 1)
         _at_least("top_k", self.top_k, 0)
         _at_least("seed", self.seed, 0)
+        if not self.diversity_penalty >= 0:
+            raise UserError(f"decoding: diversity_penalty is {self.diversity_penalty}, it must be 0 or more")
+        if self.strategy == "beam" and self.beam_size % self.groups:
+            raise UserError(
+                f"decoding: beam_size is {self.beam_size}, which {self.groups} groups cannot share equally; "
+                "take a multiple of groups"
+            )
         if not self.alpha >= 0:
             raise UserError(f"decoding: alpha is {self.alpha}, it must be 0 or more")
         if not self.temperature > 0:

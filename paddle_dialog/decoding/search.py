@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import paddle
 
 from paddle_dialog.decoding.beam import BeamSearch
+from paddle_dialog.decoding.diverse import DiverseBeamSearch
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.sampling import Sampler
@@ -43,9 +44,16 @@ def decode(
         )
     if source.shape[0] == 0:
         return []
-    search = Sampler(model, options) if options.strategy == "sample" else BeamSearch(model, options)
     with paddle.no_grad(), evaluation_mode(model):
-        return search.run(source, lengths)
+        return _searcher(model, options).run(source, lengths)
+
+
+def _searcher(model: StepModel, options: SearchOptions) -> BeamSearch | DiverseBeamSearch | Sampler:
+    if options.strategy == "sample":
+        return Sampler(model, options)
+    if options.strategy == "beam" and options.groups > 1:
+        return DiverseBeamSearch(model, options)
+    return BeamSearch(model, options)
 
 
 @contextmanager
