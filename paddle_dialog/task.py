@@ -60,15 +60,17 @@ class Display:
 
     Args:
         texts: readable examples, e.g. source, hypothesis and reference in one line.
-        heat_map: attention [T, S] of the first example.
+        heat_maps: weights [T, S] of the first example by their names, e.g. ``attention``.
         rows: the T target tokens.
         columns: the S source tokens.
+        scalars: what else is measured on the dev set, by name, e.g. ``emotion_accuracy``.
     """
 
     texts: Sequence[str]
-    heat_map: np.ndarray | None = None
+    heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
     rows: Sequence[str] = ()
     columns: Sequence[str] = ()
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
 
 class Predictor(ABC):

@@ -98,8 +98,7 @@ def test_unknown_characters_have_one_label_each_in_the_heat_map(couplets: Path) 
     display = TASK.display(run.config, run.network, run.data, 2)
     assert list(display.rows) == ["山", "水", "<unk>", "<eos>"]
     assert list(display.columns) == ["春", "風", "春", "月", "<eos>"]
-    assert display.heat_map is not None
-    assert display.heat_map.shape == (4, 5)
+    assert {name: weights.shape for name, weights in display.heat_maps.items()} == {"attention": (4, 5)}
     assert [text.endswith("(reference 山水<unk>)") for text in display.texts] == [True]
 
 

@@ -51,6 +51,7 @@ def test_evaluation_lines(tmp_path: Path) -> None:
     log = TextLog()
     log.evaluation(Evaluation(500, 99.12345, True, Display(["春风 → 秋雨", "two"])))
     log.evaluation(Evaluation(1000, 120.0, False, Display([])))
+    log.evaluation(Evaluation(1500, 80.0, True, Display([], scalars={"emotion_accuracy": 0.4})))
     log.close()
     texts = [re.sub("^" + TIME, "", line) for line in lines(tmp_path / "train.log")]
     assert texts == [
@@ -58,6 +59,7 @@ def test_evaluation_lines(tmp_path: Path) -> None:
         "  春风 → 秋雨",
         "  two",
         "step 1000 dev perplexity 120.000",
+        "step 1500 dev perplexity 80.000 emotion_accuracy 0.4000 (best so far)",
     ]
 
 

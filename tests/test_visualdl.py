@@ -42,8 +42,10 @@ def report(step: int, loss: float = 2.0, gradient_norm: float = 1.5) -> StepRepo
 
 def evaluation(step: int, perplexity: float, heat_map: bool = False) -> Evaluation:
     texts = [f"春风 → 秋雨 at {step}", "second"]
-    weights = np.array([[0.9, 0.1], [0.2, 0.8]]) if heat_map else None
-    return Evaluation(step, perplexity, True, Display(texts, weights, ["秋", "雨"], ["春", "风"]))
+    attention = np.array([[0.9, 0.1], [0.2, 0.8]])
+    maps = {"attention": attention, "copy": attention / 2} if heat_map else {}
+    display = Display(texts, maps, ["秋", "雨"], ["春", "风"], {"accuracy": 1 / 4})
+    return Evaluation(step, perplexity, True, display)
 
 
 class Page:
@@ -96,6 +98,7 @@ def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> No
     assert page.curve("train/learning_rate")[0] == (1, pytest.approx(1e-3))
     assert page.curve("train/perplexity")[0] == (1, pytest.approx(math.e))
     assert page.curve("dev/perplexity") == [(3, 12.5)]
+    assert page.curve("dev/accuracy") == [(3, 0.25)]
     assert page.texts("examples/0") == [(3, "春风 → 秋雨 at 3")]
     assert page.texts("examples/1") == [(3, "second")]
     (trial,) = page.hyper_parameters()
@@ -109,11 +112,12 @@ def test_heat_map_is_the_picture_that_was_drawn(tmp_path: Path) -> None:
     result = evaluation(7, 3.0, heat_map=True)
     VisualDLSink(tmp_path, Settings()).evaluation(result)
     page = Page(tmp_path)
-    content = lib.get_individual_image(page.reader, page.runs[0], "attention", 0)
-    shown = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
     display = result.display
-    assert display.heat_map is not None
-    np.testing.assert_array_equal(shown, draw_heat_map(display.heat_map, display.rows, display.columns))
+    for name in ("attention", "copy"):
+        content = lib.get_individual_image(page.reader, page.runs[0], name, 0)
+        shown = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+        drawn = draw_heat_map(display.heat_maps[name], display.rows, display.columns, name)
+        np.testing.assert_array_equal(shown, drawn)
 
 
 def test_a_value_that_is_not_a_number_leaves_a_gap(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     sink = VisualDLSink(folder / "toy" / "vdl", Settings())
     for step in range(1, 6):
         sink.step(StepReport(step, 5, step / 5, 4.0 / 2**step, 20.0 / step, 1e-3, 1.0, 1e3, 0.1, 0.0))
-    display = Display(["春风 → 秋雨"], np.eye(2), ["秋", "雨"], ["春", "风"])
+    display = Display(["春风 → 秋雨"], {"attention": np.eye(2)}, ["秋", "雨"], ["春", "风"])
     sink.evaluation(Evaluation(5, 4.125, True, display))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -23,7 +23,9 @@ CJK_FONT_FILES = (
 )
 
 
-def draw_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> np.ndarray:
+def draw_heat_map(
+    weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str = "attention"
+) -> np.ndarray:
     """Draws weights with a token beside each row and column.
 
     A token that no installed font can draw is replaced by its number: 1 for the first.
@@ -32,6 +34,7 @@ def draw_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[st
         weights: [T, S], none negative; the colours span 0 to the largest.
         rows: T labels (target).
         columns: S labels (source).
+        name: of the weights, beside the colour scale.
 
     Returns:
         RGB image, uint8 [height, width, 3].
@@ -54,7 +57,7 @@ def draw_heat_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[st
         label.set_rotation(90 if len(label.get_text()) > 2 else 0)  # words side by side would overlap
     axes.set_xlabel("source")
     axes.set_ylabel("target")
-    figure.colorbar(picture, ax=axes, label="attention")
+    figure.colorbar(picture, ax=axes, label=name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a layout too tight for very few tokens
         canvas.draw()

@@ -32,9 +32,10 @@ class TextLog:
         )
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """The dev perplexity and the decoded examples."""
+        """The dev perplexity, the task's own measures and the decoded examples."""
         mark = " (best so far)" if evaluation.best else ""
-        logger.info("step %d dev perplexity %.3f%s", evaluation.step, evaluation.perplexity, mark)
+        others = "".join(f" {name} {value:.4f}" for name, value in evaluation.display.scalars.items())
+        logger.info("step %d dev perplexity %.3f%s%s", evaluation.step, evaluation.perplexity, others, mark)
         for text in evaluation.display.texts:
             logger.info("  %s", text)
 

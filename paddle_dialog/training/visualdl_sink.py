@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_log import VisualDLLog, milliseconds
 
@@ -57,16 +59,22 @@ class VisualDLSink:
             self._add_point(tag, value, report.step)
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """Adds the dev perplexity, the examples and the heat map."""
+        """Adds the dev perplexity and the task's own measures, the examples and the heat maps."""
         step, display = evaluation.step, evaluation.display
         self._add_point(DEV_PERPLEXITY, evaluation.perplexity, step)
+        for name, value in display.scalars.items():
+            self._add_point(f"dev/{name}", value, step)
         for index, text in enumerate(display.texts):
             self._add_text(f"examples/{index}", text, step)
-        if display.heat_map is not None and self._log is not None:
+        for name, weights in display.heat_maps.items() if self._log is not None else ():
             from paddle_dialog.training.heat_map import draw_heat_map
 
-            image = draw_heat_map(display.heat_map, display.rows, display.columns)  # [height, width, 3]
-            self._write(lambda new: new.image("attention", image, step, milliseconds()))
+            image = draw_heat_map(weights, display.rows, display.columns, name)  # [height, width, 3]
+            self.image(name, image, step)
+
+    def image(self, tag: str, image: np.ndarray, step: int) -> None:
+        """Adds a picture, RGB uint8 [height, width, 3]."""
+        self._write(lambda new: new.image(tag, image, step, milliseconds()))
 
     def close(self) -> None:
         """Nothing to end: each record is in the file as soon as it is added."""

@@ -92,7 +92,8 @@ class CoupletTask(Task):
         source, lengths, target, _, _ = (paddle.to_tensor(array) for array in collate(pairs[:1]))
         with paddle.no_grad():
             weights = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
-        return Display(texts, np.asarray(weights), [*seconds[0], "<eos>"], [*firsts[0], "<eos>"])
+        rows, columns = [*seconds[0], "<eos>"], [*firsts[0], "<eos>"]
+        return Display(texts, {"attention": np.asarray(weights)}, rows, columns)
 
     def predictor(
         self, config: CoupletConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import paddle
 from paddle import nn
 
 from paddle_dialog.layers.embeddings import set_vectors_from_file
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.analysis import dev_emotion_accuracy, word_maps
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.criterion import EmpatheticLoss
 from tasks.empathetic.data import Dialogue, read_dialogues
@@ -81,12 +80,14 @@ class EmpatheticTask(Task):
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Emotions and greedy replies of the first dev contexts, and the attention of the first."""
+        """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
         dataset = (data.dev if data.dev is not None else data.train).dataset
         assert isinstance(dataset, DialogueDataset)
         dialogues: list[Dialogue] = list(dataset.dialogues[:count])
+        accuracy = dev_emotion_accuracy(network, dataset, config.data.batch_size)
+        scalars = {} if accuracy is None else {"emotion_accuracy": accuracy}
         if not dialogues:
-            return Display([])
+            return Display([], scalars=scalars)
         predictor = EmpatheticPredictor(config, network, data.vocabularies[VOCABULARY], dataset.encoder)
         answers = predictor.greedy([d.context for d in dialogues], [d.emotion for d in dialogues])
         texts = [
@@ -94,11 +95,9 @@ class EmpatheticTask(Task):
             f"(reference [{dialogue.emotion}] {dialogue.target})"
             for dialogue, answer in zip(dialogues, answers, strict=True)
         ]
-        source, lengths, target = (paddle.to_tensor(array) for array in collate([dataset[0]])[:3])
-        with paddle.no_grad():
-            weights = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
-        rows = [*tokens_of(dialogues[0].target), "<eos>"][: len(weights)]
-        return Display(texts, np.asarray(weights), rows, dataset.context_words(0))
+        maps = word_maps(network, dataset[0])
+        rows = [*tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
+        return Display(texts, maps, rows, dataset.context_words(0), scalars)
 
     def predictor(
         self, config: EmpatheticConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
