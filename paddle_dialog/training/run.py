@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import shutil
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import paddle
 from paddle import io
 
-from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle, read_weights, save_bundle, set_weights
+from paddle_dialog.bundle import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
 from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.perplexity import token_perplexity_metric
 from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.callbacks import Counter, DevEvaluation, Reporter, RunContext, Saver
-from paddle_dialog.training.checkpoint import (
-    CHECKPOINTS,
-    find_checkpoint,
-    load_progress,
-    pack_training_state,
-    restore_training_state,
-)
+from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state
 from paddle_dialog.training.events import Sink
 from paddle_dialog.training.model_card import model_card
 from paddle_dialog.training.optimizer import build_optimizer
 from paddle_dialog.training.progress import Progress
-from paddle_dialog.training.text_log import TextLog, configure_logging
+from paddle_dialog.training.run_folder import (
+    find_start,
+    load_start,
+    make_folder,
+    remove_earlier_run,
+    write_config,
+)
+from paddle_dialog.training.signals import orderly_stop
+from paddle_dialog.training.text_log import TextLog
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 
 logger = logging.getLogger("paddle_dialog")
@@ -57,12 +51,14 @@ class Run:
         self.config = config
         self.folder = Path(config.output_dir)
         self.interrupted = False
-        checkpoint = self._find_start(resume, overwrite)
-        self._make_folder()
+        checkpoint = find_start(self.folder, task.name, resume, overwrite)
+        make_folder(self.folder)
         logger.info("configuration:\n%s", dump(config).rstrip())
 
         paddle.seed(config.seed)
-        start = checkpoint or self._start_from()
+        start = checkpoint
+        if start is None and config.training.start_from is not None:
+            start = load_start(Path(config.training.start_from), task.name)
         vocabularies = None if start is None else start[1].vocabularies
         self.data: TrainingData = task.prepare_data(config, vocabularies)
         sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
@@ -85,8 +81,8 @@ class Run:
         elif resume is not None:
             logger.info("%s: nothing to resume, so the run begins", self.folder)
         else:
-            self._remove_earlier_run()
-        self._write_config()
+            remove_earlier_run(self.folder)
+        write_config(self.folder, dump(config))
         count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.total_steps)
 
@@ -121,7 +117,7 @@ class Run:
             self.clip,
             sinks,
         )
-        with self._stop_signals():
+        with orderly_stop(self._request_stop):
             model.fit(
                 self.batches,
                 epochs=self.config.training.epochs - self.progress.epoch,
@@ -132,6 +128,10 @@ class Run:
             sink.close()
         if self.interrupted:
             logger.info("stopped at step %d; --resume auto continues", self.progress.step)
+
+    def _request_stop(self) -> None:
+        self.interrupted = True
+        self.batches.stop = True
 
     def _is_complete(self) -> bool:
         """Whether all steps are done, or early stopping has ended the run."""
@@ -170,80 +170,6 @@ class Run:
         )
         save_bundle(bundle, self.folder / name)
 
-    def _find_start(self, resume: str | None, overwrite: bool) -> tuple[Path, Bundle] | None:
-        if resume is None:
-            if not overwrite and self._earlier_run():
-                raise UserError(
-                    f"{self.folder}: already holds a run; continue it with --resume auto, begin anew with "
-                    "--overwrite, or choose another folder with -o output_dir=…"
-                )
-            return None
-        folder = self.folder if resume == "auto" else Path(resume)
-        if resume != "auto" and not folder.is_dir():
-            raise UserError(f"--resume {resume}: no such folder; name a run's folder or its 'last' bundle")
-        if self.folder.resolve() not in (folder.resolve(), folder.resolve().parent) and self._earlier_run():
-            raise UserError(
-                f"{self.folder}: already holds another run than {folder}; choose a new folder with "
-                "-o output_dir=…"
-            )
-        if (folder / MANIFEST).exists() and folder.name != CHECKPOINTS[0]:
-            bundle = load_bundle(folder)
-            load_progress(bundle, folder)
-            found: tuple[Path, Bundle] | None = (folder, bundle)
-        else:
-            found = find_checkpoint(folder.parent if (folder / MANIFEST).exists() else folder)
-        if found is None and resume != "auto":
-            raise UserError(f"--resume {resume}: holds no checkpoint")
-        if found is not None and found[1].task != self.task.name:
-            raise UserError(
-                f"{found[0]}: is of the task '{found[1].task}', and the config's is '{self.task.name}'"
-            )
-        return found
-
-    def _start_from(self) -> tuple[Path, Bundle] | None:
-        """The model that ``training.start_from`` names."""
-        if self.config.training.start_from is None:
-            return None
-        folder = Path(self.config.training.start_from)
-        bundle = load_bundle(folder)
-        if bundle.task != self.task.name:
-            raise UserError(
-                f"training.start_from: {folder} is of the task '{bundle.task}', and the config's is "
-                f"'{self.task.name}'"
-            )
-        logger.info("starting from the weights of %s", folder)
-        return folder, bundle
-
-    def _earlier_run(self) -> list[Path]:
-        """The models that a run has left in the folder."""
-        names = (*CHECKPOINTS, "best", "best.partial", "best.previous")
-        return [self.folder / name for name in names if (self.folder / name).exists()]
-
-    def _remove_earlier_run(self) -> None:
-        """Else ``--resume auto`` could continue the run that this one is to replace, and its curves would stay."""
-        for part in (*self._earlier_run(), self.folder / "vdl"):
-            if not part.exists():
-                continue
-            logger.info("removing %s of an earlier run", part)
-            shutil.rmtree(part, ignore_errors=True)
-
-    def _make_folder(self) -> None:
-        """Creates the folder and opens the log in it, before anything that takes time."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            configure_logging(str(self.folder / "train.log"))
-        except OSError as error:
-            raise UserError(
-                f"output_dir: {self.folder}: cannot be written to ({error.strerror}); choose another folder"
-            ) from error
-
-    def _write_config(self) -> None:
-        """Saves the merged configuration, once nothing can be wrong with it any more."""
-        try:
-            (self.folder / "config.yaml").write_text(dump(self.config), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{self.folder}/config.yaml: cannot be written ({error.strerror})") from error
-
     def _training_batches(self) -> TrainingBatches:
         train, data = self.data.train, self.config.data
         sampler = LengthBucketSampler(
@@ -259,25 +185,3 @@ class Run:
         training = self.config.training
         whole = training.epochs * len(self.batches)
         return whole if training.max_steps is None else min(whole, training.max_steps)
-
-    @contextmanager
-    def _stop_signals(self) -> Iterator[None]:
-        """Turns the first Ctrl-C or SIGTERM into an orderly stop after the current step."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.interrupted = True
-            self.batches.stop = True
-            # Not by the log: the signal may have come while that writes.
-            os.write(2, b"stopping after this step; a second signal stops at once\n")
-
-        previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)

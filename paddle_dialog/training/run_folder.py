@@ -1,0 +1,115 @@
+"""The folder of a run: what an earlier run left there, and where a new one starts from."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle
+from paddle_dialog.errors import UserError
+from paddle_dialog.training.checkpoint import CHECKPOINTS, find_checkpoint, load_progress
+from paddle_dialog.training.text_log import configure_logging
+
+logger = logging.getLogger("paddle_dialog")
+
+
+def find_start(
+    run_folder: Path, task: str, resume: str | None, overwrite: bool
+) -> tuple[Path, Bundle] | None:
+    """The checkpoint that a run continues.
+
+    Args:
+        run_folder: the run's own folder.
+        task: name of the config's task.
+        resume: a checkpoint or a run's folder, ``auto`` for the newest checkpoint of ``run_folder``, or None.
+        overwrite: a new run may take the place of an earlier one.
+
+    Returns:
+        Its folder and content, or None where the run begins.
+
+    Raises:
+        UserError: there is no such checkpoint, it is of another task, or the folder holds another run.
+    """
+    if resume is None:
+        if not overwrite and earlier_models(run_folder):
+            raise UserError(
+                f"{run_folder}: already holds a run; continue it with --resume auto, begin anew with "
+                "--overwrite, or choose another folder with -o output_dir=…"
+            )
+        return None
+    folder = run_folder if resume == "auto" else Path(resume)
+    if resume != "auto" and not folder.is_dir():
+        raise UserError(f"--resume {resume}: no such folder; name a run's folder or its 'last' bundle")
+    if run_folder.resolve() not in (folder.resolve(), folder.resolve().parent) and earlier_models(run_folder):
+        raise UserError(
+            f"{run_folder}: already holds another run than {folder}; choose a new folder with -o output_dir=…"
+        )
+    if (folder / MANIFEST).exists() and folder.name != CHECKPOINTS[0]:
+        bundle = load_bundle(folder)
+        load_progress(bundle, folder)
+        found: tuple[Path, Bundle] | None = (folder, bundle)
+    else:
+        found = find_checkpoint(folder.parent if (folder / MANIFEST).exists() else folder)
+    if found is None and resume != "auto":
+        raise UserError(f"--resume {resume}: holds no checkpoint")
+    if found is not None and found[1].task != task:
+        raise UserError(f"{found[0]}: is of the task '{found[1].task}', and the config's is '{task}'")
+    return found
+
+
+def load_start(folder: Path, task: str) -> tuple[Path, Bundle]:
+    """The model that ``training.start_from`` names.
+
+    Raises:
+        UserError: it cannot be read or is of another task.
+    """
+    bundle = load_bundle(folder)
+    if bundle.task != task:
+        raise UserError(
+            f"training.start_from: {folder} is of the task '{bundle.task}', and the config's is '{task}'"
+        )
+    logger.info("starting from the weights of %s", folder)
+    return folder, bundle
+
+
+def earlier_models(run_folder: Path) -> list[Path]:
+    """The models that a run has left in the folder."""
+    names = (*CHECKPOINTS, "best", "best.partial", "best.previous")
+    return [run_folder / name for name in names if (run_folder / name).exists()]
+
+
+def remove_earlier_run(run_folder: Path) -> None:
+    """Else ``--resume auto`` could continue the run that a new one is to replace, and its curves would stay."""
+    for part in (*earlier_models(run_folder), run_folder / "vdl"):
+        if not part.exists():
+            continue
+        logger.info("removing %s of an earlier run", part)
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def make_folder(run_folder: Path) -> None:
+    """Creates the folder and opens the log in it, before anything that takes time.
+
+    Raises:
+        UserError: it cannot be written to.
+    """
+    try:
+        run_folder.mkdir(parents=True, exist_ok=True)
+        configure_logging(str(run_folder / "train.log"))
+    except OSError as error:
+        raise UserError(
+            f"output_dir: {run_folder}: cannot be written to ({error.strerror}); choose another folder"
+        ) from error
+
+
+def write_config(run_folder: Path, text: str) -> None:
+    """Saves the merged configuration, once nothing can be wrong with it any more.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    try:
+        (run_folder / "config.yaml").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{run_folder}/config.yaml: cannot be written ({error.strerror})") from error

@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM as an orderly end of a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def orderly_stop(request: Callable[[], None]) -> Iterator[None]:
+    """Calls ``request`` at the first SIGINT or SIGTERM inside the block; a second one raises KeyboardInterrupt.
+
+    Outside the main thread, where Python takes no signals, the block runs as it is.
+
+    Args:
+        request: asks for a stop after the current step; must not log, as the signal may come while the log writes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    requested = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        if requested:
+            raise KeyboardInterrupt
+        requested = True
+        request()
+        os.write(2, b"stopping after this step; a second signal stops at once\n")
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
