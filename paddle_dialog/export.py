@@ -1,0 +1,82 @@
+"""From a run's model to a bundle that ships: half the size, without training state and without anyone's paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
+from paddle_dialog.config import config_from_text, dump
+from paddle_dialog.errors import UserError
+from paddle_dialog.training.checkpoint import OPTIMIZER, PROGRESS
+
+
+def export_bundle(
+    source: Path, target: Path, about: str = "", metrics: Mapping[str, Any] | None = None
+) -> int:
+    """Writes a bundle for others: float16 weights, and file names in place of the paths in config and card.
+
+    Args:
+        source: a run's ``best`` or ``last``.
+        target: the folder to write.
+        about: Markdown that stands first in the model card: intended use, data and licence, limits.
+        metrics: what ``tools/evaluate.py --json`` printed for this model.
+
+    Returns:
+        Bytes of all files written.
+
+    Raises:
+        UserError: no bundle, or weights that float16 cannot hold.
+    """
+    bundle = load_bundle(source)
+    task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
+    named = [config.data.train, config.data.dev, config.data.vocabulary, config.training.start_from]
+    paths = sorted((path for path in named if path is not None), key=len, reverse=True)
+    config.data.train = Path(config.data.train).name
+    config.data.dev = None if config.data.dev is None else Path(config.data.dev).name
+    config.data.vocabulary, config.training.start_from, config.output_dir = None, None, None
+    card = bundle.card
+    for path in paths:
+        card = card.replace(path, Path(path).name)
+    extra = {name: content for name, content in bundle.extra.items() if name not in (PROGRESS, OPTIMIZER)}
+    exported = Bundle(
+        bundle.task,
+        dump(config),
+        bundle.vocabularies,
+        {name: _halved(name, values, source) for name, values in bundle.weights.items()},
+        "\n".join(part for part in (about, card, _table(metrics or {})) if part),
+        {**task.bundle_files(bundle.vocabularies), **extra},
+    )
+    save_bundle(exported, target)
+    return sum(path.stat().st_size for path in target.iterdir())
+
+
+def _halved(name: str, values: np.ndarray, source: Path) -> np.ndarray:
+    """Floats as float16."""
+    if values.dtype != np.float32:
+        return values
+    half = values.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise UserError(f"{source}: {name} has weights beyond ±65504, which float16 cannot hold")
+    return half
+
+
+def _table(metrics: Mapping[str, Any]) -> str:
+    """The figures as a Markdown table, nested ones with dotted names."""
+    if not metrics:
+        return ""
+    rows = "\n".join(f"| {name} | {value} |" for name, value in _flat(metrics, ""))
+    return f"## Figures on dev\nPrinted by `tools/evaluate.py --json`.\n\n| metric | value |\n|---|---|\n{rows}\n"
+
+
+def _flat(metrics: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            rows += _flat(value, f"{prefix}{name}.")
+        else:
+            rows.append((f"{prefix}{name}", f"{value:.4f}" if isinstance(value, float) else str(value)))
+    return rows

@@ -1,0 +1,73 @@
+"""A bundle that ships, made from a run's model; and a run that starts from the weights of another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_here
+from conftest import Trained
+from safetensors.numpy import load_file
+
+import paddle_dialog
+from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
+from paddle_dialog.errors import UserError
+from paddle_dialog.export import export_bundle
+
+
+def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Trained], tmp_path: Path) -> None:
+    source = trained["transformer"].folder / "last"
+    about, metrics = tmp_path / "about.md", tmp_path / "metrics.json"
+    about.write_text("## Use\nFor verse.\n", encoding="utf-8")
+    metrics.write_text(json.dumps({"perplexity": 1.25, "form": {"length_equal": 1.0}}), encoding="utf-8")
+    target = tmp_path / "shipped"
+    outcome = run_here(
+        "export", "--weights", source, "--output", target, "--about", about, "--metrics", metrics
+    )
+    assert outcome.status == 0, outcome.stderr
+    whole, half = load_file(source / "model.safetensors"), load_file(target / "model.safetensors")
+    assert whole.keys() == half.keys()
+    assert {values.dtype for values in half.values()} == {np.dtype(np.float16)}
+    lines = ["天山春红", "风高来"]
+    texts = [
+        [[p.text for p in row] for row in paddle_dialog.load(f).predict(lines)] for f in (source, target)
+    ]
+    assert texts[0] == texts[1]
+    assert not {path.name for path in target.iterdir()} & {"progress.json", "optimizer.safetensors"}
+    assert (target / "tones.txt").exists()
+    everything = "".join(
+        p.read_text(encoding="utf-8") for p in target.iterdir() if p.suffix in (".md", ".yaml")
+    )
+    assert str(trained["transformer"].data.parent) not in everything
+    card = (target / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("## Use") and "train.tsv: 320 couplets" in card
+    assert "| perplexity | 1.2500 |" in card and "| form.length_equal | 1.0000 |" in card
+
+
+def test_weights_beyond_float16_are_refused(trained: dict[str, Trained], tmp_path: Path) -> None:
+    bundle = load_bundle(trained["transformer"].folder / "best")
+    weights = {name: values * np.float32(1e9) for name, values in bundle.weights.items()}
+    save_bundle(Bundle(bundle.task, bundle.config_text, bundle.vocabularies, weights), tmp_path / "big")
+    with pytest.raises(UserError, match="float16 cannot hold"):
+        export_bundle(tmp_path / "big", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_starts_from_the_weights_of_another(trained: dict[str, Trained], tmp_path: Path) -> None:
+    first = trained["transformer"]
+    options = [
+        *("-o", f"training.start_from={first.folder}/best", "-o", f"output_dir={tmp_path}/second"),
+        *("-o", "training.max_steps=1", "-o", "training.learning_rate=1e-12", "-o", "data.min_count=1000"),
+    ]
+    outcome = run_here("train", "-c", first.config, *options)
+    assert outcome.status == 0, outcome.stderr
+    before, after = (load_bundle(folder) for folder in (first.folder / "best", tmp_path / "second" / "last"))
+    assert list(before.vocabularies["text"]) == list(after.vocabularies["text"])
+    for name, values in before.weights.items():
+        np.testing.assert_allclose(after.weights[name], values, atol=1e-6)
+    line = run_here(
+        "train", "-c", first.config, "-o", "training.start_from=nowhere", "--overwrite"
+    ).error_line()
+    assert "nowhere: is not a bundle" in line
