@@ -72,16 +72,19 @@ def test_skipping_gives_the_rest_of_the_epoch_once(
 
 @PROPERTY
 @given(LENGTHS, OPTIONS, st.integers(1, 4))
-def test_replicas_cover_all_in_equal_numbers_of_batches(
+def test_replicas_share_the_steps_of_one_with_the_larger_batch(
     lengths: list[int], options: dict[str, Any], replicas: int
 ) -> None:
     shares = [batches_of(lengths, **options, num_replicas=replicas, rank=r) for r in range(replicas)]
-    alone = batches_of(lengths, **options)
-    size = len(LengthBucketSampler(lengths, **options, num_replicas=replicas))
-    assert {len(share) for share in shares} == {size}
-    together = [tuple(batch) for share in shares for batch in share]
-    assert set(together) == {tuple(batch) for batch in alone}
-    assert 0 <= len(together) - len(alone) < replicas
+    alone = batches_of(lengths, **{**options, "batch_size": options["batch_size"] * replicas})
+    assert {len(share) for share in shares} == {len(alone)}
+    for whole, *parts in zip(alone, *shares, strict=True):
+        together = [index for part in parts for index in part]
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1 and min(map(len, parts)) >= 1
+        if len(whole) >= replicas:
+            assert together == whole
+        else:
+            assert set(together) == set(whole) and len(together) == replicas
 
 
 @PROPERTY

@@ -15,25 +15,25 @@ Int64Array = npt.NDArray[np.int64]
 class LengthBucketSampler(BatchSampler):
     """Batches of indices whose examples are of similar length, so that little padding is needed.
 
-    An epoch with shuffling: all indices are permuted and cut into pools of `bucket_batches` batches; each
-    pool is sorted by length (ties stay in permuted order) and cut into batches; the order of the batches is
+    An epoch with shuffling: all indices are permuted and cut into pools of `bucket_batches` steps; each
+    pool is sorted by length (ties stay in permuted order) and cut into steps; the order of the steps is
     permuted. Without shuffling all examples are one pool, ties in their given order. The batches
     are a function of the arguments and the epoch number alone.
 
-    With several replicas, neighbouring batches of a pool go to different replicas in the same step, so that
-    these work about equally long. All replicas see the same number of batches; to that end up to
-    `num_replicas - 1` batches of an epoch are given out twice.
+    The examples of a step are neighbours in length, and the replicas share them: n replicas of batch size b
+    together see at each step what one replica of batch size n·b would. The last step cut, which may be
+    smaller, is shared evenly; where it has fewer examples than there are replicas, some are given out twice.
 
     Args:
         lengths: sort key of each example, [N], or [N, 2] with source and target length. Two keys sort a pool
             by the target, whose positions cost most, and then groups of about the root of its batches by the
             source: where the two lengths have little to do with each other, both kinds of padding stay small.
-        batch_size: examples in a batch of one replica; the last batch cut may be smaller.
+        batch_size: examples in a batch of one replica; those of the last step cut may be smaller.
         shuffle: False for one fixed order by length.
         seed: 0 or more; the epoch number is mixed into it.
-        drop_last: leave out so many examples that all batches are full and no batch is given out twice: with
+        drop_last: leave out so many examples that all batches are full and none is given out twice: with
             shuffling a random choice in each epoch, otherwise the longest.
-        bucket_batches: batches in a pool; more means less padding and less chance in who meets whom.
+        bucket_batches: steps in a pool; more means less padding and less chance in who meets whom.
         num_replicas: processes that share the epoch.
         rank: which of them this one is, from 0.
 
@@ -100,45 +100,66 @@ class LengthBucketSampler(BatchSampler):
 
     def __len__(self) -> int:
         """Return the batches of one replica in a whole epoch, whatever `skip_batches` was told."""
-        step = self.batch_size * self.num_replicas
-        return len(self._keys) // step if self.drop_last else -(-len(self._keys) // step)
+        step, count = self._step_size, len(self._keys)
+        return count // step if self.drop_last else -(-count // step)
 
     def __iter__(self) -> Iterator[list[int]]:
         """Return the batches of this replica in the current epoch, as lists of indices."""
         skip, self._skip = self._skip, 0
         return self._batches(self._epoch_order(), skip)
 
+    @property
+    def _step_size(self) -> int:
+        """Examples of all replicas in one step."""
+        return self.batch_size * self.num_replicas
+
     def _batches(self, order: tuple[Int64Array, Int64Array], skip: int) -> Iterator[list[int]]:
         indices, starts = order
         for start in starts[skip:]:
-            yield indices[start : start + self.batch_size].tolist()
+            step = indices[start : start + self._step_size]
+            yield share_of_step(step, self.num_replicas, self.rank).tolist()
 
     def _epoch_order(self) -> tuple[Int64Array, Int64Array]:
-        """Return all indices in the order they are cut in, and where each batch of this replica starts."""
+        """Return all indices in the order they are cut in, and where each step starts."""
         generator = np.random.Generator(np.random.PCG64([self.seed, self.epoch]))
         count = len(self._keys)
-        used = len(self) * self.batch_size * self.num_replicas if self.drop_last else count
+        used = len(self) * self._step_size if self.drop_last else count
         if self.shuffle:
             # Dropped before sorting: afterwards it would always be the longest of a pool.
             shuffled = generator.permutation(count)[:used]
-            pool = self.bucket_batches * self.batch_size
+            pool = self.bucket_batches * self._step_size
             pools = [self._by_length(shuffled[start : start + pool]) for start in range(0, used, pool)]
             indices = np.concatenate(pools)
         else:
             indices = self._by_length(np.arange(count))[:used]
-        starts = np.arange(0, used, self.batch_size)
-        steps = np.resize(starts, (len(self), self.num_replicas))  # repeats from the beginning to fill up
-        return indices, (generator.permutation(steps) if self.shuffle else steps)[:, self.rank]
+        starts = np.arange(0, used, self._step_size)
+        return indices, generator.permutation(starts) if self.shuffle else starts
 
     def _by_length(self, indices: Int64Array) -> Int64Array:
-        by_last = indices[np.argsort(self._keys[indices, -1], kind="stable")]
-        if self._keys.shape[1] == 1:
-            return by_last
-        batches = -(-len(by_last) // self.batch_size)
-        size = math.isqrt(batches) * self.batch_size
-        parts = [by_last[start : start + size] for start in range(0, len(by_last), size)]
-        # lexsort is stable and takes its most significant key last.
-        return np.concatenate([part[np.lexsort(self._keys[part].T[::-1])] for part in parts])
+        return indices[order_by_length(self._keys[indices], self._step_size)]
+
+
+def order_by_length(keys: npt.NDArray[np.integer], step_size: int) -> Int64Array:
+    """Return the positions of a pool's examples in the order in which they are cut into steps.
+
+    Args:
+        keys: lengths of the examples, [N, 1] or [N, 2], as `LengthBucketSampler` describes them.
+        step_size: examples of a step.
+    """
+    by_last = np.argsort(keys[:, -1], kind="stable")
+    if keys.shape[1] == 1:
+        return by_last
+    steps = -(-len(by_last) // step_size)
+    size = math.isqrt(steps) * step_size
+    parts = [by_last[start : start + size] for start in range(0, len(by_last), size)]
+    # lexsort is stable and takes its most significant key last.
+    return np.concatenate([part[np.lexsort(keys[part].T[::-1])] for part in parts])
+
+
+def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:
+    """Return one replica's examples of a step: neighbours, and at least one."""
+    first, end = (len(step) * part // num_replicas for part in (rank, rank + 1))
+    return step[first:end] if first < end else step[rank % len(step) :][:1]
 
 
 def pad_batch(
