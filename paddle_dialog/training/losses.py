@@ -6,6 +6,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.training.distributed import mean_over_ranks
+
 
 class SequenceCrossEntropy(nn.Layer):
     """Cross-entropy over the real tokens of a batch, as their mean.
@@ -25,20 +27,20 @@ class SequenceCrossEntropy(nn.Layer):
         self.label_smoothing = label_smoothing
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """Returns the loss, a scalar.
+        """Returns the loss, a scalar; among several training processes the mean is that of all their tokens.
 
         Args:
             logits: [B, T, V].
             label: int64 [B, T].
             mask: float [B, T], 1 on real tokens (the end token is one) and 0 on padding.
         """
-        tokens = paddle.clip(mask.sum(), min=1.0)
+        tokens = mask.sum()
         nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1) * mask  # [B, T]
         self.token_nll = nll.detach()
         if self.label_smoothing == 0.0:
-            return nll.sum() / tokens
+            return mean_over_ranks(nll.sum(), tokens)
         # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
         label_logit = paddle.take_along_axis(logits, label.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
         uniform = nll + (label_logit - logits.mean(axis=-1)) * mask  # [B, T]
         smoothing = self.label_smoothing
-        return ((1.0 - smoothing) * nll + smoothing * uniform).sum() / tokens
+        return mean_over_ranks(((1.0 - smoothing) * nll + smoothing * uniform).sum(), tokens)

@@ -7,6 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.pointer_generator import label_nll
+from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.empathetic.dataset import NO_EMOTION
 
@@ -47,18 +48,18 @@ class EmpatheticLoss(nn.Layer):
 
     def _copying_loss(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
         logits, gate, attention, copy_ids = reply
-        tokens = paddle.clip(mask.sum(), min=1.0)
+        tokens = mask.sum()
         nll, generated = label_nll(logits, gate, attention, copy_ids, label)  # [B, T] each
         nll = nll * mask
         self.token_nll = nll.detach()
         if self.label_smoothing == 0.0:
-            return nll.sum() / tokens
+            return mean_over_ranks(nll.sum(), tokens)
         # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
         inside = paddle.where(label < logits.shape[-1], label, paddle.zeros_like(label))  # [B, T]
         label_logit = paddle.take_along_axis(logits, inside.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
         uniform = (generated + label_logit - logits.mean(axis=-1)) * mask  # [B, T]
         smoothing = self.label_smoothing
-        return ((1.0 - smoothing) * nll + smoothing * uniform).sum() / tokens
+        return mean_over_ranks(((1.0 - smoothing) * nll + smoothing * uniform).sum(), tokens)
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
@@ -66,4 +67,4 @@ def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
     label = paddle.clip(emotion, min=0).unsqueeze(-1)
     nll = F.cross_entropy(logits, label, reduction="none").squeeze(-1) * annotated  # [B]
-    return nll.sum() / paddle.clip(annotated.sum(), min=1.0)
+    return mean_over_ranks(nll.sum(), annotated.sum())
