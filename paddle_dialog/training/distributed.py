@@ -1,0 +1,110 @@
+"""Data-parallel training in several processes: which one this is, and sums over all of them.
+
+``python -m paddle.distributed.launch`` starts the processes and tells each its rank by environment variables;
+``paddle.Model`` then averages the gradients. In a single process every function here does nothing or next to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_dialog.errors import UserError
+
+LOST_CONNECTION = ("gloo", "Connection reset by peer", "Connection closed by peer", "Broken pipe", "NCCL")
+
+
+def num_ranks() -> int:
+    """How many processes train together."""
+    return int(paddle.distributed.get_world_size())
+
+
+def rank() -> int:
+    """Which of them this one is, from 0."""
+    return int(paddle.distributed.get_rank())
+
+
+def is_main() -> bool:
+    """Whether this process is the one that writes: rank 0."""
+    return rank() == 0
+
+
+def join_processes(device: str) -> None:
+    """Connects this process with the others, through NCCL on GPUs and gloo on CPUs.
+
+    Args:
+        device: what ``select_device`` chose.
+    """
+    if num_ranks() > 1:
+        if device == "cpu":  # a Paddle built for GPUs would take NCCL
+            os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
+        paddle.distributed.init_parallel_env()
+
+
+def sum_over_ranks(values: Sequence[float]) -> list[float]:
+    """Sums each value over all processes, in double precision and in the order of the ranks.
+
+    All processes get the very same sums, so that whatever they decide by them they decide alike.
+    """
+    if num_ranks() == 1:
+        return [float(value) for value in values]
+    return gather(values).sum(axis=0).tolist()
+
+
+def any_rank(flag: bool) -> bool:
+    """Whether the flag is set in any process."""
+    return sum_over_ranks([float(flag)])[0] > 0.0
+
+
+def require_agreement(value: int, meaning: str) -> None:
+    """Checks that all processes have the same value.
+
+    Raises:
+        UserError: they have not; on several machines because the run's folder is not shared, for instance.
+    """
+    if num_ranks() == 1:
+        return
+    values = gather([float(value)])[:, 0].astype(int).tolist()
+    if len(set(values)) > 1:
+        raise UserError(
+            f"the processes do not agree on {meaning}: {', '.join(map(str, values))}; "
+            "let all of them see the same output_dir and the same data"
+        )
+
+
+def gather(values: Sequence[float]) -> np.ndarray:
+    """The values of every process: float64 [ranks, len(values)]."""
+    parts: list[Tensor] = []
+    paddle.distributed.all_gather(parts, paddle.to_tensor(np.asarray(values, np.float64)))
+    return np.stack([part.numpy() for part in parts])
+
+
+def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
+    """The mean over the examples of all processes as a loss for this one.
+
+    Paddle averages the gradients of the n processes as if all had equally many tokens. With
+    n · total / (sum of the counts of all) as each one's loss, that average is the gradient of
+    (sum of the totals) / (sum of the counts): the mean that one process with the whole batch would take.
+    Outside training it is the plain mean of this process.
+
+    Args:
+        total: sum over this process's examples, a scalar.
+        count: how many there are, a scalar; what is divided by is at least 1.
+
+    Returns:
+        A scalar; its mean over the processes is the mean over all examples.
+    """
+    if num_ranks() == 1 or not paddle.is_grad_enabled():
+        return total / paddle.clip(count, min=1.0)
+    everywhere = count.detach().clone()
+    paddle.distributed.all_reduce(everywhere)
+    return total * (num_ranks() / paddle.clip(everywhere, min=1.0))
+
+
+def lost_connection(error: RuntimeError) -> bool:
+    """Whether an error says that another process of the run has gone."""
+    return num_ranks() > 1 and any(sign in str(error) for sign in LOST_CONNECTION)
