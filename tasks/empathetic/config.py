@@ -105,10 +105,49 @@ class EmpatheticDataConfig(DataConfig):
 
 
 @dataclass
+class RerankConfig:
+    """Weights of the sum that orders the candidates; with all but ``model`` at 0 the search's order stays.
+
+    Args:
+        candidates: how many replies the search hands over; at least the number asked for.
+        model: of log p(reply | context) per token.
+        mutual_information: λ, the weight of -log p(reply) per token, which the same network says without a
+            context (Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models",
+            equation 9).
+        familiarity: of how common the reply's word sequences are in the training replies, which counts against
+            it; see ``ReplyNgrams.familiarity``.
+        length: of the logarithm of the number of tokens.
+        consensus: of what the reply shares with the other candidates; see ``rerank.consensus``.
+    """
+
+    candidates: int = at_least(1, 20)
+    model: float = at_least(0.0, 1.0)
+    mutual_information: float = at_least(0.0, 0.0)
+    familiarity: float = at_least(0.0, 0.0)
+    length: float = 0.0
+    consensus: float = at_least(0.0, 0.0)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything beside the model's own score counts."""
+        return bool(self.mutual_information or self.familiarity or self.length or self.consensus)
+
+    def summary(self) -> str:
+        """The order of the candidates in a few words, nothing where the search's stays."""
+        if not self.is_active:
+            return ""
+        weights = {name: value for name, value in vars(self).items() if name != "candidates" and value}
+        mix = " + ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in weights.items())
+        return f"; the best of {self.candidates} by {mix}"
+
+
+@dataclass
 class EmpatheticDecodingConfig(DecodingConfig):
     """How replies are searched for.
 
     Args:
+        groups: parts of the beam that avoid each other's words (diverse beam search); 1 is plain beam search.
+        diversity_penalty: nats a word costs for each earlier group that chose it at the same step.
         no_repeat_ngram: no n-gram of this size stands twice in a reply; 0 allows it.
         min_length: tokens a reply has at least.
     """
@@ -119,12 +158,24 @@ class EmpatheticDecodingConfig(DecodingConfig):
     engine: Literal["fast"] = "fast"
     no_repeat_ngram: int = at_least(0, 3)
     min_length: int = at_least(0, 1)
+    groups: int = at_least(1, 1)
+    diversity_penalty: float = at_least(0.0, 0.5)
+    rerank: RerankConfig = field(default_factory=RerankConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
         yield from super().problems()
         if self.min_length > self.max_length:
             yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
+        if self.beam_size % self.groups:
+            yield "groups", f"must divide beam_size ({self.beam_size}), and {self.groups} does not"
+        if self.groups > 1 and self.strategy != "beam":
+            yield (
+                "groups",
+                f"are parts of a beam; take strategy: beam instead of {self.strategy}, or groups: 1",
+            )
+        if self.rerank.is_active and self.strategy == "greedy":
+            yield "rerank", "has one candidate of a greedy search to order; take strategy: beam or sample"
 
 
 @dataclass

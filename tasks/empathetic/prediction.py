@@ -27,6 +27,8 @@ from tasks.empathetic.dataset import make_encoder, pad_sources
 from tasks.empathetic.dialogue import check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import DialogueEncoder
+from tasks.empathetic.reply_ngrams import ReplyNgrams
+from tasks.empathetic.rerank import Reranker
 from tasks.empathetic.reserved import NOT_WORDS
 from tasks.empathetic.tokenise import detokenise
 
@@ -39,6 +41,7 @@ class EmpatheticPredictor(Predictor):
         network: the trained network.
         vocabulary: of context and reply.
         encoder: one that exists already, so that its lexicon is not read again.
+        reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
     """
 
     def __init__(
@@ -47,11 +50,13 @@ class EmpatheticPredictor(Predictor):
         network: nn.Layer,
         vocabulary: Vocabulary,
         encoder: DialogueEncoder | None = None,
+        reply_ngrams: ReplyNgrams | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
         self.network = network
         self.vocabulary = vocabulary
         self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
+        self._reranker = Reranker(config.decoding.rerank, network, self._encoder, reply_ngrams)
         network.eval()
 
     def predict(
@@ -92,14 +97,15 @@ class EmpatheticPredictor(Predictor):
             UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
                 needs the emotion and it is not given.
         """
-        return self._answer(contexts, emotions, self._options(n_best))
+        count = self.config.decoding.n_best if n_best is None else n_best
+        return self._answer(contexts, emotions, self._options(n_best), count)
 
     def greedy(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[Answer]:
         """Answers by greedy search, for a look at a model in training; ``emotions`` are used by gold ones only."""
-        greedy = dataclasses.replace(self._options(1), strategy="greedy")
-        return self._answer(contexts, emotions if self.needs_emotion else None, greedy)
+        greedy = dataclasses.replace(self._options(1), strategy="greedy", n_best=1)
+        return self._answer(contexts, emotions if self.needs_emotion else None, greedy, 1)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
         """Answers as JSON records.
@@ -137,25 +143,28 @@ class EmpatheticPredictor(Predictor):
         return self.config.emotion.prepend == "gold"
 
     def decoding_summary(self) -> str:
-        """How the replies are searched for, in a few words."""
+        """How the replies are searched for and ordered, in a few words."""
         settings = self.config.decoding
         penalty = f"length penalty {settings.length_penalty}" + (
             f" {settings.alpha}" if settings.length_penalty != "none" else ""
         )
+        groups = f" in {settings.groups} groups, diversity penalty {settings.diversity_penalty}"
+        beam = self._options(None).beam_size
         search = {
-            "beam": f"beam {settings.beam_size}, {penalty}",
+            "beam": f"beam {beam}{groups if settings.groups > 1 else ''}, {penalty}",
             "greedy": "greedy",
             "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
             f"top-p {settings.top_p}, seed {self.config.seed}",
         }[settings.strategy]
         repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
-        return f"{search}{repeats}, at most {settings.max_length} tokens"
+        return f"{search}{repeats}, at most {settings.max_length} tokens{settings.rerank.summary()}"
 
     def _answer(
         self,
         contexts: Sequence[Sequence[str]],
         emotions: Sequence[str | None] | None,
         options: SearchOptions,
+        count: int,
     ) -> list[Answer]:
         turns = [_checked(context) for context in contexts]
         labels = [None] * len(turns) if emotions is None else list(emotions)
@@ -174,12 +183,16 @@ class EmpatheticPredictor(Predictor):
         size = self.config.decoding.batch_size
         for rows in (order[start : start + size] for start in range(0, len(order), size)):
             probabilities, found = self._search([packed[row][0] for row in rows], options)
-            for place, row in enumerate(rows):
-                words = {extended: number for number, extended in packed[row][1].items()}
-                replies = tuple(self._prediction(hypothesis, words) for hypothesis in found[place])
+            candidates = [
+                self._predictions(hypotheses, packed[row][1])
+                for row, hypotheses in zip(rows, found, strict=True)
+            ]
+            for place, (row, ordered) in enumerate(zip(rows, self._reranker.order(candidates), strict=True)):
                 emotion = given[row]
                 best = int(probabilities[place].argmax()) if emotion is None else emotion
-                answers[row] = Answer(turns[row], EMOTIONS[best], probabilities[place], replies)
+                answers[row] = Answer(
+                    turns[row], EMOTIONS[best], probabilities[place], tuple(ordered[:count])
+                )
         return [answer for answer in answers if answer is not None]
 
     def _search(
@@ -191,26 +204,37 @@ class EmpatheticPredictor(Predictor):
             probabilities = self.network.emotion_probabilities(source, lengths).numpy()
         return probabilities, decode(self.network, source, lengths, options)
 
-    def _prediction(self, hypothesis: Hypothesis, copied: dict[int, int]) -> Prediction:
-        """A reply; ``copied`` holds the encoder's number of each extended id."""
+    def _predictions(self, hypotheses: Sequence[Hypothesis], extended: dict[int, int]) -> list[Prediction]:
+        """Replies; ``extended`` holds the extended id of each of the encoder's numbers that has one."""
+        copied = {index: number for number, index in extended.items()}
         words = self._encoder.words() if copied else []
         size = len(self.vocabulary)
-        tokens = tuple(
-            self.vocabulary.token(index) if index < size else words[copied[index]]
-            for index in hypothesis.tokens
-            if index < size or index in copied
-        )
-        return Prediction(detokenise(tokens), hypothesis.score, tokens)
+        predictions = []
+        for hypothesis in hypotheses:
+            tokens = tuple(
+                self.vocabulary.token(index) if index < size else words[copied[index]]
+                for index in hypothesis.tokens
+                if index < size or index in copied
+            )
+            predictions.append(Prediction(detokenise(tokens), hypothesis.score, tokens))
+        return predictions
 
     def _options(self, n_best: int | None) -> SearchOptions:
+        """The search for at least ``n_best`` candidates, more where they are to be re-ranked."""
         settings = self.config.decoding
         count = settings.n_best if n_best is None else n_best
+        if settings.rerank.is_active:
+            count = max(count, settings.rerank.candidates)
         processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)])]
         if settings.min_length:
             processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
         if settings.no_repeat_ngram:
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-        return SearchOptions.of(settings, count, self.config.seed, processors)
+        options = SearchOptions.of(settings, count, self.config.seed, processors)
+        shared = -(-options.beam_size // settings.groups) * settings.groups
+        return dataclasses.replace(
+            options, beam_size=shared, groups=settings.groups, diversity_penalty=settings.diversity_penalty
+        )
 
 
 def _checked(context: Sequence[str]) -> list[str]:

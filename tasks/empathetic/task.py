@@ -17,6 +17,8 @@ from tasks.empathetic.dataset import DialogueDataset, collate, longest_target
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.model import EmoPrepend
 from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reply_ngrams import ReplyNgrams
+from tasks.empathetic.rerank import REPLY_NGRAMS
 from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
 
 VOCABULARY = "text"  # one vocabulary for context and reply
@@ -27,6 +29,9 @@ class EmpatheticTask(Task):
 
     name = "empathetic"
     config_class = EmpatheticConfig
+
+    def __init__(self) -> None:
+        self._reply_ngrams: ReplyNgrams | None = None  # of the data or the bundle read last
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -57,8 +62,18 @@ class EmpatheticTask(Task):
             )
             notes.append(f"dev data {settings.dev}: {len(dev_dataset):,} examples")
             dev = EncodedData(dev_dataset, dev_dataset.lengths)
+        self._reply_ngrams = ReplyNgrams.of(tokens_of(dialogue.target) for dialogue in train)
         encoded = EncodedData(dataset, dataset.lengths)
         return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes)
+
+    def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
+        """The n-grams of the training replies, by which replies are re-ranked."""
+        return {} if self._reply_ngrams is None else {REPLY_NGRAMS: self._reply_ngrams.to_bytes()}
+
+    def use_bundle_files(self, files: Mapping[str, bytes]) -> None:
+        """Takes the n-grams for the next predictor, which asks for them if it needs them."""
+        content = files.get(REPLY_NGRAMS)
+        self._reply_ngrams = None if content is None else ReplyNgrams.from_bytes(content, REPLY_NGRAMS)
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
         """One vocabulary of ``size`` tokens."""
@@ -103,7 +118,7 @@ class EmpatheticTask(Task):
         self, config: EmpatheticConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> EmpatheticPredictor:
         """A predictor around a trained network."""
-        return EmpatheticPredictor(config, network, vocabularies[VOCABULARY])
+        return EmpatheticPredictor(config, network, vocabularies[VOCABULARY], reply_ngrams=self._reply_ngrams)
 
 
 TASK = EmpatheticTask()
