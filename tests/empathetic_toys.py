@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
 
+from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.config import dump
 from paddle_dialog.config.loader import build
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
@@ -75,3 +78,20 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
         parameter.set_value(paddle.to_tensor(values))
     network.eval()
     return network
+
+
+def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:
+    """Writes a random model as a bundle, and a recipe whose run it seems to be.
+
+    Returns:
+        The recipe.
+    """
+    config, vocabulary = make_config(family, **sections), make_vocabulary()
+    weights = read_weights(make_network(config, len(vocabulary)))
+    bundle = Bundle("empathetic", dump(config), {"text": vocabulary}, weights, "A toy.", {})
+    save_bundle(bundle, folder / "run" / "best")
+    recipe = folder / "toy.yaml"
+    recipe.write_text(
+        f"{dump(config)}\noutput_dir: {folder / 'run'}\n".replace("output_dir: null\n", ""), encoding="utf-8"
+    )
+    return recipe

@@ -58,7 +58,7 @@ def emotion_id(label: str) -> int:
     number = _IDS.get(label.strip().lower())
     if number is None:
         raise UserError(
-            f"unknown emotion {label!r}; did you mean {nearest_emotion(label)!r}? (one of the "
+            f"unknown emotion {label[:40]!r}; did you mean {nearest_emotion(label)!r}? (one of the "
             f"{len(EMOTIONS)} labels of EmpatheticDialogues is needed)"
         )
     return number
