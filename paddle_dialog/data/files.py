@@ -5,6 +5,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -13,7 +14,7 @@ from paddle_dialog.errors import UserError
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
     """Iterate over the lines of a UTF-8 text file, one line in memory at a time.
 
     A leading byte-order mark and the line ends (LF or CRLF) are removed. The file is opened when the first
@@ -21,6 +22,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
     Args:
         path: text file; `.xz` and `.gz` are decompressed on the fly, any other suffix is plain text.
+        skip: lines to pass over at the beginning, which costs a fraction of reading them.
 
     Yields:
         (line number from 1, line without its end).
@@ -30,18 +32,38 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
             a line is not UTF-8.
     """
     path = Path(path)
-    number = 0
-    with _open_binary(path) as stream:
+    for number, raw in islice(_raw_lines(path), skip, None):
+        if number == 1:
+            raw = raw.removeprefix(_BOM)
         try:
-            for number, raw in enumerate(stream, start=1):
-                if number == 1:
-                    raw = raw.removeprefix(_BOM)
-                yield number, raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{path}:{number}: not UTF-8 (byte {error.start + 1} of the line is "
                 f"0x{error.object[error.start]:02x}); save the file as UTF-8"
             ) from error
+        yield number, line.removesuffix("\n").removesuffix("\r")
+
+
+def count_lines(path: str | Path) -> int:
+    """Count the lines that `read_lines` would give, in one pass and with one line in memory at a time.
+
+    Raises:
+        UserError: as `read_lines`, but for lines that are not UTF-8.
+    """
+    number = 0
+    for number, _ in _raw_lines(Path(path)):  # noqa: B007
+        pass
+    return number
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines as they are in the file, with their numbers from 1."""
+    number = 0
+    with _open_binary(path) as stream:
+        try:
+            for number, raw in enumerate(stream, start=1):
+                yield number, raw
         except EOFError as error:
             if path.stat().st_size == 0:
                 raise _empty(path) from error
