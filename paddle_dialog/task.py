@@ -17,6 +17,8 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig
+    from paddle_dialog.serving.config import LimitsConfig
+    from paddle_dialog.serving.endpoint import Endpoint
 
 TASK_MODULES = {"couplet": "tasks.couplet.task", "empathetic": "tasks.empathetic.task"}
 
@@ -134,6 +136,10 @@ class Task(ABC):
 
         A bundle may lack them: they may spare work, never decide the result.
         """
+
+    def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
+        """What a server offers of this task over HTTP within its limits; nothing by default."""
+        return None
 
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
         """Sets weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""

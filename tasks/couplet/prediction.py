@@ -86,6 +86,7 @@ class CoupletPredictor(Predictor):
         n_best: int | None = None,
         lock: Mapping[int, str] | None = None,
         template: str | None = None,
+        templates: Sequence[str | None] | None = None,
     ) -> list[list[Prediction]]:
         """Writes 下联 under the rules of the config.
 
@@ -94,6 +95,7 @@ class CoupletPredictor(Predictor):
             n_best: candidates for each, best first; the config's number by default.
             lock: position (0 is the first) → character that every 下联 has there.
             template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
+            templates: one for each line, in the place of ``template``.
 
         Returns:
             The candidates of each line, at least one.
@@ -103,7 +105,8 @@ class CoupletPredictor(Predictor):
                 does not fit a line.
         """
         lines = [self._checked(first) for first in firsts]
-        locks = [self._locks(line, lock, template) for line in lines]
+        shapes = [template] * len(lines) if templates is None else templates
+        locks = [self._locks(line, lock, shape) for line, shape in zip(lines, shapes, strict=True)]
         wanted = self.config.decoding.n_best if n_best is None else n_best
         options = self._options(wanted)
         answers: list[list[Prediction]] = []
@@ -114,6 +117,16 @@ class CoupletPredictor(Predictor):
             for line, candidates in zip(lines[batch], found, strict=True):
                 answers.append([self._prediction(line, text, h) for text, h in candidates[:wanted]])
         return answers
+
+    def check(self, first: str, template: str | None = None) -> str:
+        """The 上联 as the model reads it.
+
+        Raises:
+            UserError: `predict` would refuse line or template.
+        """
+        line = self._checked(first)
+        self._locks(line, None, template)
+        return line
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
         """The greedy 下联 of encoded 上联, for a look at a model in training."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import paddle
@@ -18,6 +19,10 @@ from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data import Couplet, limit_length, read_couplets
 from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.prediction import CoupletPredictor
+
+if TYPE_CHECKING:
+    from paddle_dialog.serving.config import LimitsConfig
+    from tasks.couplet.api import CoupletEndpoint
 
 VOCABULARY = "text"  # one vocabulary for both lines
 TONES = "tones.txt"
@@ -100,6 +105,12 @@ class CoupletTask(Task):
     ) -> CoupletPredictor:
         """A predictor around a trained network."""
         return CoupletPredictor(config, network, vocabularies[VOCABULARY])
+
+    def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
+        """``POST`` address of the task."""
+        from tasks.couplet.api import CoupletEndpoint  # what only a server needs
+
+        return CoupletEndpoint(limits)
 
     def _vocabulary(
         self,

@@ -65,11 +65,7 @@ class DialogueEncoder:
         self._roles = config.emotion.roles
         self._buckets = config.emotion.ngram_buckets
         self._extends = config.generator.pointer
-        self._numbers: dict[str, int] = {}
-        self._rows: list[tuple[int, int, int]] = []  # vocabulary id, hint, hash
-        self._grams: list[np.ndarray] = []
-        self._table = np.zeros((0, 3), dtype=np.int64)
-        self._gram_table = np.zeros((0, FEATURES - WORD_FEATURES), dtype=np.int64)
+        self.forget()
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
         """This encoder's number of each word, int32 [n]."""
@@ -78,6 +74,14 @@ class DialogueEncoder:
     def words(self) -> list[str]:
         """All words met so far, in the order of their numbers."""
         return list(self._numbers)
+
+    def forget(self) -> None:
+        """Drops all words met so far, which a long-lived encoder would gather without end; numbers start anew."""
+        self._numbers: dict[str, int] = {}
+        self._rows: list[tuple[int, int, int]] = []  # vocabulary id, hint, hash
+        self._grams: list[np.ndarray] = []
+        self._table = np.zeros((0, 3), dtype=np.int64)
+        self._gram_table = np.zeros((0, FEATURES - WORD_FEATURES), dtype=np.int64)
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
         """A context of turns, oldest first, cut to the newest that the model reads."""

@@ -42,6 +42,9 @@ class EmpatheticPredictor(Predictor):
         vocabulary: of context and reply.
         encoder: one that exists already, so that its lexicon is not read again.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
+
+    Attributes:
+        processors: rules of the search beside those of the config; none by default.
     """
 
     def __init__(
@@ -57,7 +60,13 @@ class EmpatheticPredictor(Predictor):
         self.vocabulary = vocabulary
         self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
         self._reranker = Reranker(config.decoding.rerank, network, self._encoder, reply_ngrams)
+        self.processors: list[LogitsProcessor] = []
         network.eval()
+
+    @property
+    def encoder(self) -> DialogueEncoder:
+        """What makes numbers of conversations."""
+        return self._encoder
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
@@ -225,7 +234,7 @@ class EmpatheticPredictor(Predictor):
         count = settings.n_best if n_best is None else n_best
         if settings.rerank.is_active:
             count = max(count, settings.rerank.candidates)
-        processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)])]
+        processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)]), *self.processors]
         if settings.min_length:
             processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
         if settings.no_repeat_ngram:

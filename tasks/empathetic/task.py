@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from paddle import nn
 
@@ -20,6 +21,10 @@ from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import REPLY_NGRAMS
 from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
+
+if TYPE_CHECKING:
+    from paddle_dialog.serving.config import LimitsConfig
+    from tasks.empathetic.api import ReplyEndpoint
 
 VOCABULARY = "text"  # one vocabulary for context and reply
 
@@ -119,6 +124,12 @@ class EmpatheticTask(Task):
     ) -> EmpatheticPredictor:
         """A predictor around a trained network."""
         return EmpatheticPredictor(config, network, vocabularies[VOCABULARY], reply_ngrams=self._reply_ngrams)
+
+    def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
+        """``POST`` address of the task."""
+        from tasks.empathetic.api import ReplyEndpoint  # what only a server needs
+
+        return ReplyEndpoint(limits)
 
 
 TASK = EmpatheticTask()

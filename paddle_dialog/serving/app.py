@@ -1,0 +1,146 @@
+"""The server as an ASGI application."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+from pydantic import BaseModel
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from paddle_dialog.serving.batcher import Batcher
+from paddle_dialog.serving.config import ServeConfig
+from paddle_dialog.serving.docs_page import STYLE, docs_page
+from paddle_dialog.serving.endpoint import Endpoint
+from paddle_dialog.serving.errors import add_error_handlers, busy_response
+from paddle_dialog.serving.gate import Gate
+from paddle_dialog.serving.guard import Guard
+from paddle_dialog.serving.metrics import CONTENT_TYPE, Metrics
+from paddle_dialog.serving.model_cards import ModelCard, ModelCards
+from paddle_dialog.serving.routes import ERRORS, Service, add_endpoints
+from paddle_dialog.serving.word_filter import WordFilter
+
+PAGE = Path(__file__).parent / "page"
+LOADING = "the models are being loaded; try again in a moment"
+# The machine's own table may say otherwise, and with `nosniff` a browser takes the type at its word.
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+
+
+class State(BaseModel):
+    """How the server is."""
+
+    status: str
+
+
+def create_app(
+    config: ServeConfig,
+    endpoints: Sequence[Endpoint[Any]],
+    load: Callable[[], list[ModelCard]],
+    words: WordFilter,
+) -> FastAPI:
+    """The application; its models are loaded when it starts.
+
+    Args:
+        config: the server's settings.
+        endpoints: of the tasks it serves.
+        load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
+        words: refused in input.
+
+    Returns:
+        The application; ``state.batcher`` is its `Batcher` and ``state.metrics`` its `Metrics`.
+    """
+    cards: list[ModelCard] = []
+    metrics = Metrics()
+    batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        try:
+            yield
+        finally:
+            await anyio.to_thread.run_sync(batcher.close)
+
+    app = FastAPI(
+        title="paddle_dialog",
+        version="1",
+        description='Couplets and empathetic replies. Every error is `{"error": sentence}`.',
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.batcher, app.state.metrics = batcher, metrics
+    add_error_handlers(app)
+    add_endpoints(app, endpoints, Service(config, batcher, words))
+    _add_models(app, batcher, cards)
+    _add_probes(app, batcher, metrics)
+    _add_pages(app)
+    paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
+    app.add_middleware(Gate, limits=config.limits, api_key=config.api_key)
+    app.add_middleware(Guard, metrics=metrics, paths=[*paths, "/"])
+    return app
+
+
+def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard]) -> None:
+    @app.get(
+        "/v1/models",
+        summary="The models that are served",
+        response_model=ModelCards,
+        responses={status: ERRORS[status] for status in (401, 503)},
+    )
+    async def models() -> Response:
+        if not batcher.is_ready:
+            return busy_response(LOADING, 1)
+        return JSONResponse(ModelCards(models=cards).model_dump())
+
+
+def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
+    @app.get("/healthz", summary="Whether the process answers", response_model=State)
+    async def healthz() -> Response:
+        return JSONResponse({"status": "ok"})
+
+    @app.get(
+        "/readyz",
+        summary="Whether the models are loaded",
+        response_model=State,
+        responses={503: ERRORS[503]},
+    )
+    async def readyz() -> Response:
+        return JSONResponse({"status": "ready"}) if batcher.is_ready else busy_response(LOADING, 1)
+
+    @app.get(
+        "/metrics",
+        summary="Counters for Prometheus",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}, 401: ERRORS[401]},
+    )
+    async def prometheus() -> Response:
+        return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return HTMLResponse(docs_page(app.openapi()))
+
+    @app.get("/docs.css", include_in_schema=False)
+    async def style() -> Response:
+        return Response(STYLE, media_type="text/css")
+
+    for suffix, kind in _TYPES.items():
+        mimetypes.add_type(kind, suffix)
+    if PAGE.is_dir():
+        app.mount("/", StaticFiles(directory=PAGE, html=True))

@@ -1,0 +1,85 @@
+"""What a task offers over HTTP."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from paddle_dialog.serving.word_filter import WordFilter
+
+R = TypeVar("R", bound=BaseModel)
+Record = dict[str, Any]  # what becomes the JSON of an answer
+
+
+class Unanswerable(Exception):
+    """A request that was in order and still has no answer; the message is told to the client."""
+
+
+class RequestModel(BaseModel):
+    """A request's JSON: no unknown keys, no conversions, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One checked request.
+
+    Args:
+        item: what is asked.
+        settings: how to decode it; only jobs of equal settings are decoded together.
+    """
+
+    item: Any
+    settings: Hashable
+
+
+class Endpoint(ABC, Generic[R]):
+    """One ``POST`` address of a task.
+
+    `texts` and `prepare` run in the event loop and must be quick; `use` and `answer` run in the one worker thread.
+
+    Attributes:
+        task: the task's name.
+        path: the address.
+        summary: what it does, in a line.
+        request_model: of the request's JSON, within the server's limits.
+        answer_model: of the answer's JSON, for the API's description.
+    """
+
+    task: ClassVar[str]
+    path: ClassVar[str]
+    summary: ClassVar[str]
+    request_model: type[R]
+    answer_model: type[BaseModel]
+
+    @abstractmethod
+    def use(self, predictor: Any, words: WordFilter) -> Record:
+        """Takes a loaded model and the words it must not write.
+
+        Returns:
+            What the model card tells of this endpoint, ready for JSON.
+
+        Raises:
+            UserError: the model cannot serve.
+        """
+
+    @abstractmethod
+    def texts(self, request: R) -> Iterable[str]:
+        """Everything a user wrote in a request."""
+
+    @abstractmethod
+    def prepare(self, request: R) -> Job:
+        """Checks a request against the model.
+
+        Raises:
+            UserError: it cannot be answered; the message is told to the client and names no path.
+        """
+
+    @abstractmethod
+    def answer(self, items: Sequence[Any], settings: Any) -> list[Record | Unanswerable]:
+        """Answers a batch of jobs of equal settings, in order."""

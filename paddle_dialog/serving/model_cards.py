@@ -1,0 +1,60 @@
+"""What a server tells of the models it serves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from paddle import nn
+from pydantic import BaseModel, Field
+
+from paddle_dialog.bundle import CARD
+
+# An absolute path, or one that leaves its folder: a card tells of training data by where it lay. A URL stays.
+_PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")
+
+
+class ModelCard(BaseModel):
+    """One model that is served."""
+
+    task: str
+    path: str = Field(description="Where it answers.")
+    family: str = Field(description="The recipe's model.name.")
+    parameters: int
+    decoding: str = Field(description="How answers are searched for where a request does not say.")
+    details: dict[str, Any] = Field(description="What the task tells of its model, e.g. its limits.")
+    card: str = Field(description="The model card in Markdown.")
+
+
+class ModelCards(BaseModel):
+    """All of them."""
+
+    models: list[ModelCard]
+
+
+def make_card(predictor: Any, path: str, details: dict[str, Any], folder: Path | None) -> ModelCard:
+    """The card of a loaded model.
+
+    Args:
+        predictor: its predictor.
+        path: where it answers.
+        details: from its endpoint.
+        folder: its bundle, already checked; None where there is none.
+    """
+    card = folder / CARD if folder is not None else None
+    network = predictor.network
+    return ModelCard(
+        task=predictor.config.task,
+        path=path,
+        family=predictor.config.model.name,
+        parameters=sum(p.size for p in network.parameters()) if isinstance(network, nn.Layer) else 0,
+        decoding=predictor.decoding_summary(),
+        details=details,
+        card=without_folders(card.read_text(encoding="utf-8")) if card is not None and card.is_file() else "",
+    )
+
+
+def without_folders(text: str) -> str:
+    """A text with every path of this machine cut to its last part."""
+    return _PATH.sub(r"\1", text)

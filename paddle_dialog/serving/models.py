@@ -1,0 +1,103 @@
+"""The models a server is to serve: found before it listens, loaded while it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from paddle_dialog.config import load_config
+from paddle_dialog.device import select_device
+from paddle_dialog.errors import UserError
+from paddle_dialog.inference import default_weights, load_predictor
+from paddle_dialog.serving.config import ModelSource, ServeConfig
+from paddle_dialog.serving.endpoint import Endpoint
+from paddle_dialog.serving.model_cards import ModelCard, make_card
+from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.task import Task, find_task
+
+
+@dataclass(frozen=True)
+class FoundModel:
+    """A model that can be loaded.
+
+    Args:
+        task: its task.
+        recipe: whose decoding it is served with; None is the bundle's own.
+        folder: its bundle.
+        endpoint: where it will answer.
+    """
+
+    task: Task
+    recipe: Any
+    folder: Path
+    endpoint: Endpoint[Any]
+
+
+def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
+    """Finds the bundles of a server's models.
+
+    Returns:
+        The models, and a sentence for each that is left out because no weights were named and none are there.
+
+    Raises:
+        UserError: a model is unknown or wrongly configured, its named weights do not exist, or none is left.
+    """
+    found, missing = [], []
+    for name, source in config.models.items():
+        if source is None:
+            continue
+        task, recipe = _recipe(name, source)
+        endpoint = task.endpoint(config.limits)
+        if endpoint is None:
+            raise UserError(f"models.{name}: this task offers nothing over HTTP; set models.{name}: null")
+        try:
+            folder = _folder(task, recipe, source)
+        except UserError as error:
+            if source.weights is not None:
+                raise
+            missing.append(f"{name} is not served: {error}")
+            continue
+        found.append(FoundModel(task, recipe, folder, endpoint))
+    if not found:
+        raise UserError("no model to serve: " + "; ".join(missing))
+    return found, missing
+
+
+def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> list[ModelCard]:
+    """Loads models and hands them to their endpoints; runs in the thread that will use them.
+
+    Raises:
+        UserError: a bundle, the device or the words cannot be used.
+    """
+    select_device(device)
+    cards = []
+    for model in found:
+        predictor: Any = load_predictor(model.folder, model.task, model.recipe)
+        if model.recipe is not None:
+            predictor.config.seed = model.recipe.seed
+        details = model.endpoint.use(predictor, words)
+        cards.append(make_card(predictor, model.endpoint.path, details, model.folder))
+    return cards
+
+
+def _recipe(name: str, source: ModelSource) -> tuple[Task, Any]:
+    if source.config is None:
+        return find_task(name), None
+    task, recipe = load_config(source.config)
+    if task.name != name:
+        raise UserError(f"models.{name}.config: {source.config} is of the task '{task.name}'")
+    return task, recipe
+
+
+def _folder(task: Task, recipe: Any, source: ModelSource) -> Path:
+    if source.weights is None:
+        return default_weights(task, recipe or SimpleNamespace(output_dir=f"runs/{task.name}"))
+    folder = Path(source.weights)
+    if not folder.is_dir():
+        raise UserError(
+            f"models.{task.name}.weights: {folder} does not exist; name a bundle, or null for the default"
+        )
+    return folder

@@ -1,0 +1,195 @@
+"""下联 over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, Field, create_model
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
+from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.text.characters import is_punctuation
+from paddle_dialog.text.tones import Tone, tones
+from tasks.couplet.config import RulesConfig
+from tasks.couplet.form import Form
+from tasks.couplet.locks import FREE
+from tasks.couplet.prediction import CoupletPredictor
+
+ToneName = Literal["ping", "ze", "unknown", "punctuation"]
+_TONE_NAMES: dict[frozenset[Tone], ToneName] = {
+    frozenset({Tone.LEVEL}): "ping",
+    frozenset({Tone.OBLIQUE}): "ze",
+}
+ALL_BANNED = "every 下联 that was found has a word that this server does not write; change the 上联"
+
+
+class CoupletRules(RequestModel):
+    """The rules of form, where they are to differ from the server's."""
+
+    enabled: bool | None = Field(None, description="False drops all rules.")
+    same_length: bool | None = Field(None, description="As many characters as the 上联.")
+    copy_punctuation: bool | None = Field(None, description="The same marks at the same positions.")
+    mirror_repeats: bool | None = Field(None, description="Hanzi repeat where those of the 上联 do.")
+    no_shared_character: bool | None = Field(None, description="No hanzi of the 上联.")
+    final_tone: bool | None = Field(None, description="Ends level (平).")
+    tone_weight: float | None = Field(
+        None, ge=0, le=100, description="Nats taken off a tone that does not oppose."
+    )
+
+
+class CoupletRequest(RequestModel):
+    """A 上联 to answer."""
+
+    first: str = Field(min_length=1, description="The 上联.", examples=["晚风摇树树还挺"])
+    n_best: int = Field(5, ge=1, description="How many 下联, best first.")
+    lock: str | None = Field(
+        None,
+        description="One character for each of the 上联, ？ where any may stand.",
+        examples=["？？？？花更红"],
+    )
+    rules: CoupletRules | None = None
+
+
+class CoupletCandidate(BaseModel):
+    """One 下联."""
+
+    text: str
+    score: float = Field(description="Log-probability per character, the end included.")
+    form: Form
+    relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
+
+
+class CoupletTones(BaseModel):
+    """The tone of each character; one that can be both, or that nobody knows, is unknown."""
+
+    first: list[ToneName]
+    second: list[list[ToneName]] = Field(description="For each prediction.")
+
+
+class CoupletAnswer(BaseModel):
+    """下联 with their form."""
+
+    first: str = Field(description="The 上联 as it was sent.")
+    line: str = Field(description="The 上联 as the model read it: blanks dropped, punctuation unified.")
+    predictions: list[CoupletCandidate]
+    tones: CoupletTones
+
+
+class CoupletItem(NamedTuple):
+    """A checked request."""
+
+    first: str
+    line: str
+    template: str | None
+
+
+class CoupletSettings(NamedTuple):
+    """What the requests of one batch share; ``rules`` holds the values of a `RulesConfig`."""
+
+    n_best: int
+    rules: tuple[Any, ...]
+
+
+class CoupletEndpoint(Endpoint[CoupletRequest]):
+    """Writes 下联 to a 上联, under the rules of form, with the characters that the user has locked."""
+
+    task = "couplet"
+    path = "/v1/couplet"
+    summary = "下联 to a 上联"
+    answer_model = CoupletAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        first, n_best, lock = (CoupletRequest.model_fields[name] for name in ("first", "n_best", "lock"))
+        self.request_model = create_model(
+            "CoupletRequest",
+            __base__=CoupletRequest,
+            __doc__=CoupletRequest.__doc__,
+            first=(str, _bounded(first, max_length=limits.characters)),
+            n_best=(int, _bounded(n_best, le=limits.n_best, default=min(5, limits.n_best))),
+            lock=(str | None, _bounded(lock, max_length=limits.characters)),
+        )
+
+    def use(self, predictor: CoupletPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        rules, decoding = predictor.config.rules, predictor.config.decoding
+        if words.path is not None:
+            if rules.banned_words not in (None, words.path):
+                raise UserError(
+                    f"banned_words: the server names {words.path} and the couplet recipe {rules.banned_words}; "
+                    "put all words into one file and name that in both"
+                )
+            rules = dataclasses.replace(rules, banned_words=words.path)
+            if decoding.engine == "reference":
+                raise UserError(
+                    "banned_words: the reference engine cannot avoid words; take decoding.engine: fast"
+                )
+        if decoding.strategy == "greedy":  # it would give one candidate only
+            predictor.config.decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
+        self._predictor, self._words, self._rules = predictor, words, rules
+        shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
+        return {"longest_line": predictor.longest_line, "rules": shown}
+
+    def texts(self, request: CoupletRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        yield request.first
+        if request.lock is not None:
+            # A locked word may have free positions on both sides, and no filter takes ？ for a blank.
+            yield request.lock
+
+    def prepare(self, request: CoupletRequest) -> Job:
+        """See `Endpoint`."""
+        line = self._predictor.check(request.first, request.lock)
+        settings = CoupletSettings(request.n_best, dataclasses.astuple(self._wanted_rules(request.rules)))
+        return Job(CoupletItem(request.first, line, request.lock), settings)
+
+    def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        self._predictor.config.rules = RulesConfig(*settings.rules)
+        found = self._predictor.predict(
+            [item.first for item in items], settings.n_best, templates=[item.template for item in items]
+        )
+        answers: list[Record | Unanswerable] = []
+        for item, candidates in zip(items, found, strict=True):
+            # The search gives up the words it must not write where nothing else is left.
+            kept = [c for c in candidates if not self._words.finds(c.text)]
+            answers.append(_record(item, [c.as_dict() for c in kept]) if kept else Unanswerable(ALL_BANNED))
+        return answers
+
+    def _wanted_rules(self, asked: CoupletRules | None) -> RulesConfig:
+        changes = {} if asked is None else asked.model_dump(exclude_none=True)
+        if changes.get("enabled") is False and self._rules.banned_words is not None:
+            # Without rules the search would not look at the banned words either.
+            switches = (f.name for f in dataclasses.fields(RulesConfig) if isinstance(f.default, bool))
+            changes = {**dict.fromkeys(switches, False), "tone_weight": 0.0, "enabled": True}
+        return dataclasses.replace(self._rules, **changes)
+
+
+def tone_names(line: str) -> list[ToneName]:
+    """What the page draws beside each character of a line."""
+    return ["punctuation" if is_punctuation(c) else _TONE_NAMES.get(tones(c), "unknown") for c in line]
+
+
+def _record(item: CoupletItem, predictions: list[dict[str, Any]]) -> Record:
+    second = [tone_names(prediction["text"]) for prediction in predictions]
+    return {
+        "first": item.first,
+        "line": item.line,
+        "predictions": predictions,
+        "tones": {"first": tone_names(item.line), "second": second},
+    }
+
+
+def _bounded(field: Any, **bounds: Any) -> Any:
+    """A request's field within the server's limits."""
+    lower = {"ge": 1} if "le" in bounds else {}
+    lower |= {"min_length": 1} if field.is_required() else {}
+    kept = {"description": field.description, "examples": field.examples}
+    default = {} if field.is_required() else {"default": field.default}
+    return Field(**{**default, **lower, **kept, **bounds})
+
+
+__all__ = ["FREE", "CoupletEndpoint", "tone_names"]
