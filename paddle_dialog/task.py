@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from paddle import io, nn
 
+from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -41,7 +42,7 @@ class TrainingData:
     """All that a run needs to know of its data.
 
     Args:
-        train: the training examples.
+        train: the training examples, or where they are streamed from.
         dev: the examples of the dev perplexity, or None.
         vocabularies: saved with the model.
         collate: makes a batch of arrays: the network's inputs, then the criterion's labels, the last of which
@@ -49,7 +50,7 @@ class TrainingData:
         notes: what was read, skipped and cut, a sentence each.
     """
 
-    train: EncodedData
+    train: EncodedData | StreamedData
     dev: EncodedData | None
     vocabularies: Mapping[str, Vocabulary]
     collate: Callable[[list[Any]], list[np.ndarray]]
@@ -102,6 +103,7 @@ class Task(ABC):
 
     name: ClassVar[str]
     config_class: ClassVar[type[ExperimentConfig]]
+    can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
 
     @abstractmethod
     def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:

@@ -84,7 +84,12 @@ ModelConfig = LstmAttentionConfig | TransformerConfig
 
 @dataclass
 class DataConfig:
-    """Where the examples come from and how they become batches."""
+    """Where the examples come from and how they become batches.
+
+    Attributes:
+        batch_size: examples of one process in a batch.
+        streaming: read the training file while it is used, one block of ``bucket_batches`` steps in memory.
+    """
 
     train: str = "sample"
     dev: str | None = "sample"
@@ -96,6 +101,12 @@ class DataConfig:
     batch_size: int = at_least(1, 128)
     bucket_batches: int = at_least(1, 100)
     workers: int = at_least(0, 0)
+    streaming: bool = False
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.streaming and self.workers > 1:
+            yield "workers", f"is {self.workers}, but a streamed file is read by one process; take 0 or 1"
 
 
 @dataclass

@@ -75,21 +75,29 @@ def read_couplets(source: str) -> list[Couplet]:
 
 
 def _read_tsv(path: Path) -> list[Couplet]:
-    couplets = []
-    for number, line in read_lines(path):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            if len(columns) == 1 and not line.strip():
-                continue
-            found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
-            raise UserError(f"{path}:{number}: {found} found; a line must be 上联<TAB>下联")
-        try:
-            couplets.append(_couplet(*columns))
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: {error}; a line must be 上联<TAB>下联") from error
+    parsed = (parse_couplet(path, number, line) for number, line in read_lines(path))
+    couplets = [couplet for couplet in parsed if couplet is not None]
     if not couplets:
         raise UserError(f"{path}: no couplet in this file; give at least one line of 上联<TAB>下联")
     return couplets
+
+
+def parse_couplet(path: Path, number: int, line: str) -> Couplet | None:
+    """Make a couplet of a line of a file; None for a blank one.
+
+    Raises:
+        UserError: the line is not 上联<TAB>下联.
+    """
+    columns = line.split("\t")
+    if len(columns) != 2:
+        if len(columns) == 1 and not line.strip():
+            return None
+        found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+        raise UserError(f"{path}:{number}: {found} found; a line must be 上联<TAB>下联")
+    try:
+        return _couplet(*columns)
+    except ValueError as error:
+        raise UserError(f"{path}:{number}: {error}; a line must be 上联<TAB>下联") from error
 
 
 def _read_paddlenlp(split: str) -> list[Couplet]:
@@ -141,15 +149,25 @@ def limit_length(
     skipped = truncated = unequal = 0
     for couplet in couplets:
         unequal += len(couplet.first) != len(couplet.second)
-        if len(couplet.first) <= max_length and len(couplet.second) <= max_length:
-            kept.append(couplet)
-        elif overlong == "truncate":
-            truncated += 1
-            kept.append(Couplet(couplet.first[:max_length], couplet.second[:max_length]))
-        else:
+        limited = within_length(couplet, max_length, overlong)
+        if limited is None:
             skipped += 1
+        else:
+            truncated += limited is not couplet
+            kept.append(limited)
     if skipped and not kept:
         raise UserError(
             f"max_length: every couplet has a line of more than {max_length} characters; set it higher"
         )
     return kept, LengthReport(len(kept) + skipped, len(kept), skipped, truncated, unequal)
+
+
+def within_length(
+    couplet: Couplet, max_length: int, overlong: Literal["skip", "truncate"] = "skip"
+) -> Couplet | None:
+    """Apply the rule of `limit_length` to one couplet: the same one, a cut one, or None."""
+    if len(couplet.first) <= max_length and len(couplet.second) <= max_length:
+        return couplet
+    if overlong == "truncate":
+        return Couplet(couplet.first[:max_length], couplet.second[:max_length])
+    return None

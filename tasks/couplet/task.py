@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.layers.embeddings import set_vectors_from_file
 from paddle_dialog.models import build_model
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
@@ -19,6 +20,7 @@ from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data import Couplet, limit_length, read_couplets
 from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.streaming import stream_couplets, streamed_vocabulary
 
 if TYPE_CHECKING:
     from paddle_dialog.serving.config import LimitsConfig
@@ -33,22 +35,27 @@ class CoupletTask(Task):
 
     name = "couplet"
     config_class = CoupletConfig
+    can_stream = True
 
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Reads, limits and encodes the couplets; the vocabulary is built from the training pairs alone."""
         settings = config.data
-        train, report = limit_length(read_couplets(settings.train), settings.max_length, settings.overlong)
-        notes = [f"training data {settings.train}: {report}"]
-        vocabulary = self._vocabulary(config, vocabularies, train)
+        if settings.streaming:
+            pairs, notes = [], [f"training data {settings.train}: streamed"]
+        else:
+            pairs, report = limit_length(read_couplets(settings.train), settings.max_length, settings.overlong)
+            notes = [f"training data {settings.train}: {report}"]
+        vocabulary = self._vocabulary(config, vocabularies, pairs)
+        train = stream_couplets(settings, vocabulary) if settings.streaming else _encode(pairs, vocabulary)
         notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
         dev = None
         if settings.dev is not None:
             pairs, report = limit_length(read_couplets(settings.dev), settings.max_length, settings.overlong)
             notes.append(f"dev data {settings.dev}: {report}")
             dev = _encode(pairs, vocabulary)
-        return TrainingData(_encode(train, vocabulary), dev, {VOCABULARY: vocabulary}, collate, notes)
+        return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
         """The tones of the vocabulary, since looking them up anew costs each start most of a second."""
@@ -82,6 +89,8 @@ class CoupletTask(Task):
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """下联 of the first dev pairs by greedy search, and the attention of the first."""
         examples = data.dev if data.dev is not None else data.train
+        if isinstance(examples, StreamedData):
+            return Display([])
         vocabulary = data.vocabularies[VOCABULARY]
         pairs = [examples.dataset[index] for index in range(min(count, len(examples.dataset)))]
         if not pairs:
@@ -123,6 +132,8 @@ class CoupletTask(Task):
             return vocabularies[VOCABULARY]
         if config.data.vocabulary is not None:
             return Vocabulary.load(config.data.vocabulary)
+        if config.data.streaming:
+            return streamed_vocabulary(config.data)
         lines = (line for pair in train for line in (pair.first, pair.second))
         return Vocabulary.build(lines, config.data.min_count, config.data.max_vocabulary)
 
