@@ -13,7 +13,8 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.task import Task, TrainingData
+from paddle_dialog.errors import UserError
+from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.optimizer import build_optimizer
 
 WARM_UP_STEPS = 2  # the first steps allocate memory
@@ -105,6 +106,8 @@ class TimedTraining:
 def timed_batches(data: TrainingData, config: Any, steps: int) -> Iterator[tuple[list[np.ndarray], float]]:
     """The first batches of a recipe's first epoch, the warm-up's included, with the seconds each took to make."""
     train, settings = data.train, config.data
+    if not isinstance(train, EncodedData):
+        raise UserError("data.streaming: the benchmark takes examples from memory; set it to false")
     sampler = LengthBucketSampler(
         train.lengths, settings.batch_size, seed=config.seed, bucket_batches=settings.bucket_batches
     )

@@ -43,12 +43,15 @@ class CoupletTask(Task):
         """Reads, limits and encodes the couplets; the vocabulary is built from the training pairs alone."""
         settings = config.data
         if settings.streaming:
-            pairs, notes = [], [f"training data {settings.train}: streamed"]
+            train_pairs: list[Couplet] = []
+            notes = [f"training data {settings.train}: streamed"]
         else:
-            pairs, report = limit_length(read_couplets(settings.train), settings.max_length, settings.overlong)
+            train_pairs, report = limit_length(
+                read_couplets(settings.train), settings.max_length, settings.overlong
+            )
             notes = [f"training data {settings.train}: {report}"]
-        vocabulary = self._vocabulary(config, vocabularies, pairs)
-        train = stream_couplets(settings, vocabulary) if settings.streaming else _encode(pairs, vocabulary)
+        vocabulary = self._vocabulary(config, vocabularies, train_pairs)
+        train = stream_couplets(settings, vocabulary) if settings.streaming else _encode(train_pairs, vocabulary)
         notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
         dev = None
         if settings.dev is not None:

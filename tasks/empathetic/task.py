@@ -101,8 +101,9 @@ class EmpatheticTask(Task):
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
-        dataset = (data.dev if data.dev is not None else data.train).dataset
-        assert isinstance(dataset, DialogueDataset)
+        examples = data.dev if data.dev is not None else data.train
+        assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
+        dataset = examples.dataset
         dialogues: list[Dialogue] = list(dataset.dialogues[:count])
         accuracy = dev_emotion_accuracy(network, dataset, config.data.batch_size)
         scalars = {} if accuracy is None else {"emotion_accuracy": accuracy}
