@@ -109,7 +109,8 @@ class RerankConfig:
     """Weights of the sum that orders the candidates; with all but ``model`` at 0 the search's order stays.
 
     Args:
-        candidates: how many replies the search hands over; at least the number asked for.
+        candidates: how many replies the search hands over; at least the number asked for. Greedy search has one,
+            and nothing to order.
         model: of log p(reply | context) per token.
         mutual_information: λ, the weight of -log p(reply) per token, which the same network says without a
             context (Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models",
@@ -147,6 +148,7 @@ class EmpatheticDecodingConfig(DecodingConfig):
 
     Args:
         groups: parts of the beam that avoid each other's words (diverse beam search); 1 is plain beam search.
+            Like the beam's size it is for ``strategy: beam`` alone.
         diversity_penalty: nats a word costs for each earlier group that chose it at the same step.
         no_repeat_ngram: no n-gram of this size stands twice in a reply; 0 allows it.
         min_length: tokens a reply has at least.
@@ -167,15 +169,8 @@ class EmpatheticDecodingConfig(DecodingConfig):
         yield from super().problems()
         if self.min_length > self.max_length:
             yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
-        if self.beam_size % self.groups:
+        if self.strategy == "beam" and self.beam_size % self.groups:
             yield "groups", f"must divide beam_size ({self.beam_size}), and {self.groups} does not"
-        if self.groups > 1 and self.strategy != "beam":
-            yield (
-                "groups",
-                f"are parts of a beam; take strategy: beam instead of {self.strategy}, or groups: 1",
-            )
-        if self.rerank.is_active and self.strategy == "greedy":
-            yield "rerank", "has one candidate of a greedy search to order; take strategy: beam or sample"
 
 
 @dataclass

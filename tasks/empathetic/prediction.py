@@ -166,7 +166,9 @@ class EmpatheticPredictor(Predictor):
             f"top-p {settings.top_p}, seed {self.config.seed}",
         }[settings.strategy]
         repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
-        return f"{search}{repeats}, at most {settings.max_length} tokens{settings.rerank.summary()}"
+        return f"{search}{repeats}, at most {settings.max_length} tokens" + (
+            settings.rerank.summary() if self._reranks else ""
+        )
 
     def _answer(
         self,
@@ -228,11 +230,16 @@ class EmpatheticPredictor(Predictor):
             predictions.append(Prediction(detokenise(tokens), hypothesis.score, tokens))
         return predictions
 
+    @property
+    def _reranks(self) -> bool:
+        settings = self.config.decoding
+        return settings.rerank.is_active and settings.strategy != "greedy"
+
     def _options(self, n_best: int | None) -> SearchOptions:
         """The search for at least ``n_best`` candidates, more where they are to be re-ranked."""
         settings = self.config.decoding
         count = settings.n_best if n_best is None else n_best
-        if settings.rerank.is_active:
+        if self._reranks:
             count = max(count, settings.rerank.candidates)
         processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)]), *self.processors]
         if settings.min_length:
