@@ -9,6 +9,7 @@ import pytest
 from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, LstmAttentionConfig, TrainingConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.callbacks import DevEvaluation, Reporter, RunContext
 from paddle_dialog.training.events import Evaluation
 from paddle_dialog.training.progress import Progress
@@ -116,12 +117,15 @@ class AddingMetric:
 
 
 class FakeModel:
-    """Evaluates by adding 5 to the metric that training adds to as well; clears it afterwards, as Paddle does."""
+    """Evaluates by adding 5 to the metric and clears it afterwards, as Paddle does."""
 
     def __init__(self, metric: AddingMetric) -> None:
         self.metric = metric
-        self.network = self
+        self.network = self.skips = self
         self.stop_training = False
+
+    def settle(self) -> None:
+        pass
 
     def eval(self) -> None:
         pass
@@ -141,20 +145,20 @@ class KeepingSink:
         self.seen.append(evaluation)
 
 
-def test_an_evaluation_between_two_reports_counts_dev_tokens_only(couplets: Path) -> None:
-    """Every 2 steps, while the training metric is read and cleared every 100."""
+def test_evaluations_keep_the_best_and_stop_early(couplets: Path) -> None:
     metric, sink, saved = AddingMetric(), KeepingSink(), []
-    batches: Any = type("Batches", (), {"tokens": 0, "reader_seconds": 0.0, "stop": False})()
-    settings = TrainingConfig(eval_every=2, patience=2)
-    context = RunContext(settings, 1, Progress(), batches, 10, metric, None, [sink])  # type: ignore[arg-type, list-item]
-    evaluation = DevEvaluation(context, None, lambda: None, lambda: saved.append(1), Reporter(context))  # type: ignore[arg-type, return-value]
+    attributes = {"tokens": 0, "reader_seconds": 0.0, "stop": False, "ends_step": lambda self, batch: True}
+    batches: Any = type("Batches", (), attributes)()
+    settings, progress = TrainingConfig(eval_every=2, patience=2), Progress()
+    context = RunContext(settings, 1, progress, batches, 10, metric, None, [sink])  # type: ignore[arg-type, list-item]
+    best = BestModels(couplets, progress, 1, saved.append)
+    evaluation = DevEvaluation(context, None, lambda: None, best.consider, Reporter(context))  # type: ignore[arg-type, return-value]
     evaluation.set_model(FakeModel(metric))
     for step in range(1, 7):
         context.progress.step = step
-        metric.total += 100.0
         evaluation.on_train_batch_end(0)
     assert context.progress.curve == [(2, 5.0), (4, 5.0), (6, 5.0)]
     assert [seen.best for seen in sink.seen] == [True, False, False]
-    assert (saved, context.progress.best_step) == ([1], 2)
+    assert (saved, progress.best_step) == (["best"], 2)
     assert batches.stop
     assert evaluation.model.stop_training

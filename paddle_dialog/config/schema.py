@@ -114,7 +114,18 @@ class TrainingConfig:
     """The optimiser, its schedule, and when to evaluate, save, log and stop.
 
     ``max_steps`` and the ``…_every`` settings count optimiser steps; an ``eval_every`` of 0 is once an epoch.
-    ``start_from`` is a bundle whose weights and vocabulary a new run begins with.
+    ``start_from`` is a bundle whose weights and vocabulary a new run begins with. docs/training.md explains each.
+
+    Attributes:
+        accumulate: batches whose gradients make one optimiser step, weighted by their target tokens.
+        max_skipped: steps in a row with a loss or gradient that is not finite, after which the run ends; each
+            such step is left out and counted.
+        ema_decay: d of an exponential moving average of the weights, which is then evaluated and saved as
+            ``best``; 0.999 looks back over some 1,000 steps. None takes the weights themselves.
+        keep_best: models kept by dev perplexity; above 1 also as ``best-STEP``.
+        amp: mixed precision on a GPU: O1 computes what is safe in ``amp_dtype``, O2 nearly everything; weights
+            and optimiser stay in float32.
+        amp_dtype: float16 comes with loss scaling; bfloat16 needs none.
     """
 
     start_from: str | None = None
@@ -131,8 +142,14 @@ class TrainingConfig:
     final_rate: float = rate(0.0)
     clip_norm: float | None = field(default=5.0, metadata={"above": 0.0})
     label_smoothing: float = rate(0.0)
+    accumulate: int = at_least(1, 1)
+    max_skipped: int = at_least(1, 10)
+    ema_decay: float | None = field(default=None, metadata={"above": 0.0, "max": 0.99999})
+    amp: Literal["none", "O1", "O2"] = "none"
+    amp_dtype: Literal["bfloat16", "float16"] = "bfloat16"
     eval_every: int = at_least(0, 0)
     patience: int | None = field(default=None, metadata={"min": 1})
+    keep_best: int = at_least(1, 1)
     save_every: int = at_least(1, 500)
     log_every: int = at_least(1, 100)
     show_examples: int = at_least(0, 4)
@@ -206,3 +223,5 @@ class ExperimentConfig:
                 yield "decoding.engine", "reference decodes lstm_attention only; take engine: fast"
         if self.training.patience is not None and self.data.dev is None:
             yield "training.patience", "early stopping needs data.dev"
+        if self.training.keep_best > 1 and self.data.dev is None:
+            yield "training.keep_best", "choosing the best models needs data.dev"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ class TrainingBatches:
         collate: makes arrays of a list of examples; the last one is the mask of real target tokens.
         progress: tells how many batches of the epoch are done.
         workers: processes that prepare batches; 0 prepares them in the training process.
+        accumulate: batches of one optimiser step; an epoch's rest makes one too.
     """
 
     def __init__(
@@ -33,16 +36,24 @@ class TrainingBatches:
         collate: Any,
         progress: Progress,
         workers: int = 0,
+        accumulate: int = 1,
     ) -> None:
         self.sampler = sampler
         self.progress = progress
         self.stop = False
         self.tokens = 0
+        self.share = 1.0  # of the current batch in the target tokens of its step
         self.reader_seconds = 0.0
         self._collate = collate
+        self._accumulate = accumulate
         self._set_epoch = getattr(dataset, "set_epoch", None)
         self._loader = io.DataLoader(
-            dataset, batch_sampler=sampler, collate_fn=self._collate_and_count, num_workers=workers
+            dataset,
+            batch_sampler=sampler,
+            collate_fn=self._collate_and_count,
+            num_workers=workers,
+            worker_init_fn=_leave_signals_to_the_parent,
+            use_buffer_reader=True,  # the next batch is on its way to the GPU while this one is computed
         )
 
     def __len__(self) -> int:
@@ -57,15 +68,30 @@ class TrainingBatches:
         batches = iter(self._loader)
         while not self.stop:
             began = time.perf_counter()
-            try:
-                *batch, tokens = next(batches)
-            except StopIteration:
-                return
+            group = list(islice(batches, self._accumulate - self.progress.batch % self._accumulate))
             self.reader_seconds += time.perf_counter() - began
-            self.tokens += int(tokens.item())
-            yield batch
+            if not group:
+                return
+            total = sum(tokens for *_, tokens in group)
+            for *batch, tokens in group:
+                self.tokens += tokens
+                self.share = tokens / total if total else 1.0 / len(group)
+                yield batch
 
-    def _collate_and_count(self, examples: list[Any]) -> list[np.ndarray]:
-        """The collated arrays and, last, the number of real target tokens."""
+    def ends_step(self, batch: int) -> bool:
+        """Whether an optimiser step follows the given batch of an epoch, counted from 1."""
+        return batch % self._accumulate == 0 or batch >= len(self)
+
+    def _collate_and_count(self, examples: list[Any]) -> list[np.ndarray | int]:
+        """The collated arrays and, last, the number of real target tokens.
+
+        A plain number stays on the host, where the loader would put an array on the GPU.
+        """
         arrays = self._collate(examples)
-        return [*arrays, np.asarray([arrays[-1].sum()], dtype=np.int64)]
+        return [*arrays, int(arrays[-1].sum())]
+
+
+def _leave_signals_to_the_parent(worker: int) -> None:
+    """A worker that died of a Ctrl-C for all would end the run in the middle of its orderly stop."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from paddle import io
 
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.task import Display
+from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.events import Evaluation, Sink, StepReport
 from paddle_dialog.training.optimizer import GlobalNormClip
@@ -28,15 +30,21 @@ class RunContext:
     progress: Progress
     batches: TrainingBatches
     total_steps: int
-    metric: Any  # the training perplexity
+    metric: Any  # the dev perplexity
     clip: GlobalNormClip
     sinks: Sequence[Sink]
+    average: WeightAverage | None = None
+
+    @property
+    def at_step_end(self) -> bool:
+        """Whether the last batch was the last one of an optimiser step."""
+        return self.batches.ends_step(self.progress.batch)
 
 
 class Counter(paddle.callbacks.Callback):
-    """Seeds every step and counts steps, batches and epochs; the first of the callbacks.
+    """Seeds every batch and counts steps, batches and epochs; the first of the callbacks.
 
-    With the random numbers of a step depending on seed and step alone, a resumed run repeats them without
+    With the random numbers of a batch depending on seed and position alone, a resumed run repeats them without
     storing a generator's state, and whatever else draws numbers in between changes nothing.
     """
 
@@ -46,13 +54,16 @@ class Counter(paddle.callbacks.Callback):
 
     def on_train_batch_begin(self, step: int, logs: dict[str, Any] | None = None) -> None:
         """Seeds dropout."""
-        paddle.seed((self.context.seed * 1_000_003 + self.context.progress.step + 1) % 2**31)
+        progress = self.context.progress
+        position = progress.epoch * len(self.context.batches) + progress.batch + 1
+        paddle.seed((self.context.seed * 1_000_003 + position) % 2**31)
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
         """Counts, and ends the run where ``max_steps`` says so."""
         progress = self.context.progress
-        progress.step += 1
         progress.batch += 1
+        if self.context.at_step_end:
+            progress.step += 1
         if progress.step >= self.context.total_steps:
             self.context.batches.stop = True
 
@@ -64,6 +75,19 @@ class Counter(paddle.callbacks.Callback):
             progress.batch = 0
         if self.context.batches.stop:
             self.model.stop_training = True
+
+
+class Schedule(paddle.callbacks.LRScheduler):
+    """Moves the learning rate on after each optimiser step; one of its kind keeps ``fit`` from adding its own."""
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(by_step=True)
+        self.context = context
+
+    def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
+        """Leaves out the batches in between."""
+        if self.context.at_step_end:
+            super().on_train_batch_end(step, logs)
 
 
 class Reporter(paddle.callbacks.Callback):
@@ -81,10 +105,12 @@ class Reporter(paddle.callbacks.Callback):
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
         """Reports when it is time; time spent in evaluations is not training time."""
+        if not self.context.at_step_end:
+            return
         self._steps += 1
         progress = self.context.progress
         if progress.step % self.context.config.log_every == 0 or self.context.batches.stop:
-            self._report(logs or {})
+            self._report()
 
     def stop_clock(self) -> None:
         """Counts the time until now as training; what follows, up to ``resume_clock``, is not."""
@@ -94,8 +120,10 @@ class Reporter(paddle.callbacks.Callback):
         """Begins the averages anew."""
         self._restart()
 
-    def _report(self, logs: dict[str, Any]) -> None:
+    def _report(self) -> None:
         context = self.context
+        self.model.skips.settle()
+        loss, perplexity = self.model.meter.read()
         elapsed = time.perf_counter() - self._since
         context.progress.seconds += elapsed
         batches, progress = context.batches, context.progress
@@ -104,17 +132,18 @@ class Reporter(paddle.callbacks.Callback):
             step=progress.step,
             total_steps=context.total_steps,
             epoch=progress.epoch + progress.batch / len(batches),
-            loss=float(logs["loss"][0]),
-            perplexity=float(context.metric.accumulate()),
+            loss=loss,
+            perplexity=perplexity,
             learning_rate=float(self.model._optimizer.get_lr()),
             gradient_norm=math.nan if norm is None else float(norm),
             tokens_per_second=batches.tokens / elapsed,
             reader_share=batches.reader_seconds / elapsed,
             seconds_left=elapsed / self._steps * (context.total_steps - progress.step),
+            skipped=progress.skipped,
         )
         for sink in context.sinks:
             sink.step(report)
-        context.metric.reset()
+        self.model.meter.reset()
         self._restart()
 
     def _restart(self) -> None:
@@ -131,7 +160,7 @@ class DevEvaluation(paddle.callbacks.Callback):
         context: the run.
         dev: the dev batches.
         display: decodes a few examples with the network as it is.
-        save_best: called when the perplexity is the lowest so far.
+        keep: saves the network as it is where the perplexity is one of the best; says whether it is the lowest.
         reporter: whose clock is restarted afterwards.
     """
 
@@ -140,19 +169,21 @@ class DevEvaluation(paddle.callbacks.Callback):
         context: RunContext,
         dev: io.DataLoader,
         display: Callable[[], Display],
-        save_best: Callable[[], None],
+        keep: Callable[[float], bool],
         reporter: Reporter,
     ) -> None:
         super().__init__()
         self.context = context
         self._dev = dev
         self._display = display
-        self._save_best = save_best
+        self._keep = keep
         self._reporter = reporter
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
         """Evaluates every ``eval_every`` steps and after the last one."""
         every, progress = self.context.config.eval_every, self.context.progress
+        if not self.context.at_step_end:
+            return
         if (every and progress.step % every == 0) or progress.step >= self.context.total_steps:
             self._evaluate()
 
@@ -168,19 +199,9 @@ class DevEvaluation(paddle.callbacks.Callback):
         if progress.curve and progress.curve[-1][0] == progress.step:
             return
         self._reporter.stop_clock()
-        context.metric.reset()  # fit and evaluate share it, and evaluate resets it only afterwards
-        result = self.model.evaluate(self._dev, verbose=0)
-        perplexity = float(result[context.metric.name()])
-        best = perplexity < progress.best_perplexity
-        progress.curve.append((progress.step, perplexity))
-        if best:
-            progress.best_perplexity, progress.best_step = perplexity, progress.step
-            progress.evaluations_without_gain = 0
-            self._save_best()
-        else:
-            progress.evaluations_without_gain += 1
-        self.model.network.eval()
-        evaluation = Evaluation(progress.step, perplexity, best, self._display())
+        self.model.skips.settle()
+        with nullcontext() if context.average is None else context.average.applied():
+            evaluation = self._measure()
         for sink in context.sinks:
             sink.evaluation(evaluation)
         patience = context.config.patience
@@ -188,6 +209,17 @@ class DevEvaluation(paddle.callbacks.Callback):
             context.batches.stop = True
             self.model.stop_training = True
         self._reporter.resume_clock()
+
+    def _measure(self) -> Evaluation:
+        """Evaluates the weights as they are now, and keeps them where they are good."""
+        progress = self.context.progress
+        result = self.model.evaluate(self._dev, verbose=0)
+        perplexity = float(result[self.context.metric.name()])
+        progress.curve.append((progress.step, perplexity))
+        best = self._keep(perplexity)
+        progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
+        self.model.network.eval()
+        return Evaluation(progress.step, perplexity, best, self._display())
 
 
 class Saver(paddle.callbacks.Callback):
@@ -200,5 +232,6 @@ class Saver(paddle.callbacks.Callback):
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
         """Saves when it is time."""
-        if self.context.progress.step % self.context.config.save_every == 0:
+        context = self.context
+        if context.at_step_end and context.progress.step % context.config.save_every == 0:
             self._save_last()

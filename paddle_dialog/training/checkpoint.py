@@ -15,12 +15,14 @@ from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle import Bundle, load_bundle, set_weights
 from paddle_dialog.errors import UserError
+from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.progress import Progress
 
 logger = logging.getLogger("paddle_dialog")
 
 PROGRESS = "progress.json"
 OPTIMIZER = "optimizer.safetensors"
+AVERAGE = "average.safetensors"
 CHECKPOINTS = (
     "last",
     "last.partial",
@@ -29,23 +31,31 @@ CHECKPOINTS = (
 
 
 def pack_training_state(
-    progress: Progress, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
+    progress: Progress,
+    optimizer: paddle.optimizer.Optimizer,
+    network: nn.Layer,
+    average: WeightAverage | None = None,
 ) -> dict[str, bytes]:
-    """The counters and the optimiser's moments as files for a bundle.
+    """The counters, the optimiser's moments and the averaged weights as files for a bundle.
 
     The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
     be stored.
     """
-    return {
+    files = {
         PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
         OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
     }
+    return files if average is None else {**files, AVERAGE: average.serialise()}
 
 
 def restore_training_state(
-    bundle: Bundle, where: Path, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
+    bundle: Bundle,
+    where: Path,
+    optimizer: paddle.optimizer.Optimizer,
+    network: nn.Layer,
+    average: WeightAverage | None = None,
 ) -> None:
-    """Sets weights, optimiser moments and schedule to those of a checkpoint.
+    """Sets weights, optimiser moments, schedule and averaged weights to those of a checkpoint.
 
     Raises:
         UserError: the checkpoint belongs to another model, or other parameters of it were trained.
@@ -69,6 +79,10 @@ def restore_training_state(
         )
     optimizer.set_state_dict(state)
     optimizer._learning_rate.step(load_progress(bundle, where).step)
+    if average is not None and AVERAGE in bundle.extra:
+        average.restore(bundle.extra[AVERAGE], where)
+    elif average is not None:
+        logger.warning("%s: holds no averaged weights; the average begins here", where)
 
 
 def load_progress(bundle: Bundle, where: Path) -> Progress:

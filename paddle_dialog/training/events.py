@@ -24,6 +24,7 @@ class StepReport:
         tokens_per_second: real target tokens, padding not counted.
         reader_share: share of the time spent waiting for batches, 0 to 1.
         seconds_left: estimate for the rest of the run.
+        skipped: steps of the whole run whose loss or gradient was not finite.
     """
 
     step: int
@@ -36,6 +37,7 @@ class StepReport:
     tokens_per_second: float
     reader_share: float
     seconds_left: float
+    skipped: int = 0
 
 
 @dataclass(frozen=True)

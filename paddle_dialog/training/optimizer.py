@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.training.finite import read_at_once
+from paddle_dialog.training.loss_scale import LossScale
 
 
 def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -> Callable[[int], float]:
@@ -44,32 +47,82 @@ def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -
 class GlobalNormClip(nn.ClipGradByGlobalNorm):
     """Clips gradients by their global norm and remembers the norm before clipping.
 
-    ``last_norm`` stays a tensor, so that reading it costs a device synchronisation only where it is logged.
+    ``last_norm`` and ``finite``, whether it is a number, stay tensors, so that reading them costs a device
+    synchronisation only where they are logged.
 
     Args:
         clip_norm: the largest norm let through; None only measures.
+        loss_scale: what the loss was multiplied by; the gradients are divided by it.
     """
 
-    def __init__(self, clip_norm: float | None) -> None:
+    def __init__(self, clip_norm: float | None, loss_scale: LossScale | None = None) -> None:
         super().__init__(math.inf if clip_norm is None else clip_norm)
+        self.loss_scale = loss_scale
         self.last_norm: Tensor | None = None
+        self.finite: Tensor | None = None
 
     @paddle.no_grad()
     def __call__(self, params_grads: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
         """Scales all gradients by min(1, clip_norm / norm) in place (Pascanu et al. 2013, algorithm 1)."""
         gradients = [gradient for _, gradient in params_grads if gradient is not None]
         squares = [paddle.square(gradient.flatten().astype("float32")).sum() for gradient in gradients]
-        self.last_norm = paddle.sqrt(paddle.stack(squares).sum())
-        if math.isinf(self.clip_norm):
+        norm = paddle.sqrt(paddle.stack(squares).sum())
+        self.last_norm = norm if self.loss_scale is None else norm / self.loss_scale.value
+        self.finite = paddle.isfinite(self.last_norm)
+        scale = None
+        if not math.isinf(self.clip_norm):
+            scale = self.clip_norm / paddle.clip(self.last_norm, min=self.clip_norm)
+        if self.loss_scale is not None:
+            scale = (1.0 if scale is None else scale) / self.loss_scale.value
+        if scale is None:
             return params_grads
-        scale = self.clip_norm / paddle.clip(self.last_norm, min=self.clip_norm)
         for gradient in gradients:
             gradient.multiply_(scale.astype(gradient.dtype))
         return params_grads
 
 
+class SkipNotFinite:
+    """Lets an Adam leave weights and moments as they are at a step whose gradient norm is not finite.
+
+    On the CPU the step is not taken. On a GPU, where asking would stall the queue, it is taken and what it wrote
+    is replaced by what was there; the powers of β, which only correct the bias of the first steps, advance.
+    """
+
+    _grad_clip: GlobalNormClip
+
+    def _create_optimization_pass(self, parameters_and_grads: Any, param_group_idx: int = 0) -> Any:
+        finite = self._grad_clip.finite
+        if finite is not None and read_at_once(finite) and not bool(finite):
+            return []
+        return super()._create_optimization_pass(parameters_and_grads, param_group_idx)  # type: ignore[misc]
+
+    def _append_optimize_op(self, block: Any, param_and_grad: Any) -> Any:
+        finite, parameter = self._grad_clip.finite, param_and_grad[0]
+        if finite is None or read_at_once(finite):
+            return super()._append_optimize_op(block, param_and_grad)  # type: ignore[misc]
+        names = (self._moment1_acc_str, self._moment2_acc_str)  # type: ignore[attr-defined]
+        written = [parameter, *(self._get_accumulator_master(name, parameter) for name in names)]  # type: ignore[attr-defined]
+        before = [tensor.clone() for tensor in written]
+        result = super()._append_optimize_op(block, param_and_grad)  # type: ignore[misc]
+        for tensor, old in zip(written, before, strict=True):
+            paddle.assign(paddle.where(finite, tensor, old), tensor)
+        return result
+
+
+class SkippingAdam(SkipNotFinite, paddle.optimizer.Adam):
+    """Adam (Kingma and Ba 2015) that skips steps that are not finite."""
+
+
+class SkippingAdamW(SkipNotFinite, paddle.optimizer.AdamW):
+    """AdamW (Loshchilov and Hutter 2019) that skips steps that are not finite."""
+
+
 def build_optimizer(
-    config: TrainingConfig, network: nn.Layer, total_steps: int, width: int
+    config: TrainingConfig,
+    network: nn.Layer,
+    total_steps: int,
+    width: int,
+    loss_scale: LossScale | None = None,
 ) -> tuple[paddle.optimizer.Optimizer, GlobalNormClip]:
     """Makes the optimiser with its schedule over a network's trainable parameters.
 
@@ -80,13 +133,14 @@ def build_optimizer(
         network: whose parameters are trained.
         total_steps: optimiser steps of the whole run.
         width: model width, for the noam schedule.
+        loss_scale: what the loss is multiplied by before the backward pass.
 
     Returns:
         The optimiser and its clip, which knows the last gradient norm.
     """
     factor = learning_rate_factor(config, total_steps, width)
     schedule = paddle.optimizer.lr.LambdaDecay(config.learning_rate, factor)
-    clip = GlobalNormClip(config.clip_norm)
+    clip = GlobalNormClip(config.clip_norm, loss_scale)
     parameters = [parameter for parameter in network.parameters() if not parameter.stop_gradient]
     common = {
         "learning_rate": schedule,
@@ -97,11 +151,9 @@ def build_optimizer(
         "grad_clip": clip,
     }
     if config.optimizer == "adam":
-        return paddle.optimizer.Adam(**common), clip
+        return SkippingAdam(**common), clip
     decayed = {parameter.name for parameter in parameters if parameter.ndim > 1}
     return (
-        paddle.optimizer.AdamW(
-            **common, weight_decay=config.weight_decay, apply_decay_param_fun=decayed.__contains__
-        ),
+        SkippingAdamW(**common, weight_decay=config.weight_decay, apply_decay_param_fun=decayed.__contains__),
         clip,
     )

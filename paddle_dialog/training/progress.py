@@ -12,7 +12,7 @@ class Progress:
     """The counters of a run.
 
     ``epoch`` and ``batch`` say how many epochs, and batches of the current one, are done; ``step`` counts
-    optimiser steps.
+    optimiser steps, skipped ones included.
     """
 
     epoch: int = 0
@@ -24,6 +24,13 @@ class Progress:
     evaluations_without_gain: int = 0
     finished: bool = False
     curve: list[tuple[int, float]] = field(default_factory=list)  # (step, dev perplexity)
+    skipped: int = 0  # steps whose loss or gradient was not finite
+    skipped_in_a_row: int = 0
+    kept: list[tuple[float, int]] = field(
+        default_factory=list
+    )  # (dev perplexity, step) of the best-STEP folders
+    loss_scale: float = 2.0**15
+    steps_since_overflow: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The counters as plain values for JSON."""
@@ -33,4 +40,5 @@ class Progress:
     def from_dict(cls, values: dict[str, Any]) -> Progress:
         """The counters that ``as_dict`` gave."""
         curve = [(int(step), float(perplexity)) for step, perplexity in values["curve"]]
-        return cls(**{**values, "curve": curve})
+        kept = [(float(perplexity), int(step)) for perplexity, step in values.get("kept", [])]
+        return cls(**{**values, "curve": curve, "kept": kept})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from paddle_dialog.config import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.metrics.perplexity import token_perplexity_metric
 from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
-from paddle_dialog.training.callbacks import Counter, DevEvaluation, Reporter, RunContext, Saver
+from paddle_dialog.training.best_models import BestModels
+from paddle_dialog.training.callbacks import Counter, DevEvaluation, Reporter, RunContext, Saver, Schedule
 from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state
 from paddle_dialog.training.events import Sink
+from paddle_dialog.training.loss_scale import LossScale
 from paddle_dialog.training.model_card import model_card
 from paddle_dialog.training.optimizer import build_optimizer
 from paddle_dialog.training.progress import Progress
@@ -31,6 +35,7 @@ from paddle_dialog.training.run_folder import (
 )
 from paddle_dialog.training.signals import orderly_stop
 from paddle_dialog.training.text_log import TextLog
+from paddle_dialog.training.training_model import TrainingModel
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 
 logger = logging.getLogger("paddle_dialog")
@@ -72,11 +77,19 @@ class Run:
         self.progress = Progress() if checkpoint is None else load_progress(checkpoint[1], checkpoint[0])
         self.batches = self._training_batches()
         self.total_steps = self._total_steps()
+        training = config.training
+        scaled = training.amp != "none" and training.amp_dtype == "float16"
         self.optimizer, self.clip = build_optimizer(
-            config.training, self.network, self.total_steps, config.model.width
+            training,
+            self.network,
+            self.total_steps,
+            config.model.width,
+            LossScale(self.progress) if scaled else None,
         )
+        decay = training.ema_decay
+        self.average = None if decay is None else WeightAverage(self.network, decay)
         if checkpoint is not None:
-            restore_training_state(checkpoint[1], checkpoint[0], self.optimizer, self.network)
+            restore_training_state(checkpoint[1], checkpoint[0], self.optimizer, self.network, self.average)
             logger.info("resumed from %s at step %d", checkpoint[0], self.progress.step)
         elif resume is not None:
             logger.info("%s: nothing to resume, so the run begins", self.folder)
@@ -99,12 +112,24 @@ class Run:
         self.progress.finished = self._is_complete()
         self._save("last", resumable=True)
         if self.data.dev is None:
-            self._save("best")
+            with nullcontext() if self.average is None else self.average.applied():
+                self._save("best")
+        elif self.progress.finished and self.progress.best_step == 0:
+            logger.warning(
+                "%s: there is no 'best', as no dev perplexity was finite; the weights of step %d are in 'last'",
+                self.folder,
+                self.progress.step,
+            )
         return self.progress
 
     def _fit(self) -> None:
         metric = token_perplexity_metric(self.criterion)
-        model = paddle.Model(self.network)
+        training = self.config.training
+        model = TrainingModel(
+            self.network, self.criterion, training, self.batches, self.progress, self.clip, self.average
+        )
+        if training.amp != "none" and not model.mixed:
+            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
         model.prepare(self.optimizer, self.criterion, metric)
         sinks: list[Sink] = [TextLog(), VisualDLSink(self.folder / "vdl", self.config, self.progress.step)]
         context = RunContext(
@@ -116,6 +141,7 @@ class Run:
             metric,
             self.clip,
             sinks,
+            self.average,
         )
         with orderly_stop(self._request_stop):
             model.fit(
@@ -124,6 +150,7 @@ class Run:
                 verbose=0,
                 callbacks=self._callbacks(context),
             )
+        model.skips.settle()
         for sink in sinks:
             sink.close()
         if self.interrupted:
@@ -142,15 +169,16 @@ class Run:
     def _callbacks(self, context: RunContext) -> list[paddle.callbacks.Callback]:
         """In the order in which they act on a step."""
         reporter = Reporter(context)
-        callbacks = [Counter(context), paddle.callbacks.LRScheduler(by_step=True), reporter]
+        callbacks = [Counter(context), Schedule(context), reporter]
         if self.data.dev is not None:
             count = self.config.training.show_examples
+            best = BestModels(self.folder, self.progress, self.config.training.keep_best, self._save)
             callbacks.append(
                 DevEvaluation(
                     context,
                     self._dev_loader(self.data.dev),
                     lambda: self.task.display(self.config, self.network, self.data, count),
-                    lambda: self._save("best"),
+                    best.consider,
                     reporter,
                 )
             )
@@ -159,7 +187,9 @@ class Run:
     def _save(self, name: str, resumable: bool = False) -> None:
         extra = self.task.bundle_files(self.data.vocabularies)
         if resumable:
-            extra |= pack_training_state(self.progress, self.optimizer, self.network)
+            if self.clip.loss_scale is not None:
+                self.clip.loss_scale.store(self.progress)
+            extra |= pack_training_state(self.progress, self.optimizer, self.network, self.average)
         bundle = Bundle(
             self.task.name,
             dump(self.config),
@@ -175,7 +205,14 @@ class Run:
         sampler = LengthBucketSampler(
             train.lengths, data.batch_size, seed=self.config.seed, bucket_batches=data.bucket_batches
         )
-        return TrainingBatches(train.dataset, sampler, self.data.collate, self.progress, data.workers)
+        return TrainingBatches(
+            train.dataset,
+            sampler,
+            self.data.collate,
+            self.progress,
+            data.workers,
+            self.config.training.accumulate,
+        )
 
     def _dev_loader(self, dev: EncodedData) -> io.DataLoader:
         sampler = LengthBucketSampler(dev.lengths, self.config.data.batch_size, shuffle=False)
@@ -183,5 +220,5 @@ class Run:
 
     def _total_steps(self) -> int:
         training = self.config.training
-        whole = training.epochs * len(self.batches)
+        whole = training.epochs * math.ceil(len(self.batches) / training.accumulate)
         return whole if training.max_steps is None else min(whole, training.max_steps)

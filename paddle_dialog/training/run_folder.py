@@ -8,6 +8,7 @@ from pathlib import Path
 
 from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle
 from paddle_dialog.errors import UserError
+from paddle_dialog.training.best_models import numbered_models
 from paddle_dialog.training.checkpoint import CHECKPOINTS, find_checkpoint, load_progress
 from paddle_dialog.training.text_log import configure_logging
 
@@ -76,7 +77,8 @@ def load_start(folder: Path, task: str) -> tuple[Path, Bundle]:
 def earlier_models(run_folder: Path) -> list[Path]:
     """The models that a run has left in the folder."""
     names = (*CHECKPOINTS, "best", "best.partial", "best.previous")
-    return [run_folder / name for name in names if (run_folder / name).exists()]
+    fixed = [run_folder / name for name in names if (run_folder / name).exists()]
+    return fixed + numbered_models(run_folder)
 
 
 def remove_earlier_run(run_folder: Path) -> None:

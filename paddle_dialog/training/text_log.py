@@ -18,7 +18,7 @@ class TextLog:
         """One line a report."""
         logger.info(
             "step %d/%d epoch %.2f loss %.4f perplexity %.2f lr %.2e grad norm %.2f "
-            "%.0f tokens/s reader %.1f%% eta %s",
+            "%.0f tokens/s reader %.1f%% eta %s%s",
             report.step,
             report.total_steps,
             report.epoch,
@@ -29,6 +29,7 @@ class TextLog:
             report.tokens_per_second,
             100 * report.reader_share,
             timedelta(seconds=round(report.seconds_left)),
+            f" skipped {report.skipped}" if report.skipped else "",
         )
 
     def evaluation(self, evaluation: Evaluation) -> None:

@@ -1,0 +1,63 @@
+"""The best models of a run, by dev perplexity, as folders."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from paddle_dialog.training.progress import Progress
+
+logger = logging.getLogger("paddle_dialog")
+
+
+class BestModels:
+    """Keeps ``best``, and where more than one is wanted the ``count`` best ones as ``best-STEP`` too.
+
+    Args:
+        folder: the run's.
+        progress: holds what is kept, so that a resumed run goes on with it.
+        count: how many.
+        save: writes the model as it is into the folder of a name.
+    """
+
+    def __init__(self, folder: Path, progress: Progress, count: int, save: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._progress = progress
+        self._count = count
+        self._save = save
+
+    def consider(self, perplexity: float) -> bool:
+        """Saves the model where it is one of the best.
+
+        A perplexity that is not finite is never one of them.
+
+        Returns:
+            Whether it is the best so far.
+        """
+        progress = self._progress
+        if not math.isfinite(perplexity):
+            return False
+        best = perplexity < progress.best_perplexity
+        if best:
+            progress.best_perplexity, progress.best_step = perplexity, progress.step
+            self._save("best")
+        if self._count > 1:
+            ranked = sorted([*progress.kept, (perplexity, progress.step)])[: self._count]
+            if (perplexity, progress.step) in ranked:
+                self._save(f"best-{progress.step}")
+            progress.kept = ranked
+            self._remove_others({f"best-{step}" for _, step in ranked})
+        return best
+
+    def _remove_others(self, kept: set[str]) -> None:
+        for other in numbered_models(self._folder):
+            if other.name.split(".")[0] not in kept:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def numbered_models(folder: Path) -> list[Path]:
+    """The ``best-STEP`` folders of a run, with those that a save killed midway has left."""
+    return [path for path in sorted(folder.glob("best-*")) if path.name.split(".")[0][5:].isdecimal()]
