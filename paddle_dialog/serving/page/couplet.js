@@ -1,0 +1,161 @@
+// The couplet tab: asks for 下联, hangs one beside the 上联, lists the others.
+
+import { answerCouplet } from "./api.js";
+import { copyText } from "./clipboard.js";
+import { byId, button } from "./elements.js";
+import { confirm, isBusy, Sentence, whileBusy } from "./feedback.js";
+import { candidateCard } from "./candidates.js";
+import { onLanguage, word } from "./language.js";
+import { details } from "./models.js";
+import { hangPair } from "./pair.js";
+import { savePicture } from "./picture.js";
+import { changedRules, startRules } from "./rules.js";
+
+const EXAMPLES = ["晚风摇树树还挺", "海内存知己", "春风又绿江南岸", "书山有路勤为径", "国泰民安，万家喜庆"];
+const HANZI = /\p{Script=Han}/u;
+const FREE = "？";
+const INKS = { black: "gold", gold: "black" };
+
+/** What is shown: an answer of the server, which of its candidates hangs, and which places of it are locked. */
+const shown = { answer: null, place: 0, locks: new Set() };
+let error, status;
+
+/** Connects the tab. */
+export function startCouplet() {
+  error = new Sentence(byId("couplet-error"));
+  status = new Sentence(byId("couplet-status"));
+  startRules(byId("rules"));
+  byId("examples").append(...EXAMPLES.map((line) => button(line, { class: "example" }, () => take(line))));
+  byId("couplet-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
+  });
+  byId("ask-again").addEventListener("click", () => {
+    byId("first").value = shown.answer.first;
+    ask();
+  });
+  byId("unlock").addEventListener("click", () => {
+    shown.locks.clear();
+    draw();
+  });
+  byId("ink").addEventListener("click", () => {
+    byId("pair").dataset.ink = INKS[byId("pair").dataset.ink];
+    drawButtons();
+  });
+  byId("copy").addEventListener("click", () => finish("copy", copied, "copied", "copyFailed"));
+  byId("save").addEventListener("click", () => finish("save", saved, "saved", "saveFailed", "savePicture"));
+  onLanguage(() => shown.answer !== null && draw());
+}
+
+function take(line) {
+  if (isBusy(byId("couplet-ask"))) return;
+  byId("first").value = line;
+  ask();
+}
+
+async function ask() {
+  const buttons = [byId("couplet-ask"), byId("ask-again")];
+  if (isBusy(buttons[0])) return;
+  const first = byId("first").value.trim();
+  if (refuse(first)) return;
+  if (first !== shown.answer?.first) shown.locks.clear();
+  error.tell(null);
+  status.tell("answering");
+  try {
+    const answer = await whileBusy(buttons, () => answerCouplet(request(first)));
+    if (!answer.predictions?.length) {
+      status.tell(null);
+      error.tell("nothing");
+      return;
+    }
+    Object.assign(shown, { answer, place: 0 });
+    keepValidLocks();
+    status.tell("answered", { count: answer.predictions.length, text: answer.predictions[0].text });
+    byId("couplet-result").hidden = false;
+    draw();
+  } catch (failure) {
+    status.tell(null);
+    error.tellError(failure);
+  }
+}
+
+/** Whether a line is told to be no 上联, without asking the server. */
+function refuse(first) {
+  const length = [...first.replace(/\s/gu, "")].length;
+  const limit = details("couplet").longest_line ?? Infinity;
+  const fault = first === "" ? "emptyFirst" : !HANZI.test(first) ? "noHanzi" : length > limit ? "tooLong" : null;
+  if (fault === null) return false;
+  error.tell(fault, { length, limit });
+  byId("first").focus();
+  return true;
+}
+
+function request(first) {
+  const wanted = { first };
+  if (shown.locks.size > 0) wanted.lock = template();
+  const rules = changedRules();
+  if (Object.keys(rules).length > 0) wanted.rules = rules;
+  return wanted;
+}
+
+/** One character for each of the 上联: the locked ones of the 下联 that hangs, and ？ elsewhere. */
+function template() {
+  const second = [...hanging().text];
+  return [...shown.answer.line].map((_, place) => (shown.locks.has(place) ? second[place] : FREE)).join("");
+}
+
+const hanging = () => shown.answer.predictions[shown.place];
+
+/** Locks hold characters of the hanging line; where another line has another character, the lock is gone. */
+function hang(place) {
+  const before = [...hanging().text];
+  const after = [...shown.answer.predictions[place].text];
+  for (const lock of shown.locks) if (before[lock] !== after[lock]) shown.locks.delete(lock);
+  shown.place = place;
+  draw();
+}
+
+function keepValidLocks() {
+  const length = Math.min([...shown.answer.line].length, [...hanging().text].length);
+  for (const lock of shown.locks) if (lock >= length) shown.locks.delete(lock);
+}
+
+function toggleLock(place) {
+  if (!shown.locks.delete(place)) shown.locks.add(place);
+  drawButtons();
+  return shown.locks.has(place);
+}
+
+function draw() {
+  const { answer, locks } = shown;
+  hangPair(byId("pair"), answer.line, hanging().text, locks, toggleLock);
+  const cards = answer.predictions.map((_, place) => candidateCard(answer, place, place === shown.place, hang));
+  const focused = [...byId("candidates").children].findIndex((card) => card.contains(document.activeElement));
+  byId("candidates").replaceChildren(...cards);
+  if (focused >= 0) cards[focused]?.querySelector("button").focus();
+  drawButtons();
+}
+
+function drawButtons() {
+  const count = shown.locks.size;
+  byId("ask-again").textContent = count > 0 ? word("askLocked", { count }) : word("askAgain");
+  byId("ask-again").hidden = count === 0;
+  byId("unlock").hidden = count === 0;
+  byId("ink").textContent = word(byId("pair").dataset.ink === "black" ? "inkGold" : "inkBlack");
+  for (const character of byId("pair").querySelectorAll("button[data-place]")) {
+    character.setAttribute("aria-pressed", String(shown.locks.has(Number(character.dataset.place))));
+  }
+}
+
+const copied = () => copyText(`${shown.answer.line}\n${hanging().text}`);
+const saved = () => savePicture(shown.answer.line, hanging().text, byId("pair").dataset.ink);
+
+async function finish(id, work, done, failed, own = id) {
+  if (await work()) {
+    error.tell(null);
+    status.tell(done);
+    confirm(byId(id), done, own);
+  } else {
+    error.tell(failed);
+  }
+}

@@ -1,0 +1,47 @@
+// The switches of the rules of form.
+
+import { element } from "./elements.js";
+import { onLanguage, word } from "./language.js";
+import { details, onModels } from "./models.js";
+
+const SWITCHES = [
+  "same_length", "copy_punctuation", "mirror_repeats", "no_shared_character", "final_tone", "tone_weight",
+];
+const boxes = new Map();
+
+/** Puts the switches into a fieldset; they stand as the server's rules do. */
+export function startRules(fieldset) {
+  for (const name of SWITCHES) {
+    const box = element("input", { type: "checkbox", name });
+    box.checked = true;
+    const label = element("span", {}, word(name));
+    onLanguage(() => {
+      label.textContent = word(name);
+    });
+    boxes.set(name, box);
+    fieldset.append(element("label", { class: "switch" }, box, label));
+  }
+  onModels(() => {
+    for (const [name, box] of boxes) box.checked = isOn(name);
+  });
+}
+
+/** The rules that stand otherwise than the server's, as the API takes them. */
+export function changedRules() {
+  const changed = {};
+  for (const [name, box] of boxes) {
+    if (box.checked !== isOn(name)) changed[name] = name === "tone_weight" ? Number(box.checked) : box.checked;
+  }
+  const { enabled = true } = details("couplet").rules ?? {};
+  if (!enabled && Object.keys(changed).length > 0) {
+    // The server holds to no rule; to switch one on, all must be told.
+    changed.enabled = true;
+    for (const [name, box] of boxes) changed[name] = name === "tone_weight" ? Number(box.checked) : box.checked;
+  }
+  return changed;
+}
+
+function isOn(name) {
+  const { enabled = true, [name]: value = true } = details("couplet").rules ?? {};
+  return enabled && Boolean(value);
+}
