@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import paddle
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
@@ -51,7 +50,7 @@ class BeamSearch:
         self._divisor = length_divisor(options.length_penalty, options.alpha)
         self._remember = options.length_penalty != "none"
 
-    def run(self, source: paddle.Tensor, lengths: paddle.Tensor) -> list[list[Hypothesis]]:
+    def run(self, source: np.ndarray, lengths: np.ndarray) -> list[list[Hypothesis]]:
         """Search.
 
         Args:
@@ -61,7 +60,7 @@ class BeamSearch:
         Returns:
             For each input its `n_best` hypotheses, best first; fewer where the processors allow no more.
         """
-        limits = np.asarray(self._options.limits(int(source.shape[0])))  # [B]
+        limits = np.asarray(self._options.limits(len(source)))  # [B]
         inputs = [_Input(int(limit)) for limit in limits]
         stepper = Stepper(self._model, source, lengths, self._options)
         owners: np.ndarray = np.arange(len(inputs))  # [N] input of each growing prefix

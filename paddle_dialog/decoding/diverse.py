@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import paddle
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
@@ -70,7 +69,7 @@ class DiverseBeamSearch:
         self._divisor = length_divisor(options.length_penalty, options.alpha)
         self._remember = options.length_penalty != "none"
 
-    def run(self, source: paddle.Tensor, lengths: paddle.Tensor) -> list[list[Hypothesis]]:
+    def run(self, source: np.ndarray, lengths: np.ndarray) -> list[list[Hypothesis]]:
         """Search.
 
         Args:
@@ -80,7 +79,7 @@ class DiverseBeamSearch:
         Returns:
             For each input at most `n_best` different hypotheses, highest `rank_score` first.
         """
-        count = int(source.shape[0])
+        count = len(source)
         limits = np.asarray(self._options.limits(count))  # [B]
         beams = [[_Group() for _ in range(self._options.groups)] for _ in range(count)]
         stepper = Stepper(self._model, source, lengths, self._options)

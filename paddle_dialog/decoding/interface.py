@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import paddle
+Array = Any  # a Paddle tensor or a NumPy array
 
 
 class StepModel(Protocol):
     """A model that predicts one token at a time from a cached state.
 
+    A model computes with Paddle's tensors, or, where it says so with `uses_arrays = True`, with NumPy arrays:
+    all that it is given and returns is then of this one kind.
+
     The state is any nesting of tuples, lists and dicts of tensors whose axis 0 is the row; only the model
-    looks inside. A row belongs to one prefix of one input. A model whose `step` returns log-probabilities
-    instead of logits (a pointer-generator over an extended vocabulary) says so with
-    `returns_log_probabilities = True`; its V may then exceed the vocabulary and differ from batch to batch,
-    and it must accept ids of that range.
+    looks inside. A row belongs to one prefix of one input. A step may write into the memory of the state it is
+    given, which is of no use afterwards. A model whose `step` returns log-probabilities instead of logits (a
+    pointer-generator over an extended vocabulary) says so with `returns_log_probabilities = True`; its V may
+    then exceed the vocabulary and differ from batch to batch, and it must accept ids of that range.
 
     A model may also offer `reorder_within(state, index)`: the same as `reorder`, called when every row stays
     with its input, so that what depends on the input alone (encoder outputs, their keys) need not move.
     """
 
-    def encode(self, source: paddle.Tensor, lengths: paddle.Tensor, /) -> Any:
+    def encode(self, source: Array, lengths: Array, /) -> Any:
         """Read the inputs once.
 
         Args:
@@ -34,7 +37,7 @@ class StepModel(Protocol):
         """
         ...
 
-    def step(self, token: paddle.Tensor, state: Any, /) -> tuple[paddle.Tensor, Any]:
+    def step(self, token: Array, state: Any, /) -> tuple[Array, Any]:
         """Append one token to every row.
 
         Args:
@@ -46,7 +49,7 @@ class StepModel(Protocol):
         """
         ...
 
-    def reorder(self, state: Any, index: paddle.Tensor, /) -> Any:
+    def reorder(self, state: Any, index: Array, /) -> Any:
         """Take rows of the state: to repeat an input, to follow the beams, to drop what is finished.
 
         Args:

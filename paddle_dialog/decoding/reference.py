@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import paddle
-from paddle import nn
-
+from paddle_dialog.decoding.arrays import evaluation_mode
 from paddle_dialog.decoding.interface import Hypothesis
-from paddle_dialog.decoding.search import evaluation_mode
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
+    import paddle
+
     from paddle_dialog.models.lstm_attention import LstmAttention
 
 UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stays there holds no text
@@ -52,10 +51,12 @@ def reference_beam_search(
         raise UserError(
             f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
         )
+    from paddle import nn  # the other searches do without this import of seconds
+
     decoder = nn.BeamSearchDecoder(
         model.cell, bos_id, eos_id, beam_size, embedding_fn=model.target_embedding, output_fn=model.output
     )
-    with paddle.no_grad(), evaluation_mode(model):
+    with evaluation_mode(model):
         state = model.encode(source, lengths)
         tile = nn.BeamSearchDecoder.tile_beam_merge_with_batch
         memory = type(state.memory)(*(tile(tensor, beam_size) for tensor in state.memory))  # [B * K, ...]

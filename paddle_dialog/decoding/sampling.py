@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import paddle
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
@@ -61,7 +60,7 @@ class Sampler:
         self._model = model
         self._options = options
 
-    def run(self, source: paddle.Tensor, lengths: paddle.Tensor) -> list[list[Hypothesis]]:
+    def run(self, source: np.ndarray, lengths: np.ndarray) -> list[list[Hypothesis]]:
         """Sample.
 
         Args:
@@ -72,8 +71,8 @@ class Sampler:
             For each input its draws, highest `rank_score` (processed log-probability) first; fewer where the
             processors left no token to draw.
         """
-        limits = np.asarray(self._options.limits(int(source.shape[0])))  # [B]
-        numbers = self._uniform_numbers(source.numpy(), lengths.numpy(), limits)  # one array for each draw
+        limits = np.asarray(self._options.limits(len(source)))  # [B]
+        numbers = self._uniform_numbers(source, lengths, limits)  # one array for each draw
         draws: list[list[Hypothesis]] = [[] for _ in limits]
         owners = np.repeat(np.arange(len(limits)), self._options.n_best)  # [N]
         stepper = Stepper(self._model, source, lengths, self._options)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import paddle
 
+from paddle_dialog.decoding.arrays import to_array
+from paddle_dialog.decoding.interface import Array
 from paddle_dialog.errors import UserError
 
 CHUNKS = 128  # columns of the summary that bounds the best scores of a row
@@ -30,7 +31,7 @@ class ScoreTable:
         self._columns = 0
         self.padded = self.values = self._memory
 
-    def load(self, scores: paddle.Tensor, normalised: bool) -> None:
+    def load(self, scores: Array, normalised: bool) -> None:
         """Take over the scores of a step.
 
         Args:
@@ -40,7 +41,7 @@ class ScoreTable:
         Raises:
             UserError: a row holds NaN or no finite score.
         """
-        self._raw = as_array(scores)  # [N, V], the model's own memory
+        self._raw = to_array(scores)  # [N, V], the model's own memory
         self._resize()
         self._normalisers = np.zeros((len(self._raw), 1), dtype=self._raw.dtype)  # [N, 1]
         scratch = np.empty((BLOCK, self._columns), dtype=self._raw.dtype)
@@ -82,22 +83,6 @@ class ScoreTable:
             At most 0, float64 [M].
         """
         return capped(self._raw[rows, tokens] - self._normalisers[rows, 0])
-
-
-def as_array(scores: paddle.Tensor) -> np.ndarray:
-    """A float tensor as an array, float64 kept, anything narrower as float32; not copied from the host.
-
-    Args:
-        scores: any float tensor.
-
-    Returns:
-        An array the caller must not write to.
-    """
-    if scores.dtype not in (paddle.float32, paddle.float64):
-        scores = scores.astype("float32")
-    if scores.place.is_cpu_place():
-        return np.from_dlpack(scores.detach())
-    return scores.numpy()
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import paddle
 
-from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import Array, StepModel
 from paddle_dialog.decoding.scores import ScoreTable
-from paddle_dialog.decoding.search import evaluation_mode
 
 
 def text_log_probs(
     model: StepModel,
-    source: paddle.Tensor,
-    lengths: paddle.Tensor,
+    source: Array,
+    lengths: Array,
     texts: Sequence[Sequence[int]],
     bos_id: int = 2,
     eos_id: int = 3,
@@ -24,7 +23,7 @@ def text_log_probs(
 
     Args:
         model: offers `StepModel`.
-        source: ids, [B, S] int64.
+        source: ids, [B, S] int64, an array or a tensor.
         lengths: [B] int64.
         texts: ids without start and end token, one text for each input.
         bos_id: start token.
@@ -40,10 +39,10 @@ def text_log_probs(
     for row, text in enumerate(texts):
         written[row, : len(text) + 1] = [bos_id, *text]
     counted = np.array([len(text) + 1 for text in texts])  # [B]
-    with paddle.no_grad(), evaluation_mode(model):
-        state = model.encode(source, lengths)
+    with evaluation_mode(model):
+        state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
         for step in range(written.shape[1] - 1):
-            scores, state = model.step(paddle.to_tensor(np.ascontiguousarray(written[:, step])), state)
+            scores, state = model.step(to_model(model, written[:, step].copy()), state)
             table.load(scores, normalised)
             open_rows = np.flatnonzero(step < counted)
             totals[open_rows] += table.log_probs(open_rows, written[open_rows, step + 1])

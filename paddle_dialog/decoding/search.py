@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import paddle
-
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array
 from paddle_dialog.decoding.beam import BeamSearch
 from paddle_dialog.decoding.diverse import DiverseBeamSearch
-from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.interface import Array, Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.sampling import Sampler
 from paddle_dialog.errors import UserError
 
 
-def decode(
-    model: StepModel, source: paddle.Tensor, lengths: paddle.Tensor, options: SearchOptions
-) -> list[list[Hypothesis]]:
+def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptions) -> list[list[Hypothesis]]:
     """Write texts for a batch of inputs.
 
     Every text ends with the end token: at the length limit of its input it is the only token left, so
@@ -27,7 +21,8 @@ def decode(
 
     Args:
         model: offers `StepModel`; a `paddle.nn.Layer` is put into evaluation mode for the search.
-        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
+        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position; an array or a
+            tensor, whatever the model works on.
         lengths: real length of each row, [B] int64.
         options: how to search.
 
@@ -44,8 +39,8 @@ def decode(
         )
     if source.shape[0] == 0:
         return []
-    with paddle.no_grad(), evaluation_mode(model):
-        return _searcher(model, options).run(source, lengths)
+    with evaluation_mode(model):
+        return _searcher(model, options).run(to_array(source), to_array(lengths))
 
 
 def _searcher(model: StepModel, options: SearchOptions) -> BeamSearch | DiverseBeamSearch | Sampler:
@@ -54,20 +49,3 @@ def _searcher(model: StepModel, options: SearchOptions) -> BeamSearch | DiverseB
     if options.strategy == "beam" and options.groups > 1:
         return DiverseBeamSearch(model, options)
     return BeamSearch(model, options)
-
-
-@contextmanager
-def evaluation_mode(model: object) -> Iterator[None]:
-    """Switch dropout off for a while.
-
-    Args:
-        model: changed only if it is a `paddle.nn.Layer` in training mode.
-    """
-    if not isinstance(model, paddle.nn.Layer) or not model.training:
-        yield
-        return
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import paddle
 
+from paddle_dialog.decoding.arrays import to_model
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import Prefixes, allow_only
@@ -32,12 +32,12 @@ class Stepper:
     """Feeds prefixes to a model and keeps its state in line with them."""
 
     def __init__(
-        self, model: StepModel, source: paddle.Tensor, lengths: paddle.Tensor, options: SearchOptions
+        self, model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
     ) -> None:
         self._model = model
         self._options = options
-        self._state = model.encode(source, lengths)
-        self._owners = np.arange(int(source.shape[0]))
+        self._state = model.encode(to_model(model, source), to_model(model, lengths))
+        self._owners = np.arange(len(source))
         self._reorder_within = getattr(model, "reorder_within", None)
         self._normalised = bool(getattr(model, "returns_log_probabilities", False))
         self._table = ScoreTable()
@@ -54,7 +54,7 @@ class Stepper:
         if same_inputs and np.array_equal(rows, np.arange(len(rows))):
             return
         reorder = self._reorder_within if same_inputs and self._reorder_within else self._model.reorder
-        self._state = reorder(self._state, paddle.to_tensor(rows.astype(np.int64)))
+        self._state = reorder(self._state, to_model(self._model, rows.astype(np.int64)))
 
     def step(self, prefixes: Prefixes) -> StepScores:
         """Score every continuation of the prefixes.
@@ -69,7 +69,7 @@ class Stepper:
             last = prefixes.tokens[:, -1]  # [N]
         else:
             last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
-        scores, self._state = self._model.step(paddle.to_tensor(last), self._state)
+        scores, self._state = self._model.step(to_model(self._model, last), self._state)
         self._table.load(scores, self._normalised)
         for process in self._options.processors:
             process(self._table.values, prefixes)

@@ -1,29 +1,14 @@
 """Where a token stands in its sequence: sinusoidal and learned position vectors."""
 
-import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_dialog.layers.sinusoids import sinusoids
+
 
 def sinusoidal_table(max_length: int, d_model: int) -> paddle.Tensor:
-    """Compute the sinusoidal position vectors of Vaswani et al. (2017), section 3.5.
-
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model)).
-
-    Args:
-        max_length: number of positions.
-        d_model: vector size; if odd, the last sine has no cosine beside it.
-
-    Returns:
-        float32 [max_length, d_model].
-    """
-    positions = np.arange(max_length, dtype=np.float64)[:, None]  # [T, 1]
-    exponents = np.arange(0, d_model, 2, dtype=np.float64) / d_model  # [ceil(d / 2)]
-    angles = positions / np.power(10000.0, exponents)  # [T, ceil(d / 2)]
-    table = np.empty((max_length, d_model), dtype=np.float32)  # [T, d]
-    table[:, 0::2] = np.sin(angles)
-    table[:, 1::2] = np.cos(angles)[:, : d_model // 2]
-    return paddle.to_tensor(table)
+    """The vectors of `sinusoids` as a tensor."""
+    return paddle.to_tensor(sinusoids(max_length, d_model))
 
 
 def _slice_positions(table: paddle.Tensor, length: int, offset: int) -> paddle.Tensor:

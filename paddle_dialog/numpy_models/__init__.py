@@ -1,0 +1,45 @@
+"""Trained models of both families as step models over NumPy arrays, which answer on the CPU without Paddle.
+
+A search steps with a handful of rows. There a step of Paddle's is mostly the launching of its operators, and a
+start mostly the import of Paddle; NumPy spares both. The networks in ``paddle_dialog.models`` stay the definition:
+the tests hold these to their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig
+from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.numpy_models.lstm import NumpyLstm
+from paddle_dialog.numpy_models.operators import Weights
+from paddle_dialog.numpy_models.transformer import NumpyTransformer
+
+
+def numpy_model(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> StepModel | None:
+    """A trained model over arrays.
+
+    Args:
+        config: the model section it was trained with.
+        vocab_size: V.
+        arrays: its weights by structured name.
+
+    Returns:
+        None for what is not served here: GRU cells, GELU, and weights that are not the config's.
+    """
+    weights = Weights(arrays)
+    model: StepModel
+    try:
+        if isinstance(config, LstmAttentionConfig):
+            if config.cell != "lstm":
+                return None
+            model = NumpyLstm(config, vocab_size, weights)
+        else:
+            if config.activation != "relu":
+                return None
+            model = NumpyTransformer(config, vocab_size, weights)
+    except KeyError:
+        return None
+    return model if weights.all_taken else None

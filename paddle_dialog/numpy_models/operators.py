@@ -1,0 +1,119 @@
+"""The operators that both families decode with, on float32 arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+COLUMNS = 64  # of a block of a weight matrix
+SMALL = 15_000  # numbers in x up to which block by block is faster
+EPSILON = np.float32(1e-5)  # of Paddle's layer norm
+
+
+class Weights:
+    """The weights of a network, handed out one by one.
+
+    Args:
+        arrays: by structured name, float of any precision.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._arrays = arrays
+        self._taken: set[str] = set()
+
+    def take(self, name: str, *shape: int) -> np.ndarray:
+        """One of them as float32, not to be written to.
+
+        Raises:
+            KeyError: there is none of this name and shape.
+        """
+        array = self._arrays[name]
+        if array.shape != shape:
+            raise KeyError(f"{name} of shape {shape}")
+        self._taken.add(name)
+        return array.astype(np.float32, copy=False)
+
+    @property
+    def all_taken(self) -> bool:
+        """Whether every weight was of use."""
+        return self._taken == self._arrays.keys()
+
+
+class Linear:
+    """x W + b.
+
+    For a handful of rows OpenBLAS spends more on rearranging a large W than on the product. It does not where the
+    product is small: W in blocks of columns, each in one piece of memory, takes half the time.
+
+    Args:
+        weight: W [K, N].
+        bias: b [N], or None.
+    """
+
+    def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
+        self._weight = np.ascontiguousarray(weight)
+        self._bias = bias
+        self._size = weight.shape[1]
+        count = -(-self._size // COLUMNS)
+        padded = np.zeros((weight.shape[0], count * COLUMNS), dtype=np.float32)
+        padded[:, : self._size] = weight
+        blocks = padded.reshape(-1, count, COLUMNS).transpose(1, 0, 2)
+        self._blocks = np.ascontiguousarray(blocks)  # [N / COLUMNS, K, COLUMNS]
+
+    @classmethod
+    def named(cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = True) -> Linear:
+        """The layer of K ``inputs`` and N ``outputs`` whose weights stand under ``name.weight`` and ``name.bias``."""
+        return cls(
+            weights.take(f"{name}.weight", inputs, outputs),
+            weights.take(f"{name}.bias", outputs) if bias else None,
+        )
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Maps [..., K] to [..., N]; the result may be written to."""
+        rows = x.reshape(-1, x.shape[-1])  # [R, K]
+        if len(rows) > 1 and rows.size <= SMALL:
+            out = np.empty((len(rows), len(self._blocks), COLUMNS), dtype=np.float32)
+            np.matmul(rows, self._blocks, out=out.transpose(1, 0, 2))
+            y = out.reshape(len(rows), -1)[:, : self._size]  # [R, N]
+        else:
+            y = rows @ self._weight  # [R, N]
+        if self._bias is not None:
+            y += self._bias
+        return y.reshape(*x.shape[:-1], self._size)
+
+
+class LayerNorm:
+    """Layer norm (Ba et al. 2016) over the last axis.
+
+    Args:
+        weights: hold ``name.weight`` and ``name.bias``.
+        name: of the layer.
+        width: of the last axis.
+    """
+
+    def __init__(self, weights: Weights, name: str, width: int) -> None:
+        self._scale = weights.take(f"{name}.weight", width)
+        self._shift = weights.take(f"{name}.bias", width)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Normalises [..., D]."""
+        width = np.float32(x.shape[-1])
+        centred = x - np.add.reduce(x, axis=-1, keepdims=True) / width
+        variance = np.einsum("...d,...d->...", centred, centred)[..., None] / width
+        centred /= np.sqrt(variance + EPSILON)
+        return centred * self._scale + self._shift
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis, in place."""
+    scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= np.add.reduce(scores, axis=-1, keepdims=True)
+    return scores
+
+
+def padding_mask(lengths: np.ndarray, size: int) -> np.ndarray:
+    """What is added to attention scores: 0 on real positions, very little on padding, float32 [B, size]."""
+    real = np.arange(size) < lengths[:, None]
+    return np.where(real, np.float32(0), np.finfo(np.float32).min / 2).astype(np.float32)
