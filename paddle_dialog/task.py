@@ -18,6 +18,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig
+    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
 
@@ -96,6 +97,10 @@ class Predictor(ABC):
     @abstractmethod
     def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
         """All metrics of the task on one source; hypotheses are written to ``predictions`` as JSON lines."""
+
+    @abstractmethod
+    def draw_figures(self, source: str, folder: FigureFolder) -> None:
+        """Draws what the model makes of a source: where it looks, what it takes for what."""
 
 
 class Task(ABC):

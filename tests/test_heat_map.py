@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib import font_manager
 
-from paddle_dialog.training import heat_map
-from paddle_dialog.training.heat_map import draw_heat_map
+from paddle_dialog.figures import heat_map
+from paddle_dialog.figures.heat_map import draw_heat_map
 
 
 @pytest.fixture
@@ -73,3 +73,7 @@ def test_chinese_tokens_are_drawn_where_a_font_has_them() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_heat_map(np.eye(2), ["春", "<eos>"], ["秋", "\U0010fffd"])  # one that no font has
+
+
+def test_a_dollar_sign_in_a_token_is_no_formula() -> None:
+    draw_heat_map(np.full((1, 2), 0.5), ["$_^$"], ["$\\nonsense$", "$"])

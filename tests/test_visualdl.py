@@ -107,7 +107,7 @@ def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> No
 
 
 def test_heat_map_is_the_picture_that_was_drawn(tmp_path: Path) -> None:
-    from paddle_dialog.training.heat_map import draw_heat_map
+    from paddle_dialog.figures.heat_map import draw_heat_map
 
     result = evaluation(7, 3.0, heat_map=True)
     VisualDLSink(tmp_path, Settings()).evaluation(result)

@@ -1,6 +1,6 @@
 """Measure a trained model.
 
-python tools/evaluate.py -c configs/couplet_lstm.yaml --data dev.tsv --json
+python tools/evaluate.py -c configs/couplet_lstm.yaml --data dev.tsv --json --figures figures
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from paddle_dialog.command_line import base_parser, load_model, run_tool
 from paddle_dialog.errors import UserError
+from paddle_dialog.figures.folder import FigureFolder
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -22,7 +23,11 @@ def main(arguments: argparse.Namespace) -> None:
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")
     predictions = Path(arguments.predictions) if arguments.predictions else None
+    figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
     result = predictor.evaluate(source, predictions)
+    if figures is not None:
+        predictor.draw_figures(source, figures)
+        print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
         return
@@ -49,6 +54,11 @@ if __name__ == "__main__":
     parser.add_argument("--data", metavar="FILE", help="the examples; by default the config's data.dev")
     parser.add_argument(
         "--predictions", metavar="FILE", help="write every hypothesis there, one JSON object a line"
+    )
+    parser.add_argument(
+        "--figures",
+        metavar="DIR",
+        help="draw the model at work there, as PNG files and for VisualDL in DIR/vdl",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     sys.exit(run_tool(main, parser))

@@ -67,7 +67,7 @@ class VisualDLSink:
         for index, text in enumerate(display.texts):
             self._add_text(f"examples/{index}", text, step)
         for name, weights in display.heat_maps.items() if self._log is not None else ():
-            from paddle_dialog.training.heat_map import draw_heat_map
+            from paddle_dialog.figures.heat_map import draw_heat_map
 
             image = draw_heat_map(weights, display.rows, display.columns, name)  # [height, width, 3]
             self.image(name, image, step)

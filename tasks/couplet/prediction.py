@@ -17,6 +17,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
+from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.models import for_decoding
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
@@ -166,6 +167,12 @@ class CoupletPredictor(Predictor):
         from tasks.couplet.evaluation import evaluate
 
         return evaluate(self, source, predictions)
+
+    def draw_figures(self, source: str, folder: FigureFolder) -> None:
+        """The attention in the first examples."""
+        from tasks.couplet.figures import write_figures
+
+        write_figures(self, source, folder)
 
     @property
     def longest_line(self) -> int:

@@ -18,6 +18,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, 
 from paddle_dialog.decoding.repetition import NoRepeatNGram
 from paddle_dialog.decoding.search import decode, evaluation_mode
 from paddle_dialog.errors import UserError
+from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer, Prediction
@@ -145,6 +146,12 @@ class EmpatheticPredictor(Predictor):
         from tasks.empathetic.evaluation import evaluate
 
         return evaluate(self, source, predictions)
+
+    def draw_figures(self, source: str, folder: FigureFolder) -> None:
+        """Emotions taken for others, and attention and copying in the first examples."""
+        from tasks.empathetic.figures import write_figures
+
+        write_figures(self, source, folder)
 
     @property
     def needs_emotion(self) -> bool:

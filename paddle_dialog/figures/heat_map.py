@@ -1,4 +1,4 @@
-"""Attention weights as a picture."""
+"""Weights between two texts, such as attention, as a picture."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ def draw_heat_map(
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     picture = axes.imshow(weights, cmap="viridis", vmin=0.0)
-    axes.set_xticks(range(len(columns)), _drawable(columns, characters), fontproperties=font)
-    axes.set_yticks(range(len(rows)), _drawable(rows, characters), fontproperties=font)
+    axes.set_xticks(
+        range(len(columns)), _drawable(columns, characters), fontproperties=font, parse_math=False
+    )
+    axes.set_yticks(range(len(rows)), _drawable(rows, characters), fontproperties=font, parse_math=False)
     for label in axes.get_xticklabels():
         label.set_rotation(90 if len(label.get_text()) > 2 else 0)  # words side by side would overlap
     axes.set_xlabel("source")

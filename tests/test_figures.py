@@ -1,0 +1,144 @@
+"""Figures of models at work: what they count, what they show, and where they are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import run_here
+from empathetic_toys import save_model
+from matplotlib import image as images
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
+from paddle_dialog.figures.folder import FigureFolder
+from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.figures import BY_KINSHIP, confusion_counts, emotion_report
+
+DIALOGUES = [
+    {
+        "context": ["my dog died .", "oh no !", "he was called Rex ."],
+        "target": "Rex was good .",
+        "emotion": "sad",
+    },
+    {"context": ["i won $ 5 $ or $_^"], "target": "congratulations !", "emotion": "proud"},
+    {"context": ["someone stole my 🏝"], "target": "that is awful .", "emotion": "sad"},
+    {"context": ["hello"], "target": "hi"},
+]
+
+
+def pixels_of(image: np.ndarray, colour: tuple[int, int, int]) -> int:
+    """Pixels of a colour."""
+    return int((np.abs(image.astype(int) - colour).max(axis=2) <= 8).sum())
+
+
+def test_the_order_of_the_matrix_holds_every_emotion_once() -> None:
+    assert sorted(BY_KINSHIP) == sorted(EMOTIONS)
+
+
+def test_confusions_are_counted_by_annotated_and_predicted_label() -> None:
+    sad, proud, joyful = (EMOTIONS.index(label) for label in ("sad", "proud", "joyful"))
+    counts = confusion_counts([sad, sad, sad, proud], [sad, joyful, joyful, proud])
+    assert counts[sad, sad] == 1 and counts[sad, joyful] == 2 and counts[proud, proud] == 1
+    assert counts.sum() == 4
+    report = emotion_report(counts)
+    assert report["n"] == 4 and report["accuracy"] == 0.5
+    assert list(report["emotions"]) == ["proud", "sad"]
+    assert report["emotions"]["sad"] == {
+        "n": 3,
+        "accuracy": pytest.approx(1 / 3),
+        "predicted": 1,
+        "taken_for": {"joyful": 2, "sad": 1},
+    }
+
+
+def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell() -> None:
+    darkest = (8, 48, 107)  # of matplotlib's "Blues"
+
+    def quarters(counts: list[list[int]]) -> np.ndarray:
+        image = draw_confusion_matrix(np.array(counts), ["ab", "cd"], "title")
+        dark = np.abs(image.astype(int) - darkest).max(axis=2) <= 8
+        rows, columns = np.nonzero(dark[:, : int(image.shape[1] * 0.7)])  # without the colour scale
+        return np.array([rows.mean(), columns.mean()])
+
+    upper, lower = quarters([[3, 0], [0, 0]]), quarters([[0, 0], [0, 3]])
+    right = quarters([[0, 3], [0, 0]])
+    assert upper[0] < lower[0] and upper[1] < lower[1]
+    assert right[0] == pytest.approx(upper[0], abs=3) and right[1] == pytest.approx(lower[1], abs=3)
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    blue = (0x3B, 0x6E, 0xA8)
+    short, long = (draw_bars([value], ["x"], "title") for value in (0.2, 0.8))
+    assert pixels_of(long, blue) / pixels_of(short, blue) == pytest.approx(4.0, rel=0.05)
+    marked = draw_bars([0.8], ["x"], "title", 0.5).astype(int)
+    assert (marked[:, :, 0] > marked[:, :, 1] + 40).any()  # the red line, which smoothing makes paler
+    assert not (long[:, :, 0] > long[:, :, 1].astype(int) + 40).any()
+
+
+def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
+    from visualdl.proto.record_pb2 import Record
+
+    from paddle_dialog.training.visualdl_log import _records
+
+    folder, picture = FigureFolder(tmp_path / "new" / "figures"), np.zeros((3, 5, 3), dtype=np.uint8)
+    picture[1, 2] = (255, 0, 128)
+    folder.add("dot", picture)
+    folder.add_json("numbers", {"n": 1, "label": "悲"})
+    path = tmp_path / "new" / "figures" / "dot.png"
+    np.testing.assert_array_equal((images.imread(path)[:, :, :3] * 255).round().astype(int), picture)
+    assert folder.written == [path, path.with_name("numbers.json")]
+    assert json.loads(folder.written[1].read_text(encoding="utf-8")) == {"n": 1, "label": "悲"}
+    (log,) = (path.parent / "vdl").iterdir()
+    tags = [Record.FromString(record).values[0].tag for record in _records(log.read_bytes())]
+    assert "dot" in tags
+    with pytest.raises(UserError, match="figures cannot be written"):
+        FigureFolder(path)
+
+
+def test_evaluate_draws_the_emotions_and_the_first_dialogues(tmp_path: Path) -> None:
+    recipe, data, folder = (
+        save_model(tmp_path, decoding={"max_length": 3}),
+        tmp_path / "d.jsonl",
+        tmp_path / "f",
+    )
+    data.write_text("\n".join(map(json.dumps, DIALOGUES)), encoding="utf-8")
+    outcome = run_here("evaluate", "-c", recipe, "--data", data, "--figures", folder, "--json")
+    assert outcome.status == 0, outcome.stderr
+    maps = {f"{kind}_{number}.png" for kind in ("attention", "copy") for number in (1, 2, 3, 4)}
+    emotions = {"emotion_confusion.png", "emotion_accuracy.png", "emotions.json"}
+    assert {path.name for path in folder.iterdir()} == maps | emotions | {"vdl"}
+    report = json.loads((folder / "emotions.json").read_text(encoding="utf-8"))
+    assert report["accuracy"] == pytest.approx(json.loads(outcome.stdout)["emotion_accuracy"])
+    assert {label: row["n"] for label, row in report["emotions"].items()} == {"proud": 1, "sad": 2}
+    large, small = (images.imread(folder / f"attention_{number}.png") for number in (1, 4))
+    assert large.shape[0] > small.shape[0] and large.shape[1] > small.shape[1]
+
+
+def test_without_annotation_or_pointer_there_are_only_the_attention_maps(tmp_path: Path) -> None:
+    recipe = save_model(tmp_path, generator={"pointer": False}, decoding={"max_length": 3})
+    data, folder = tmp_path / "d.jsonl", tmp_path / "f"
+    data.write_text(json.dumps(DIALOGUES[3]), encoding="utf-8")
+    outcome = run_here("evaluate", "-c", recipe, "--data", data, "--figures", folder)
+    assert outcome.status == 0, outcome.stderr
+    assert {path.name for path in folder.iterdir()} == {"attention_1.png", "vdl"}
+
+
+def test_couplets_have_their_attention_drawn(trained: dict[str, Any], tmp_path: Path) -> None:
+    lstm = trained["lstm"]
+    outcome = run_here("evaluate", "-c", lstm.config, "--data", lstm.data, "--figures", tmp_path / "f")
+    assert outcome.status == 0, outcome.stderr
+    assert {path.name for path in (tmp_path / "f").iterdir()} == {
+        "vdl",
+        *(f"attention_{number}.png" for number in (1, 2, 3, 4)),
+    }
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    outcome = run_here("evaluate", "-c", save_model(tmp_path), "--figures", tmp_path / "file")
+    assert "figures cannot be written there" in outcome.error_line()
+    assert outcome.stdout == ""
