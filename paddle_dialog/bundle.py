@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from paddle import Tensor, nn
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from paddle import Tensor, nn
+
+logger = logging.getLogger("paddle_dialog")
 
 FORMAT = 1
 MANIFEST = "bundle.json"
@@ -53,7 +58,8 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     """Writes a bundle so that a whole one, the old or the new, is on the disk at any moment.
 
     The files go to ``<folder>.partial``; then the old folder becomes ``<folder>.previous`` and the new one takes
-    its place. A process killed between these two renames leaves both beside the missing ``folder``.
+    its place. A process killed between these two renames leaves both beside the missing ``folder``; ``load_bundle``
+    finds them there, and the next save finishes what was begun.
 
     Raises:
         UserError: the folder cannot be written.
@@ -73,13 +79,19 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     manifest = {"format": FORMAT, "task": bundle.task, "sha256": sums}
     files[MANIFEST] = (json.dumps(manifest, indent=2) + "\n").encode("utf-8")
     try:
+        if _is_whole(partial) and previous.exists() and not folder.exists():
+            partial.rename(folder)
         if partial.exists():
             shutil.rmtree(partial)
         partial.mkdir(parents=True)
         for name, content in files.items():
             _write_durably(partial / name, content)
+        _sync_folder(partial)
         _replace(folder, partial, previous)
+        _sync_folder(folder.parent)
     except OSError as error:
+        if folder.exists() or previous.exists():
+            shutil.rmtree(partial, ignore_errors=True)  # a torso would keep a full disk full
         raise UserError(
             f"{folder}: cannot write the bundle: {error.strerror}; what was saved before is still there"
         ) from error
@@ -88,10 +100,25 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
 def load_bundle(folder: str | Path) -> Bundle:
     """Reads a bundle and checks every file against its checksum.
 
+    Where a save was killed between its two renames, the bundle that it left beside the folder is taken.
+
     Raises:
         UserError: there is no bundle, it is of another format, or a file is missing or damaged.
     """
     folder = Path(folder)
+    for stand_in in () if folder.exists() else (_beside(folder, "partial"), _beside(folder, "previous")):
+        if _is_whole(stand_in):
+            logger.warning("%s is missing; taking %s", folder, stand_in)
+            return _read_bundle(stand_in)
+    return _read_bundle(folder)
+
+
+def bundle_exists(folder: Path) -> bool:
+    """Whether there is a bundle, or what a save killed between its two renames has left of it."""
+    return folder.is_dir() or any(_is_whole(_beside(folder, suffix)) for suffix in ("partial", "previous"))
+
+
+def _read_bundle(folder: Path) -> Bundle:
     manifest = _read_manifest(folder)
     files: dict[str, bytes] = {}
     for name, expected in manifest["sha256"].items():
@@ -199,6 +226,15 @@ def _replace(folder: Path, partial: Path, previous: Path) -> None:
         raise
 
 
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder holds an undamaged bundle."""
+    try:
+        _read_bundle(folder)
+    except UserError:
+        return False
+    return True
+
+
 def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(f"{folder.name}.{suffix}")
 
@@ -209,3 +245,14 @@ def _write_durably(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Waits until the names in a folder are on the disk, which a file's own ``fsync`` does not promise."""
+    if os.name != "posix":
+        return  # elsewhere a folder cannot be opened
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

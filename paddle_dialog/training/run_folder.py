@@ -111,7 +111,10 @@ def write_config(run_folder: Path, text: str) -> None:
     Raises:
         UserError: it cannot be written.
     """
+    partial = run_folder / "config.yaml.partial"
     try:
-        (run_folder / "config.yaml").write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(run_folder / "config.yaml")
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise UserError(f"{run_folder}/config.yaml: cannot be written ({error.strerror})") from error

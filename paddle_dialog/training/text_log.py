@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
 import time
 from datetime import timedelta
 
@@ -44,6 +46,24 @@ class TextLog:
         """Nothing to end."""
 
 
+class LogFile(logging.FileHandler):
+    """A log file whose failure, on a full disk say, is told once on stderr and ends nothing."""
+
+    failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Takes the place of logging's traceback for every line."""
+        error = sys.exc_info()[1]
+        if not self.failed and isinstance(error, OSError):
+            self.failed = True
+            sys.stderr.write(f"{self.baseFilename} cannot be written ({error.strerror})\n")
+
+    def close(self) -> None:
+        """Gives up what could not be written."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 def configure_logging(log_file: str | None = None) -> None:
     """Sends the library's log to stderr and, where named, to a file that is appended to."""
     logger.setLevel(logging.INFO)
@@ -55,7 +75,7 @@ def configure_logging(log_file: str | None = None) -> None:
     formatter.converter = time.localtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file is not None:
-        handlers.append(logging.FileHandler(log_file, encoding="utf-8"))
+        handlers.append(LogFile(log_file, encoding="utf-8"))
     for handler in handlers:
         handler.setFormatter(formatter)
         logger.addHandler(handler)

@@ -81,7 +81,11 @@ def _without_later_steps(path: Path, last_step: int) -> Path:
         return path
     # Not in place: a VisualDL that is running would read on in the middle of a record.
     shorter = _next_path(path.parent, path)
-    shorter.write_bytes(kept)
+    try:
+        shorter.write_bytes(kept)
+    except OSError:
+        shorter.unlink(missing_ok=True)  # the newest file would hide the whole one
+        raise
     return shorter
 
 
