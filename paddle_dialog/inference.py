@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from paddle_dialog.bundle import load_bundle, set_weights
+from paddle_dialog.bundle import bundle_exists, load_bundle, set_weights
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
@@ -55,7 +55,7 @@ def default_weights(task: Task, config: Any) -> Path:
     """
     trained = Path(config.output_dir) / "best"
     for folder in (trained, SHIPPED / task.name):
-        if folder.is_dir():
+        if bundle_exists(folder):
             return folder
     raise UserError(
         f"no weights: {trained} does not exist; train with tools/train.py and the same config, "
