@@ -54,6 +54,7 @@ class VisualDLSink:
             "train/gradient_norm": report.gradient_norm,
             "train/tokens_per_second": report.tokens_per_second,
             "train/reader_share": report.reader_share,
+            "train/skipped_steps": report.skipped,
         }
         for tag, value in curves.items():
             self._add_point(tag, value, report.step)
