@@ -27,7 +27,7 @@ export function attentionView(attention, pick) {
     const row = place === null ? mean(weights) : weights[place];
     const most = Math.max(...row, 1e-9);
     row.forEach((weight, at) => setVariable(words[at], "--weight", (weight / most).toFixed(3)));
-    words.forEach((token, at) => (token.title = percent(row[at])));
+    words.forEach((token, at) => token.setAttribute("title", percent(row[at])));
     for (const choice of choices) choice.setAttribute("aria-pressed", String(choice.dataset.place === String(place ?? "")));
     const named = [...row.keys()]
       .sort((one, other) => row[other] - row[one])

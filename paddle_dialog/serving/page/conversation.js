@@ -95,6 +95,7 @@ async function again(changes) {
   const exchange = await answered(exchanges.slice(0, -1), { text: last.text, told: last.told, ...changes });
   if (exchange === null) return;
   if ("attention" in changes) exchange.pick = Math.min(last.pick, exchange.answer.predictions.length - 1);
+  exchange.isUnfolded = last.isUnfolded;
   exchanges[exchanges.length - 1] = exchange;
   draw();
 }
@@ -134,6 +135,7 @@ function turnsOf(exchange, isOpen) {
   const { text, answer, pick, told } = exchange;
   const choose = isOpen && details("empathetic").takes_emotion !== false ? (label) => again({ told: label }) : null;
   const speaker = element("li", { class: "turn speaker" }, bubble("you", text));
+  if (choose !== null) speaker.append(element("p", { class: "felt" }, word("feltHint")));
   speaker.append(emotionChart(answer.emotions, answer.emotion, choose));
   if (told !== null) {
     const note = word("told", { emotion: emotionName(told, language()) });
@@ -159,7 +161,9 @@ function replyTools(exchange) {
     );
     const summary = element("summary", {}, `${word("otherReplies")} (${others.length})`);
     const folded = element("details", { class: "others", open: exchange.isUnfolded }, summary, element("ul", {}, ...list));
-    folded.addEventListener("toggle", () => (exchange.isUnfolded = folded.open));
+    folded.addEventListener("toggle", () => {
+      exchange.isUnfolded = folded.open;
+    });
     tools.push(folded);
   }
   const look = button(

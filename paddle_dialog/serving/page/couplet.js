@@ -13,6 +13,7 @@ import { changedRules, startRules } from "./rules.js";
 
 const EXAMPLES = ["晚风摇树树还挺", "海内存知己", "春风又绿江南岸", "书山有路勤为径", "国泰民安，万家喜庆"];
 const HANZI = /\p{Script=Han}/u;
+const LONGEST_SHOWN = 64; // characters of a line that is not yet answered
 const FREE = "？";
 const INKS = { black: "gold", gold: "black" };
 
@@ -25,6 +26,7 @@ export function startCouplet() {
   error = new Sentence(byId("couplet-error"));
   status = new Sentence(byId("couplet-status"));
   startRules(byId("rules"));
+  byId("first").addEventListener("input", draw);
   byId("examples").append(...EXAMPLES.map((line) => button(line, { class: "example" }, () => take(line))));
   byId("couplet-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -44,12 +46,14 @@ export function startCouplet() {
   });
   byId("copy").addEventListener("click", () => finish("copy", copied, "copied", "copyFailed"));
   byId("save").addEventListener("click", () => finish("save", saved, "saved", "saveFailed", "savePicture"));
-  onLanguage(() => shown.answer !== null && draw());
+  onLanguage(draw);
+  draw();
 }
 
 function take(line) {
   if (isBusy(byId("couplet-ask"))) return;
   byId("first").value = line;
+  draw();
   ask();
 }
 
@@ -59,8 +63,10 @@ async function ask() {
   const first = byId("first").value.trim();
   if (refuse(first)) return;
   if (first !== shown.answer?.first) shown.locks.clear();
+  const locks = new Set(shown.locks); // those that the request holds, whatever is clicked meanwhile
   error.tell(null);
   status.tell("answering");
+  byId("pair").dataset.busy = "true";
   try {
     const answer = await whileBusy(buttons, () => answerCouplet(request(first)));
     if (!answer.predictions?.length) {
@@ -68,14 +74,14 @@ async function ask() {
       error.tell("nothing");
       return;
     }
-    Object.assign(shown, { answer, place: 0 });
-    keepValidLocks();
+    Object.assign(shown, { answer, place: 0, locks });
     status.tell("answered", { count: answer.predictions.length, text: answer.predictions[0].text });
-    byId("couplet-result").hidden = false;
     draw();
   } catch (failure) {
     status.tell(null);
     error.tellError(failure);
+  } finally {
+    delete byId("pair").dataset.busy;
   }
 }
 
@@ -115,11 +121,6 @@ function hang(place) {
   draw();
 }
 
-function keepValidLocks() {
-  const length = Math.min([...shown.answer.line].length, [...hanging().text].length);
-  for (const lock of shown.locks) if (lock >= length) shown.locks.delete(lock);
-}
-
 function toggleLock(place) {
   if (!shown.locks.delete(place)) shown.locks.add(place);
   drawButtons();
@@ -128,10 +129,18 @@ function toggleLock(place) {
 
 function draw() {
   const { answer, locks } = shown;
+  const written = byId("first").value.trim();
+  const isAnswered = answer !== null && (written === "" || written === answer.first);
+  byId("couplet-result").hidden = !isAnswered;
+  if (!isAnswered) {
+    hangPair(byId("pair"), [...written.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""), "");
+    return;
+  }
   hangPair(byId("pair"), answer.line, hanging().text, locks, toggleLock);
   const cards = answer.predictions.map((_, place) => candidateCard(answer, place, place === shown.place, hang));
   const focused = [...byId("candidates").children].findIndex((card) => card.contains(document.activeElement));
   byId("candidates").replaceChildren(...cards);
+  byId("candidates").dataset.length = [...answer.line].length > 9 ? "long" : "short";
   if (focused >= 0) cards[focused]?.querySelector("button").focus();
   drawButtons();
 }

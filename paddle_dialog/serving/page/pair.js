@@ -4,6 +4,7 @@ import { button, element, setVariable } from "./elements.js";
 import { word } from "./language.js";
 
 export const ROWS = 12; // characters of a column before a second one begins
+const EMPTY = 7; // rows of paper without a line
 const HANZI = /\p{Script=Han}/u;
 
 /**
@@ -17,8 +18,9 @@ const HANZI = /\p{Script=Han}/u;
 export function hangPair(figure, first, second, locks, toggle) {
   const focused = figure.contains(document.activeElement) ? document.activeElement.dataset.place : undefined;
   const longest = Math.max([...first].length, [...second].length);
-  const columns = Math.ceil(longest / ROWS);
-  setVariable(figure, "--rows", Math.max(4, Math.ceil(longest / columns)));
+  const columns = Math.max(1, Math.ceil(longest / ROWS));
+  setVariable(figure, "--rows", longest === 0 ? EMPTY : Math.max(4, Math.ceil(longest / columns)));
+  setVariable(figure, "--columns", columns);
   figure.dataset.width = columns === 1 ? "narrow" : columns === 2 ? "double" : "wide";
   figure.dataset.length = longest <= 7 ? "short" : "long";
   figure.setAttribute("aria-label", word("pairLabel"));

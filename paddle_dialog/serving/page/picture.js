@@ -5,7 +5,7 @@ import { ROWS } from "./pair.js";
 
 const SIZE = 96; // of a character, in pixels
 const LEADING = 1.22;
-const FONT = `${SIZE}px "STKaiti", "Kaiti SC", "KaiTi", "AR PL UKai CN", "Noto Serif CJK SC", "Songti SC", "SimSun", serif`;
+const FONT = `600 ${SIZE}px "STKaiti", "Kaiti SC", "KaiTi", "AR PL UKai CN", "Noto Serif CJK SC", "Songti SC", "SimSun", serif`;
 const INKS = {
   black: { paper: ["#d8392b", "#c52c22"], text: "#1c0f0a" },
   gold: { paper: ["#b3201b", "#991512"], text: "#f8d88a" },
@@ -18,8 +18,10 @@ const TURNED = /[（）《》〈〉「」『』【】—…～]/u;
  * @returns {Promise<boolean>} false where the browser cannot draw it
  */
 export async function savePicture(first, second, ink) {
-  const blob = await new Promise((done) => draw(first, second, INKS[ink])?.toBlob(done, "image/png") ?? done(null));
-  if (blob === null) return false;
+  const canvas = draw(first, second, INKS[ink]);
+  if (canvas === null) return false;
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  if (blob === null) return false; // more pixels than the browser can hold
   const address = URL.createObjectURL(blob);
   element("a", { href: address, download: `${first}-${second}.png` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
