@@ -17,7 +17,7 @@ CONFIG = """
 task: empathetic
 model: {{name: transformer, width: 16, num_heads: 2, inner_width: 32, encoder_layers: 1, decoder_layers: 1,
   dropout: 0.1, max_positions: 128}}
-emotion: {{ngram_buckets: 512, ngram_size: 8, situations: true}}
+emotion: {{ngram_buckets: 512, situations: true}}
 data: {{max_length: 60, batch_size: 16}}
 training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save_every: 3, show_examples: 2,
   label_smoothing: 0.1}}

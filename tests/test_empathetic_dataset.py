@@ -13,7 +13,7 @@ from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import HINT, NGRAMS, ROLE, WORD, DialogueEncoder
 from tasks.empathetic.lexicon import EmotionLexicon
-from tasks.empathetic.ngrams import FEATURES, character_ngrams, word_features
+from tasks.empathetic.ngrams import FEATURES, character_ngrams, once_each, word_features
 from tasks.empathetic.reserved import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -73,19 +73,27 @@ def test_a_long_context_keeps_its_newest_words() -> None:
     assert context.first_turn == 0
 
 
-def test_ngram_columns_tell_word_pair_and_first_turn() -> None:
+def test_ngram_columns_tell_word_role_pair_and_first_turn() -> None:
     config = make_config(emotion={"ngram_buckets": 1 << 20})
     encoder = DialogueEncoder(make_vocabulary(), config)
     source, _ = encoder.pack(encoder.context(["red cat", "cat", "red cat"]))
     assert source.shape == (6, NGRAMS + FEATURES)
     grams = source[:, NGRAMS:]
-    assert not grams[0].any()
-    np.testing.assert_array_equal(grams[2, 3:], grams[3, 3:])  # the same word has the same characters
-    assert grams[2, 0] == grams[3, 0] == grams[5, 0]
-    assert grams[2, 1] == grams[5, 1] != grams[3, 1]  # "red cat" against "cat cat"
-    assert grams[1, 2] and grams[2, 2] and not grams[3:, 2].any()
-    alone = word_features(np.array([5]), 1, 100)
-    assert alone.shape == (1, 3) and (alone > 0).all()
+    assert not grams[0].any() and grams[1:3, :5].all()
+    given = grams[grams > 0]
+    assert len(given) == len(set(given.tolist()))  # a feature stands once, where it is met first
+    np.testing.assert_array_equal(grams[3, 3:], 0)  # the characters of "cat" are those of the speaker's
+    assert grams[3, :2].all() and not grams[3, 2] and not grams[4:].any()
+    hashes, roles = np.array([5, 6, 6, 5, 6]), np.array([1, 1, 2, 1, 1], dtype=np.int8)
+    word, pair, first = word_features(hashes, roles, 2, 1 << 20).T
+    assert word[1] == word[4] != word[2]  # the speaker's against the listener's
+    assert pair[1] == pair[4] and pair[0] == pair[3]  # none crosses two turns
+    assert (first > 0).tolist() == [True, True, False, False, False]
+
+
+def test_a_feature_is_kept_once() -> None:
+    kept = once_each(np.array([[3, 0, 4], [4, 3, 5]]))
+    np.testing.assert_array_equal(kept, [[3, 0, 4], [0, 0, 5]])
 
 
 def test_character_ngrams_are_stable_and_shared_by_similar_words() -> None:

@@ -14,6 +14,7 @@ from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
 from tasks.empathetic.criterion import EmpatheticLoss
 from tasks.empathetic.dataset import DialogueDataset, collate
+from tasks.empathetic.emotion_head import NGRAM_SCALE
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import HINT, ROLE, WORD
 from tasks.empathetic.model import EmoPrepend
@@ -192,7 +193,7 @@ def test_the_loss_is_reply_plus_weighted_emotion_over_annotated_rows(pointer: bo
     outputs = network(source, lengths, target)
     criterion = EmpatheticLoss(emotion_weight=0.5)
     loss = float(criterion(*outputs, emotion, label, mask))
-    log_probs = paddle.log(F.softmax(outputs[-1])).numpy()
+    log_probs = paddle.log(F.softmax(outputs[-1].squeeze(1))).numpy()
     emotion_nll = -(log_probs[0, int(emotion[0])] + log_probs[2, int(emotion[2])]) / 2
     reply_nll = float(criterion.token_nll.sum() / mask.sum())
     assert loss == pytest.approx(reply_nll + 0.5 * emotion_nll, rel=1e-5)
@@ -246,7 +247,7 @@ def test_a_weight_of_its_own_or_shared_tables() -> None:
 
 
 def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
-    config = make_config(emotion={"ngram_buckets": 101, "ngram_size": 4, "prepend": "none"})
+    config = make_config(emotion={"ngram_buckets": 101, "prepend": "none"})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, *_ = batch(config)
     without = source.clone()
@@ -256,6 +257,27 @@ def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
     *reply_without, emotion_without = network(without, lengths, target)
     assert not np.allclose(emotion.numpy(), emotion_without.numpy())
     np.testing.assert_array_equal(reply[0].numpy(), reply_without[0].numpy())
+
+
+def test_the_ngram_classifier_is_a_linear_one_of_unit_vectors_learning_by_itself() -> None:
+    config = make_config(emotion={"ngram_buckets": 101})
+    network = make_network(config, len(VOCABULARY))
+    source, lengths, target, emotion, label, mask = batch(config)
+    outputs = network(source, lengths, target)
+    table = network.emotion_head.ngrams.weight.numpy()
+    for row, packed in enumerate(source.numpy()[:, :, 3:]):
+        buckets = packed[packed > 0]
+        expected = NGRAM_SCALE * table[buckets].sum(0) / math.sqrt(len(buckets))
+        np.testing.assert_allclose(outputs[-1][row, 1].numpy(), expected, rtol=1e-4, atol=1e-5)
+    mean = F.softmax(outputs[-1].mean(1))
+    np.testing.assert_allclose(
+        network.emotion_probabilities(source, lengths).numpy(), mean.numpy(), atol=1e-6
+    )
+    chosen = -paddle.log(F.softmax(outputs[-1])).numpy()[np.arange(3), :, emotion.numpy()]  # [B, P]
+    criterion = EmpatheticLoss()
+    loss = float(criterion(*outputs, emotion, label, mask))
+    reply = float(criterion.token_nll.sum() / mask.sum())
+    assert loss == pytest.approx(reply + chosen.sum(-1).mean(), rel=1e-4)
 
 
 def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None:

@@ -64,8 +64,8 @@ class EmotionConfig:
         roles: mark each word as the speaker's or the listener's.
         hints: mark the words that the lexicon knows.
         lexicon: ``nrc``, or a file of words; see ``EmotionLexicon.load``.
-        ngram_buckets: hashed word and character n-grams that the head sees beside the encoder; 0 is none.
-        ngram_size: width of their embeddings.
+        ngram_buckets: rows of the head's linear classifier of hashed word and character n-grams, whose mean with
+            that of the encoder's outputs is the prediction; 0 is none.
         situations: the situation sentences of the training data are further examples for the head.
     """
 
@@ -77,7 +77,6 @@ class EmotionConfig:
     hints: bool = True
     lexicon: str = "nrc"
     ngram_buckets: int = at_least(0, 0)
-    ngram_size: int = at_least(1, 64)
     situations: bool = False
 
 

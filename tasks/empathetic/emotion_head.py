@@ -11,16 +11,21 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.masks import additive_mask
 from tasks.empathetic.emotions import EMOTIONS
 
+# Adam's steps are as long whatever the size of the input: this is by how much faster the n-gram table learns.
+NGRAM_SCALE = 3.0
+
 
 class EmotionHead(nn.Layer):
-    """A bias-free linear map of the pooled encoder outputs, and of n-gram embeddings where these are used.
+    """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
+
+    Each learns from a loss of its own: taught by the loss of their sum, the n-grams would stop learning as soon as
+    the encoder knows the training examples by heart. The head's answer is the mean of both.
 
     Args:
         width: of the encoder outputs H.
         pooling: ``cls`` takes position 0; ``attention`` weighs all positions by a learned query.
-        dropout: rate on the pooled features.
+        dropout: rate on the pooled features, and on which n-grams are seen.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
-        ngram_size: their width F.
     """
 
     def __init__(
@@ -29,21 +34,18 @@ class EmotionHead(nn.Layer):
         pooling: Literal["cls", "attention"],
         dropout: float = 0.0,
         ngram_buckets: int = 0,
-        ngram_size: int = 64,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
         self.ngrams = None
-        features = width
         if ngram_buckets:
-            init = paddle.ParamAttr(initializer=nn.initializer.Normal(0.0, 0.1))
-            self.ngrams = nn.Embedding(ngram_buckets, ngram_size, padding_idx=0, weight_attr=init)
-            features += ngram_size
+            init = paddle.ParamAttr(initializer=nn.initializer.Constant(0.0))
+            self.ngrams = nn.Embedding(ngram_buckets, len(EMOTIONS), padding_idx=0, weight_attr=init)
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(features, len(EMOTIONS), bias_attr=False)
+        self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
 
     def forward(self, outputs: Tensor, real: Tensor, ngrams: Tensor) -> Tensor:
-        """Logits of the emotions.
+        """Logits of the emotions by each of the P = 1 or 2 classifiers.
 
         Args:
             outputs: of the encoder [B, S, H].
@@ -51,16 +53,21 @@ class EmotionHead(nn.Layer):
             ngrams: buckets of each position, int64 [B, S, G]; 0 is none.
 
         Returns:
-            [B, 32].
+            [B, P, 32]; the head's answer is their mean over P.
         """
         pooled = outputs[:, 0] if self.query is None else self._pool(outputs, real)  # [B, H]
+        logits = [self.output(self.dropout(pooled))]
         if self.ngrams is not None:
-            flat = ngrams.flatten(1)  # [B, S * G]
-            count = (flat > 0).astype(pooled.dtype).sum(-1, keepdim=True)  # [B, 1]
-            # By the root of their number: a sum of many independent vectors keeps the size of one.
-            summed = self.ngrams(flat).sum(1) / paddle.clip(count, min=1.0).sqrt()  # [B, F]
-            pooled = paddle.concat([pooled, summed], axis=-1)
-        return self.output(self.dropout(pooled))
+            logits.append(self._classify(ngrams.flatten(1)))
+        return paddle.stack(logits, axis=1)
+
+    def _classify(self, buckets: Tensor) -> Tensor:
+        """Logits [B, 32] of n-grams [B, N] that all weigh the same, in a vector of length NGRAM_SCALE."""
+        assert self.ngrams is not None
+        present = (buckets > 0).astype(self.ngrams.weight.dtype)  # [B, N]
+        length = paddle.clip(present.sum(-1, keepdim=True), min=1.0).sqrt()  # [B, 1]
+        weights = self.dropout(present) * (NGRAM_SCALE / length)  # [B, N]
+        return paddle.matmul(weights.unsqueeze(1), self.ngrams(buckets)).squeeze(1)
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:
         assert self.query is not None

@@ -2,7 +2,8 @@
 
 A packed source is int64 [S, k]. Its columns are the word's id (extended: V, V + 1, … for words outside the
 vocabulary, see ``paddle_dialog.layers.pointer_generator``), the id of its role, the id of a hint, and the buckets of
-its n-grams. Position 0 is CLS; there the hint column holds the id of the emotion where that is given.
+its n-grams, each where it stands first. Position 0 is CLS; there the hint column holds the id of the emotion where
+that is given.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.history import LISTENER, NO_ROLE, SPEAKER, flatten
 from tasks.empathetic.lexicon import EmotionLexicon
-from tasks.empathetic.ngrams import FEATURES, WORD_FEATURES, character_ngrams, stable_hash, word_features
+from tasks.empathetic.ngrams import (
+    FEATURES,
+    WORD_FEATURES,
+    character_ngrams,
+    once_each,
+    stable_hash,
+    word_features,
+)
 from tasks.empathetic.reserved import CLS_ID, FIRST_EMOTION_ID, HINT_ID, LISTENER_ID, SPEAKER_ID
 from tasks.empathetic.tokenise import tokenise
 
@@ -117,9 +125,9 @@ class DialogueEncoder:
         if emotion is not None:
             source[0, HINT] = FIRST_EMOTION_ID + emotion
         if self._buckets:
-            middle = NGRAMS + WORD_FEATURES
-            source[1:, NGRAMS:middle] = word_features(table[words, 2], context.first_turn, self._buckets)
-            source[1:, middle:] = grams[words]
+            hashes, roles = table[words, 2], context.roles  # [n] each
+            features = word_features(hashes, roles, context.first_turn, self._buckets)
+            source[1:, NGRAMS:] = once_each(np.concatenate([features, grams[words]], axis=1))
         return source, extended
 
     def target(

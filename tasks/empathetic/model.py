@@ -80,7 +80,6 @@ class EmoPrepend(nn.Layer):
             config.emotion.head,
             model.dropout,
             config.emotion.ngram_buckets,
-            config.emotion.ngram_size,
         )
         self.dropout = nn.Dropout(model.dropout)
         self.returns_log_probabilities = config.generator.pointer
@@ -100,7 +99,7 @@ class EmoPrepend(nn.Layer):
 
         Returns:
             Logits [B, T, V]; with a pointer also gate logits [B, T], attention [B, T, S] and the context's ids
-            [B, S]; last the emotion logits [B, 32].
+            [B, S]; last the emotion logits [B, P, 32] of each of the head's classifiers.
         """
         memory, past, emotion, emotion_logits = self._read(source, source_lengths)
         hidden, attention, _ = self.decoder(self._embed_reply(target, emotion), memory, past)
@@ -142,7 +141,7 @@ class EmoPrepend(nn.Layer):
 
     def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """Probabilities [B, 32] of the emotions, whatever emotion the source gives."""
-        return F.softmax(self._read(source, source_lengths)[3], axis=-1)
+        return F.softmax(self._read(source, source_lengths)[3].mean(1), axis=-1)
 
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Attention [B, T, S] of each target position over the context, for heat maps."""
@@ -157,12 +156,12 @@ class EmoPrepend(nn.Layer):
         return None if gate is None else F.sigmoid(-gate)
 
     def _read(self, source: Tensor, lengths: Tensor) -> tuple[Any, Any, Tensor | None, Tensor]:
-        """Memory and past of the decoder, the emotion's embedding [B, E], and the emotion logits [B, 32]."""
+        """Memory and past of the decoder, the emotion's embedding [B, E], and the emotion logits [B, P, 32]."""
         real = length_mask(lengths, source.shape[1])  # [B, S]
         outputs, final = self.encoder(self._embed_context(source), lengths, real)  # [B, S, H]
-        emotion_logits = self.emotion_head(outputs, real, source[:, :, NGRAMS:])  # [B, 32]
+        emotion_logits = self.emotion_head(outputs, real, source[:, :, NGRAMS:])  # [B, P, 32]
         memory, past = self.decoder.prepare(outputs, real, final)
-        emotion = self._prepended(emotion_logits, source[:, 0, HINT])
+        emotion = self._prepended(emotion_logits.mean(1), source[:, 0, HINT])
         return memory, past, emotion, emotion_logits
 
     def _embed_context(self, source: Tensor) -> Tensor:

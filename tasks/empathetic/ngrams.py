@@ -8,7 +8,7 @@ import numpy as np
 
 CHARACTER_SIZES = (3, 4, 5)
 MOST_CHARACTER_NGRAMS = 16
-WORD_FEATURES = 3  # the word, the pair with the word before, the word of a first turn
+WORD_FEATURES = 3  # the word by its role, the pair with the word before, the word of a first turn
 FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets a position has
 
 
@@ -33,23 +33,37 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
     return row
 
 
-def word_features(hashes: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
+def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
     """Buckets of each word, of the pair it ends, and once more of the words of the first turn.
+
+    The same word is another feature from the speaker than from the listener; no pair crosses two turns.
 
     Args:
         hashes: ``stable_hash`` of each word, int64 [n].
+        roles: of each word [n].
         first_turn: how many words the conversation's first turn has here.
         buckets: as for ``character_ngrams``.
 
     Returns:
         int64 [n, WORD_FEATURES].
     """
-    before = np.concatenate([[0], hashes[:-1]])  # [n]
+    roles = roles.astype(np.int64)
+    before = np.zeros_like(hashes)  # [n]
+    before[1:] = np.where(roles[1:] == roles[:-1], hashes[:-1], 0)
     first = np.arange(len(hashes)) < first_turn  # [n]
-    columns = [hashes, hashes * 31 + before * 1_000_003 + 7, hashes * 17 + 3]
+    said = hashes + roles * 2_654_435_761  # [n]
+    columns = [said, said * 31 + before * 1_000_003 + 7, hashes * 17 + 3]
     features = np.stack([column % (buckets - 1) + 1 for column in columns], axis=1)  # [n, 3]
     features[:, 2] *= first
     return features
+
+
+def once_each(buckets: np.ndarray) -> np.ndarray:
+    """Buckets of any shape where only the first occurrence of each is left and the others are 0."""
+    kept = np.zeros_like(buckets)
+    first = np.unique(buckets, return_index=True)[1]  # in the flattened array
+    kept.flat[first] = buckets.flat[first]
+    return kept
 
 
 def _bucket(number: int, buckets: int) -> int:
