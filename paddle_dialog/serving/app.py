@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from pydantic import BaseModel
-from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.staticfiles import StaticFiles
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
 from paddle_dialog.serving.batcher import Batcher
 from paddle_dialog.serving.config import ServeConfig
@@ -34,6 +32,7 @@ _TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
     ".json": "application/json",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
@@ -90,7 +89,7 @@ def create_app(
     _add_pages(app)
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
     app.add_middleware(Gate, limits=config.limits, api_key=config.api_key)
-    app.add_middleware(Guard, metrics=metrics, paths=[*paths, "/"])
+    app.add_middleware(Guard, metrics=metrics, paths=paths)
     return app
 
 
@@ -140,7 +139,15 @@ def _add_pages(app: FastAPI) -> None:
     async def style() -> Response:
         return Response(STYLE, media_type="text/css")
 
-    for suffix, kind in _TYPES.items():
-        mimetypes.add_type(kind, suffix)
-    if PAGE.is_dir():
-        app.mount("/", StaticFiles(directory=PAGE, html=True))
+    for file in sorted(PAGE.rglob("*")):
+        if file.suffix in _TYPES:
+            _add_file(app, file)
+
+
+def _add_file(app: FastAPI, file: Path) -> None:
+    async def send(request: Request) -> Response:
+        return FileResponse(file, media_type=_TYPES[file.suffix])
+
+    path = f"/{file.relative_to(PAGE).as_posix()}"
+    for address in ("/", path) if path == "/index.html" else (path,):
+        app.add_route(address, send, include_in_schema=False)

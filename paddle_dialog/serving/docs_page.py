@@ -80,7 +80,8 @@ def _model(name: str, schema: Schema) -> str:
         )
         for key, field in schema.get("properties", {}).items()
     ]
-    return f'<h3 id="{escape(name)}">{escape(name)}</h3>' + _table(("field", "type", "default", ""), rows)
+    head = f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{escape(schema.get("description", ""))}</p>'
+    return head + _table(("field", "type", "default", ""), rows)
 
 
 def _type(schema: Schema) -> str:

@@ -55,8 +55,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers[name] = value
-                if "cache-control" not in headers:
-                    headers["Cache-Control"] = "no-store" if scope["path"] != "/" else "no-cache"
+                headers["Cache-Control"] = "no-store"
             await send(message)
 
         try:

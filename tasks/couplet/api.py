@@ -16,9 +16,9 @@ from paddle_dialog.text.characters import is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
 from tasks.couplet.form import Form
-from tasks.couplet.locks import FREE
 from tasks.couplet.prediction import CoupletPredictor
 
+EXAMPLE = "晚风摇树树还挺"
 ToneName = Literal["ping", "ze", "unknown", "punctuation"]
 _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
@@ -44,7 +44,7 @@ class CoupletRules(RequestModel):
 class CoupletRequest(RequestModel):
     """A 上联 to answer."""
 
-    first: str = Field(min_length=1, description="The 上联.", examples=["晚风摇树树还挺"])
+    first: str = Field(min_length=1, description="The 上联.", examples=[EXAMPLE])
     n_best: int = Field(5, ge=1, description="How many 下联, best first.")
     lock: str | None = Field(
         None,
@@ -130,6 +130,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         if decoding.strategy == "greedy":  # it would give one candidate only
             predictor.config.decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
         self._predictor, self._words, self._rules = predictor, words, rules
+        predictor.predict([EXAMPLE])  # makes tables that would cost the first user seconds
         shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
         return {"longest_line": predictor.longest_line, "rules": shown}
 
@@ -137,7 +138,6 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         """See `Endpoint`."""
         yield request.first
         if request.lock is not None:
-            # A locked word may have free positions on both sides, and no filter takes ？ for a blank.
             yield request.lock
 
     def prepare(self, request: CoupletRequest) -> Job:
@@ -191,5 +191,3 @@ def _bounded(field: Any, **bounds: Any) -> Any:
     default = {} if field.is_required() else {"default": field.default}
     return Field(**{**default, **lower, **kept, **bounds})
 
-
-__all__ = ["FREE", "CoupletEndpoint", "tone_names"]

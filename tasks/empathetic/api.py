@@ -26,6 +26,7 @@ from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.tokenise import tokenise
 
+EXAMPLE = "I lost my dog yesterday."
 MOST_REPLIES = 5
 REMEMBERED_WORDS = 50_000  # of earlier conversations; more would only fill the memory
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
@@ -51,7 +52,7 @@ class ReplyRequest(RequestModel):
     context: list[str] = Field(
         min_length=1,
         description="Its turns, oldest first; the speaker has the first and the last.",
-        examples=[["I lost my dog yesterday."]],
+        examples=[[EXAMPLE]],
     )
     emotion: str | None = Field(
         None,
@@ -141,6 +142,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         banned = ([*map(known.id, tokenise(word))] for word in words.words)
         # A word outside the vocabulary could only be copied, and no context is accepted that has it.
         predictor.processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
+        predictor.answer([[EXAMPLE]], emotions=[EMOTIONS[0]])  # makes what would cost the first user time
         return {
             "emotions": list(EMOTIONS),
             "needs_emotion": predictor.needs_emotion,
@@ -212,7 +214,7 @@ def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
     try:
         return clean_turn(turn, f"turn {number} of the context")
     except ValueError as error:
-        raise UserError(f"{error}; give what is said, e.g. I lost my dog yesterday.") from error
+        raise UserError(f"{error}; give what is said, e.g. {EXAMPLE}") from error
 
 
 def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:

@@ -1,0 +1,111 @@
+"""A server around an endpoint that needs no model, and helpers for those that do."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel, Field
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.app import create_app
+from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable
+from paddle_dialog.serving.model_cards import ModelCard, make_card
+from paddle_dialog.serving.word_filter import WordFilter
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # starlette would like a successor of httpx
+    from fastapi.testclient import TestClient
+
+
+class EchoRequest(RequestModel):
+    """A text to send back."""
+
+    text: str = Field(min_length=1, max_length=50)
+    style: int = Field(0, ge=0, le=3)
+
+
+class EchoAnswer(BaseModel):
+    """The text."""
+
+    echo: str
+
+
+class EchoEndpoint(Endpoint[EchoRequest]):
+    """Sends a text back; "bad" is refused, "fault" breaks the program, "spoil" is found out late."""
+
+    task, path, summary = "echo", "/v1/echo", "An echo"
+    request_model, answer_model = EchoRequest, EchoAnswer
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.open = threading.Event()  # decoding waits for it
+        self.open.set()
+        self.busy = threading.Event()  # decoding has begun
+
+    def use(self, predictor: Any, words: WordFilter) -> dict[str, Any]:
+        return {}
+
+    def texts(self, request: EchoRequest) -> Iterable[str]:
+        yield request.text
+
+    def prepare(self, request: EchoRequest) -> Job:
+        if request.text == "bad":
+            raise UserError("bad is not a text; give a good one")
+        return Job(request.text, request.style)
+
+    def answer(self, items: Sequence[str], settings: Any) -> list[dict[str, Any] | Unanswerable]:
+        self.batches.append(list(items))
+        self.busy.set()
+        assert self.open.wait(20)
+        if "fault" in items:
+            raise RuntimeError(f"secret /etc/passwd of {items}")
+        if "spoil" in items:
+            raise UserError("/srv/words.txt: no such file")
+        return [{"echo": item} for item in items]
+
+
+def make_config(**settings: Any) -> ServeConfig:
+    """Settings of a test: no wait, so that only what waits already is gathered."""
+    batching = BatchingConfig(**{"max_wait_ms": 0.0, **settings.pop("batching", {})})
+    limits = LimitsConfig(**{"seconds": 20.0, **settings.pop("limits", {})})
+    return ServeConfig(batching=batching, limits=limits, **settings)
+
+
+def make_app(
+    *endpoints: Endpoint[Any],
+    words: WordFilter | None = None,
+    load: Callable[[], list[Any]] = list,
+    **settings: Any,
+) -> FastAPI:
+    """The application around endpoints that are ready."""
+    return create_app(make_config(**settings), endpoints, load, words or WordFilter())
+
+
+def loader(
+    endpoint: Endpoint[Any], predictor: Any, words: WordFilter | None = None
+) -> Callable[[], list[ModelCard]]:
+    """Makes an endpoint ready with a predictor that exists."""
+    return lambda: [make_card(predictor, endpoint.path, endpoint.use(predictor, words or WordFilter()), None)]
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[TestClient]:
+    """A client of the application once it is ready."""
+    with TestClient(app, raise_server_exceptions=True) as client:
+        eventually(lambda: app.state.batcher.is_ready)
+        yield client
+
+
+def eventually(holds: Callable[[], object], seconds: float = 20.0) -> None:
+    """Waits until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.005)

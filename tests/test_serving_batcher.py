@@ -1,0 +1,179 @@
+"""The queue of the server: what is decoded together, what is refused, what is dropped."""
+
+import asyncio
+import logging
+
+import pytest
+from serving_toys import EchoEndpoint, eventually
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.batcher import NO_ANSWER, Batcher, Busy
+from paddle_dialog.serving.config import BatchingConfig
+from paddle_dialog.serving.endpoint import Job, Unanswerable
+from paddle_dialog.serving.log import LOGGER
+from paddle_dialog.serving.metrics import Metrics
+
+
+@pytest.fixture
+def endpoint():
+    return EchoEndpoint()
+
+
+@pytest.fixture
+def start():
+    started = []
+
+    def make(load=lambda: None, **settings):
+        batcher = Batcher(BatchingConfig(**{"max_wait_ms": 0.0, **settings}), Metrics(), load)
+        started.append(batcher)
+        batcher.start()
+        eventually(lambda: batcher.is_ready or batcher.failure)
+        return batcher
+
+    yield make
+    for batcher in started:
+        batcher.close()
+
+
+async def blocked(batcher, endpoint, *jobs):
+    """Submits jobs while the worker is busy with another one; returns their tasks once all wait."""
+    endpoint.open.clear()
+    first = asyncio.ensure_future(batcher.submit(endpoint, Job("first", None)))
+    assert await asyncio.to_thread(endpoint.busy.wait, 20)
+    tasks = [asyncio.ensure_future(batcher.submit(endpoint, job)) for job in jobs]
+    await asyncio.sleep(0)
+    return [first, *tasks]
+
+
+def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
+    batcher = start(max_batch=3)
+
+    async def scenario():
+        tasks = await blocked(batcher, endpoint, *(Job(str(number), 0) for number in range(5)))
+        endpoint.open.set()
+        return await asyncio.gather(*tasks)
+
+    answers = asyncio.run(scenario())
+    assert answers == [{"echo": text} for text in ["first", "0", "1", "2", "3", "4"]]
+    assert endpoint.batches == [["first"], ["0", "1", "2"], ["3", "4"]]
+    size = batcher._metrics.registry.get_sample_value
+    assert size("paddle_dialog_batch_size_sum", {"task": "echo"}) == 6
+    assert size("paddle_dialog_batch_size_count", {"task": "echo"}) == 3
+
+
+def test_other_settings_are_another_batch(start, endpoint):
+    batcher = start(max_batch=8)
+
+    async def scenario():
+        tasks = await blocked(batcher, endpoint, *(Job(text, text.isupper()) for text in "aBcD"))
+        endpoint.open.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(scenario())
+    assert endpoint.batches == [["first"], ["a", "c"], ["B", "D"]]
+
+
+def test_a_free_worker_waits_for_company_but_not_for_ever(start, endpoint):
+    patient = start(max_batch=2, max_wait_ms=60_000)
+
+    async def scenario(batcher, *texts):
+        return await asyncio.gather(*(batcher.submit(endpoint, Job(text, 0)) for text in texts))
+
+    asyncio.run(scenario(patient, "a", "b"))
+    assert endpoint.batches == [["a", "b"]]
+    asyncio.run(scenario(start(max_batch=2, max_wait_ms=1), "alone"))
+    assert endpoint.batches[1:] == [["alone"]]
+
+
+def test_a_full_queue_refuses_and_recovers(start, endpoint):
+    batcher = start(max_batch=2, queue=3)
+
+    async def scenario():
+        tasks = await blocked(batcher, endpoint, *(Job(str(number), 0) for number in range(3)))
+        with pytest.raises(Busy) as refused:
+            await batcher.submit(endpoint, Job("late", 0))
+        endpoint.open.set()
+        await asyncio.gather(*tasks)
+        return refused.value, await batcher.submit(endpoint, Job("later", 0))
+
+    refused, later = asyncio.run(scenario())
+    assert refused.retry_after >= 1
+    assert later == {"echo": "later"}
+    assert ["late"] not in endpoint.batches
+    assert batcher._metrics.registry.get_sample_value("paddle_dialog_refused_total") == 1
+
+
+def test_a_wait_that_is_given_up_is_not_decoded_and_frees_its_place(start, endpoint):
+    batcher = start(max_batch=4, queue=2)
+
+    async def scenario():
+        first, leaves, stays = await blocked(batcher, endpoint, Job("leaves", 0), Job("stays", 0))
+        leaves.cancel()
+        await asyncio.gather(leaves, return_exceptions=True)
+        new = asyncio.ensure_future(batcher.submit(endpoint, Job("new", 0)))
+        await asyncio.sleep(0)
+        endpoint.open.set()
+        return await asyncio.gather(first, stays, new)
+
+    asyncio.run(scenario())
+    assert endpoint.batches == [["first"], ["stays", "new"]]
+    assert batcher._metrics.registry.get_sample_value("paddle_dialog_abandoned_total") == 1
+
+
+def test_one_faulty_input_does_not_spoil_the_batch(start, endpoint):
+    batcher = start()
+
+    async def scenario():
+        tasks = await blocked(batcher, endpoint, *(Job(text, 0) for text in ("a", "spoil", "b")))
+        endpoint.open.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    _, one, spoilt, other = asyncio.run(scenario())
+    assert (one, other) == ({"echo": "a"}, {"echo": "b"})
+    assert isinstance(spoilt, Unanswerable) and str(spoilt) == NO_ANSWER
+
+
+def test_a_fault_fails_its_batch_alone_and_the_log_quotes_nobody(start, endpoint, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger(LOGGER), "propagate", True)
+    batcher = start()
+
+    async def scenario():
+        with pytest.raises(RuntimeError):
+            await batcher.submit(endpoint, Job("fault", 0))
+        return await batcher.submit(endpoint, Job("after", 0))
+
+    with caplog.at_level(logging.ERROR, LOGGER):
+        assert asyncio.run(scenario()) == {"echo": "after"}
+    assert "RuntimeError" in caplog.text and "serving_toys.py" in caplog.text
+    assert "['fault']" not in caplog.text
+
+
+def test_closing_answers_what_waits_and_takes_no_more(start, endpoint):
+    batcher = start()
+
+    async def scenario():
+        tasks = await blocked(batcher, endpoint, Job("a", 0), Job("b", 0), Job("c", 1))
+        closing = asyncio.ensure_future(asyncio.to_thread(batcher.close))
+        await asyncio.sleep(0.01)
+        endpoint.open.set()
+        answers = await asyncio.gather(*tasks)
+        await closing
+        with pytest.raises(Busy):
+            await batcher.submit(endpoint, Job("late", 0))
+        return answers
+
+    assert [answer["echo"] for answer in asyncio.run(scenario())] == ["first", "a", "b", "c"]
+    assert endpoint.batches == [["first"], ["a", "b"], ["c"]]
+
+
+def test_models_that_cannot_be_loaded_are_told(start):
+    told = []
+
+    def load():
+        raise UserError("no weights")
+
+    batcher = Batcher(BatchingConfig(), Metrics(), load)
+    batcher.on_failure = lambda: told.append(True)
+    batcher.start()
+    batcher.close()
+    assert told and str(batcher.failure) == "no weights" and not batcher.is_ready

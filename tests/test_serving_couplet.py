@@ -1,0 +1,150 @@
+"""The couplet's address: the command's JSON, locks, rules, banned words, batches."""
+
+import asyncio
+
+import httpx
+import pytest
+from couplet_toys import LEVEL, OBLIQUE, toy
+from serving_toys import loader, make_app, running
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.couplet.api import CoupletEndpoint, tone_names
+
+FIRST = "雨水月"
+
+
+def start(predictor=None, words=None, **settings):
+    predictor = predictor or toy(LEVEL + OBLIQUE)
+    endpoint = CoupletEndpoint(LimitsConfig())
+    words = words or WordFilter()
+
+    return running(make_app(endpoint, words=words, load=loader(endpoint, predictor, words), **settings))
+
+
+def ask(client, **request):
+    response = client.post("/v1/couplet", json={"first": FIRST, **request})
+    return response.status_code, response.json()
+
+
+def banned(tmp_path, *words):
+    file = tmp_path / "words.txt"
+    file.write_text("\n".join(words), encoding="utf-8")
+    return WordFilter.load(str(file))
+
+
+def test_the_answer_is_that_of_the_command_with_tones():
+    (expected,) = toy(LEVEL + OBLIQUE).predict_records([" 雨水 月"], 3)
+    with start() as client:
+        status, record = ask(client, first=" 雨水 月", n_best=3)
+        card = client.get("/v1/models").json()["models"][0]
+    assert status == 200
+    assert {key: record[key] for key in expected} == expected
+    assert record["line"] == FIRST
+    assert record["tones"]["first"] == ["ze", "ze", "ze"]
+    assert record["tones"]["second"] == [tone_names(p["text"]) for p in expected["predictions"]]
+    assert card["task"] == "couplet" and card["details"]["longest_line"] == 10
+    assert card["details"]["rules"]["final_tone"] is True
+
+
+def test_tones_by_name():
+    assert tone_names("春雨，好a") == ["ping", "ze", "punctuation", "ze", "unknown"]
+
+
+def test_locked_characters_and_rules_are_kept():
+    with start() as client:
+        _, locked = ask(client, lock="？山？")
+        _, free = ask(client, rules={"enabled": False}, n_best=10)
+        _, strict = ask(client, n_best=10)
+        assert ask(client, lock="山")[0] == ask(client, rules={"final_tones": True})[0] == 422
+    assert all(p["text"][1] == "山" for p in locked["predictions"])
+    assert all(p["form"]["final_level"] and p["form"]["length_equal"] for p in strict["predictions"])
+    assert not all(p["form"]["final_level"] and p["form"]["length_equal"] for p in free["predictions"])
+
+
+def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeypatch):
+    predictor = toy(LEVEL + OBLIQUE)
+    endpoint = CoupletEndpoint(LimitsConfig())
+    endpoint.use(predictor, WordFilter())
+    model = endpoint.request_model
+    jobs = [
+        endpoint.prepare(model(**request))
+        for request in (
+            {"first": FIRST, "lock": "？山？"},
+            {"first": "柳鸟"},
+            {"first": FIRST, "rules": {"final_tone": False}},
+            {"first": FIRST, "n_best": 2},
+        )
+    ]
+    assert jobs[0].settings == jobs[1].settings
+    assert len({job.settings for job in jobs}) == 3
+    searches = []
+    decode = predictor._decode
+    monkeypatch.setattr(predictor, "_decode", lambda *given: searches.append(1) or decode(*given))
+    together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
+    assert len(searches) == 1
+    alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]
+    assert together == alone
+
+
+def test_rules_of_one_request_do_not_reach_the_next():
+    with start() as client:
+        before = ask(client)
+        ask(client, rules={"enabled": False, "tone_weight": 3})
+        assert ask(client) == before
+
+
+def test_banned_words_are_refused_in_line_and_lock_and_never_written(tmp_path):
+    with start() as client:
+        _, record = ask(client, n_best=10)
+        _, free = ask(client, n_best=10, rules={"enabled": False})
+    words = sorted(
+        {p["text"][:2] for p in (*record["predictions"], *free["predictions"]) if len(p["text"]) > 1}
+    )
+    filter_ = banned(tmp_path, *words, "香")
+    with start(words=filter_) as client:
+        assert ask(client, first="雨香")[0] == ask(client, lock="？香？")[0] == 422
+        for rules in (None, {"enabled": False}):
+            status, record = ask(client, n_best=10, rules=rules)
+            assert status == 200 and len(record["predictions"]) == 10
+            assert not any(filter_.finds(p["text"]) for p in record["predictions"])
+
+
+def test_where_only_banned_words_are_left_there_is_no_answer(tmp_path):
+    with start(toy("山雨"), banned(tmp_path, "山")) as client:
+        status, record = ask(client, first="雨", lock=None)
+    assert status == 422 and "does not write" in record["error"]
+
+
+def test_two_files_of_banned_words_are_refused(tmp_path):
+    predictor = toy(LEVEL, rules={"banned_words": "other.txt"})
+    with pytest.raises(UserError, match="put all words into one file"):
+        CoupletEndpoint(LimitsConfig()).use(predictor, banned(tmp_path, "山"))
+
+
+def test_a_greedy_recipe_still_gives_several_candidates():
+    with start(toy(LEVEL + OBLIQUE, strategy="greedy", beam_size=1)) as client:
+        assert len(ask(client, n_best=3)[1]["predictions"]) == 3
+
+
+def test_requests_at_the_same_time_are_answered_each_with_its_own(monkeypatch):
+    firsts = [a + b for a in OBLIQUE[:4] for b in OBLIQUE[:4]]
+    predictor = toy(LEVEL + OBLIQUE)
+    expected = {r["first"]: r["predictions"] for r in predictor.predict_records(firsts, 2)}
+    endpoint = CoupletEndpoint(LimitsConfig())
+    app = make_app(endpoint, load=loader(endpoint, predictor), batching={"max_wait_ms": 50.0})
+
+    async def scenario():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            requests = [client.post("/v1/couplet", json={"first": f, "n_best": 2}) for f in firsts]
+            return [response.json() for response in await asyncio.gather(*requests)]
+
+    with running(app):
+        answers = asyncio.run(scenario())
+    assert {answer["first"]: answer["predictions"] for answer in answers} == expected
+    batches = app.state.metrics.registry.get_sample_value(
+        "paddle_dialog_batch_size_count", {"task": "couplet"}
+    )
+    assert 1 <= batches < len(firsts)

@@ -1,0 +1,141 @@
+"""The reply's address: the command's JSON, emotion, decoding, attention, banned words, memory."""
+
+import json
+
+import pytest
+from empathetic_toys import make_config, make_network, make_vocabulary
+from serving_toys import loader, make_app, running
+
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.empathetic import api
+from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.prediction import EmpatheticPredictor
+
+CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
+
+
+def make_predictor(**sections):
+    config = make_config(
+        decoding={"max_length": 8, "beam_size": 3, **sections.pop("decoding", {})}, **sections
+    )
+    vocabulary = make_vocabulary()
+    return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)
+
+
+def start(predictor=None, words=None):
+    predictor, words = predictor or make_predictor(), words or WordFilter()
+    endpoint = ReplyEndpoint(LimitsConfig(turns=5, characters=100))
+    return running(make_app(endpoint, words=words, load=loader(endpoint, predictor, words)))
+
+
+def ask(client, **request):
+    response = client.post("/v1/reply", json={"context": CONTEXT, **request})
+    return response.status_code, response.json()
+
+
+def test_the_answer_is_that_of_the_command():
+    (expected,) = make_predictor().predict_records([json.dumps({"context": CONTEXT})], 2)
+    with start() as client:
+        assert ask(client, n_best=2) == (200, expected)
+
+
+def test_an_emotion_is_told_to_the_model():
+    with start() as client:
+        _, felt = ask(client)
+        status, told = ask(client, emotion="Joyful")
+    assert status == 200 and told["emotion"] == "joyful"
+    assert told["emotions"] == felt["emotions"]  # these stay the prediction
+    assert told["predictions"] != felt["predictions"]
+
+
+def test_attention_has_a_row_for_each_word_that_sums_to_one():
+    with start() as client:
+        _, record = ask(client, attention=True)
+        assert "attention" not in ask(client)[1]
+    attention = record["attention"]
+    assert attention["source"][:4] == ["<cls>", "my", "dog", "died"]
+    assert attention["target"][-1] == "<eos>"
+    assert len(attention["weights"]) == len(attention["target"])
+    assert all(len(row) == len(attention["source"]) for row in attention["weights"])
+    assert all(abs(sum(row) - 1) < 0.01 for row in attention["weights"])
+
+
+def test_decoding_may_differ_and_does_not_reach_the_next_request():
+    with start() as client:
+        before = ask(client)
+        sample = {"strategy": "sample", "temperature": 2.0, "top_k": 20, "seed": 5}
+        drawn = ask(client, decoding=sample, n_best=3)
+        assert drawn[0] == 200 and drawn == ask(client, decoding=sample, n_best=3)
+        assert drawn[1] != ask(client, decoding={**sample, "seed": 6}, n_best=3)[1]
+        assert ask(client, decoding={"strategy": "greedy"})[0] == 200
+        assert ask(client, decoding={"beam_size": 7})[0] == 200
+        assert ask(client) == before
+
+
+@pytest.mark.parametrize(
+    ("request_", "part"),
+    [
+        ({"context": []}, "context: "),
+        ({"context": ["a", "b"]}, "odd number"),
+        ({"context": ["a"] * 7}, "context: "),
+        ({"context": ["   "]}, "turn 1 of the context is empty"),
+        ({"context": ["a" * 101]}, "100 characters at most"),
+        ({"context": "a"}, "context: "),
+        ({"emotion": "hapy"}, "did you mean"),
+        ({"n_best": 6}, "n_best: "),
+        ({"decoding": {"strategy": "greedy"}, "n_best": 2}, "greedy search gives one candidate"),
+        ({"decoding": {"beam_size": 21}}, "decoding.beam_size"),
+        ({"decoding": {"top_p": 0}}, "decoding.top_p"),
+        ({"decoding": {"engine": "fast"}}, "decoding.engine"),
+    ],
+)
+def test_wrong_requests_are_told(request_, part):
+    with start() as client:
+        status, record = ask(client, **request_)
+    assert status == 422 and part in record["error"]
+
+
+def test_banned_words_are_refused_and_the_search_avoids_them():
+    with start() as client:
+        texts = [p["text"] for seed in range(5) for p in sampled(client, seed)]
+    spoken = {word for text in texts for word in text.lower().split() if word.isalpha()}
+    words = WordFilter(sorted(spoken - {"i", "won", "a", "prize"})[::2])
+    assert len(words.words) > 2
+    predictor = make_predictor()
+    with start(predictor, words) as client:
+        assert ask(client, context=[f"so {words.words[0].upper()}!"])[0] == 422
+        replies = [p["text"] for seed in range(5) for p in sampled(client, seed)]
+        unfiltered = [p.text for (found,) in [predictor.predict([["i won a prize"]], 5)] for p in found]
+    assert len(replies) > 20 and not any(map(words.finds, [*replies, *unfiltered]))
+
+
+def sampled(client, seed):
+    decoding = {"strategy": "sample", "temperature": 3.0, "seed": seed}
+    status, record = ask(client, context=["i won a prize"], n_best=5, decoding=decoding)
+    assert status == 200, record
+    return record["predictions"]
+
+
+def test_words_of_earlier_conversations_are_forgotten(monkeypatch):
+    monkeypatch.setattr(api, "REMEMBERED_WORDS", 30)
+    predictor = make_predictor()
+    with start(predictor) as client:
+        before = ask(client, attention=True)
+        sizes = []
+        for number in range(6):
+            words = " ".join(f"word{number}x{n}" for n in range(10))
+            assert ask(client, context=[words])[0] == 200
+            sizes.append(len(predictor.encoder.words()))
+        assert ask(client, attention=True) == before
+    assert max(sizes) <= 60 and min(sizes) == 0
+
+
+def test_a_model_that_is_told_the_emotion_asks_for_it():
+    predictor = make_predictor(emotion={"prepend": "gold"})
+    with start(predictor) as client:
+        assert ask(client)[0] == 422
+        assert ask(client, emotion="sad")[0] == 200
+    with start(make_predictor(emotion={"prepend": "none"})) as client:
+        status, record = ask(client, emotion="sad")
+    assert status == 422 and "without an emotion" in record["error"]
