@@ -68,15 +68,16 @@ class TrainingBatches:
         batches = iter(self._loader)
         while not self.stop:
             began = time.perf_counter()
-            group = list(islice(batches, self._accumulate - self.progress.batch % self._accumulate))
+            wanted = self._accumulate - self.progress.batch % self._accumulate
+            group = list(islice(batches, wanted))
             self.reader_seconds += time.perf_counter() - began
-            if not group:
-                return
             total = sum(tokens for *_, tokens in group)
             for *batch, tokens in group:
                 self.tokens += tokens
                 self.share = tokens / total if total else 1.0 / len(group)
                 yield batch
+            if len(group) < wanted:
+                return  # Paddle's iterator fails when it is asked again after its end
 
     def ends_step(self, batch: int) -> bool:
         """Whether an optimiser step follows the given batch of an epoch, counted from 1."""
