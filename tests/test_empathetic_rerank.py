@@ -67,17 +67,16 @@ def test_a_stock_reply_is_demoted_and_keeps_its_score() -> None:
     found = [candidate(" ".join(STOCK), -0.5), candidate("he was a good dog", -0.9)]
     plain = predictor()
     for weight, first in ((0.0, 0), (0.05, 0), (0.2, 1)):  # familiarity 3.7 against 0; 0.4 / 3.7 = 0.11
-        config = RerankConfig(familiarity=weight)
-        reranker = Reranker(config, plain.network, plain._encoder, ReplyNgrams.of(REPLIES))
-        (ordered,) = reranker.order([found])
+        reranker = Reranker(plain.network, plain.encoder, ReplyNgrams.of(REPLIES))
+        (ordered,) = reranker.order([found], RerankConfig(familiarity=weight))
         assert ordered == [found[first], found[1 - first]]
 
 
 def test_every_text_stands_once() -> None:
     found = [candidate("oh no !", -1.0), candidate("why ?", -2.0), candidate("oh no !", -1.5)]
     plain = predictor()
-    reranker = Reranker(RerankConfig(), plain.network, plain._encoder, None)
-    assert reranker.order([found, [], found[:1]]) == [found[:2], [], found[:1]]
+    reranker = Reranker(plain.network, plain.encoder, None)
+    assert reranker.order([found, [], found[:1]], RerankConfig()) == [found[:2], [], found[:1]]
 
 
 def test_without_weights_the_search_decides() -> None:
@@ -90,7 +89,7 @@ def test_the_unconditional_score_is_that_of_the_network_without_a_context() -> N
     found = predictor()
     reply = ["my", "dog", "died", "qwrtz"]
     (score,) = found._reranker.unconditional([reply])
-    blank, _ = found._encoder.pack(found._encoder.context([]))
+    blank, _ = found.encoder.pack(found.encoder.context([]))
     ids = found.vocabulary.encode(reply)
     with paddle.no_grad():
         state = found.network.encode(paddle.to_tensor(blank[None]), paddle.to_tensor([1]))

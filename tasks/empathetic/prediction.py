@@ -60,7 +60,7 @@ class EmpatheticPredictor(Predictor):
         self.network = network
         self.vocabulary = vocabulary
         self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
-        self._reranker = Reranker(config.decoding.rerank, network, self._encoder, reply_ngrams)
+        self._reranker = Reranker(network, self._encoder, reply_ngrams)
         self.processors: list[LogitsProcessor] = []
         network.eval()
 
@@ -205,7 +205,8 @@ class EmpatheticPredictor(Predictor):
                 self._predictions(hypotheses, packed[row][1])
                 for row, hypotheses in zip(rows, found, strict=True)
             ]
-            for place, (row, ordered) in enumerate(zip(rows, self._reranker.order(candidates), strict=True)):
+            ranked = self._reranker.order(candidates, self.config.decoding.rerank)
+            for place, (row, ordered) in enumerate(zip(rows, ranked, strict=True)):
                 emotion = given[row]
                 best = int(probabilities[place].argmax()) if emotion is None else emotion
                 answers[row] = Answer(

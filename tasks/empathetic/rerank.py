@@ -31,46 +31,42 @@ class Reranker:
     """Orders candidates by a weighted sum.
 
     Args:
-        config: the weights.
         network: scores replies without a context.
         encoder: of the network's sources.
         ngrams: of the training replies; None where they are not known.
     """
 
-    def __init__(
-        self, config: RerankConfig, network: nn.Layer, encoder: DialogueEncoder, ngrams: ReplyNgrams | None
-    ) -> None:
-        self.config = config
+    def __init__(self, network: nn.Layer, encoder: DialogueEncoder, ngrams: ReplyNgrams | None) -> None:
         self._network = network
         self._encoder = encoder
         self._ngrams = ngrams
 
-    def order(self, lists: Sequence[Sequence[Prediction]]) -> list[list[Prediction]]:
+    def order(self, lists: Sequence[Sequence[Prediction]], weights: RerankConfig) -> list[list[Prediction]]:
         """The candidates of each context, every text once, best first; equal sums stay in the order of the search.
 
         Args:
             lists: candidates of each context in the order of the search.
+            weights: of the sum.
 
         Raises:
             UserError: a weight needs the n-grams of the training replies, and they are not known.
         """
         distinct = [_distinct(found) for found in lists]
-        if not self.config.is_active or all(len(found) < 2 for found in distinct):
+        if not weights.is_active or all(len(found) < 2 for found in distinct):
             return distinct
         flat = [candidate for found in distinct for candidate in found]
-        sums = self._sums(flat)
+        sums = self._sums(flat, weights)
         bounds = np.cumsum([0, *map(len, distinct)])
         ordered = []
         for found, start in zip(distinct, bounds[:-1], strict=True):
             own = sums[start : start + len(found)]
-            if self.config.consensus:
-                own = own + self.config.consensus * consensus([candidate.tokens for candidate in found])
+            if weights.consensus:
+                own = own + weights.consensus * consensus([candidate.tokens for candidate in found])
             ordered.append([found[place] for place in np.argsort(-own, kind="stable")])
         return ordered
 
-    def _sums(self, candidates: Sequence[Prediction]) -> np.ndarray:
+    def _sums(self, candidates: Sequence[Prediction], weights: RerankConfig) -> np.ndarray:
         """What depends on each candidate alone, float64 [N]."""
-        weights = self.config
         sums = weights.model * np.array([candidate.score for candidate in candidates])  # [N]
         texts = [candidate.tokens for candidate in candidates]
         if weights.mutual_information:
