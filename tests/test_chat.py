@@ -202,13 +202,13 @@ def test_odd_turns_are_answered(predictor: EmpatheticPredictor, line: str, note:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("", "an empty turn says nothing"),
-        (" \t\u3000", "an empty turn says nothing"),
-        ("\x00", "an empty turn says nothing"),
+        ("", "the turn is empty"),
+        (" \t\u3000", "the turn is empty"),
+        ("\x00", "the turn is empty"),
         ("/emtion sad", "did you mean /emotion"),
         ("/" + "x" * 10_000, "unknown command"),
         ("/emotion " + "x" * 10_000, "unknown emotion"),
-        ("caf\udce9", "not UTF-8"),
+        ("caf\udce9", "half of a surrogate pair"),
     ],
 )
 def test_a_refused_line_is_told_in_a_sentence_and_forgotten(
@@ -244,7 +244,7 @@ def test_piped_lines_are_answered_without_decoration(recipe: Path, tmp_path: Pat
     assert shown[2].startswith("[proud, set by you; predicted: ") and shown[4].startswith("2. ")
     (saved,) = read_dialogues(str(file))
     assert saved.context[0] == "my dog died ." and saved.context[2] == "i won"
-    for said in ("error: an empty turn", "did you mean 'proud'", "4 turns added", "/undo"):
+    for said in ("error: the turn is empty", "did you mean 'proud'", "4 turns added", "/undo"):
         assert said in outcome.stderr
     assert "Traceback" not in outcome.stderr
 

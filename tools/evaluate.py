@@ -23,6 +23,8 @@ def main(arguments: argparse.Namespace) -> None:
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")
     predictions = Path(arguments.predictions) if arguments.predictions else None
+    if predictions is not None and same_file(predictions, source):
+        raise UserError(f"{source}: --predictions would overwrite the data; name another file")
     figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
     result = predictor.evaluate(source, predictions)
     if figures is not None:
@@ -33,6 +35,14 @@ def main(arguments: argparse.Namespace) -> None:
         return
     for name, value in flat(result):
         print(f"{name:<28}{value:.4f}" if isinstance(value, float) else f"{name:<28}{value}")
+
+
+def same_file(path: Path, source: str) -> bool:
+    """Whether a data source, which may be no path at all, is this file."""
+    try:
+        return path.samefile(source)
+    except (OSError, ValueError):
+        return False
 
 
 def flat(result: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

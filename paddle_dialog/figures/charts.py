@@ -58,7 +58,9 @@ def draw_bars(
     figure, axes = _make(8.0, 1.4 + 0.24 * len(values))
     places = range(len(values))
     bars = axes.barh(places, values, color="#3b6ea8")
-    axes.bar_label(bars, [f"{value:.0%}" for value in values], padding=3, fontsize=8)
+    names = axes.bar_label(bars, [f"{value:.0%}" for value in values], padding=3, fontsize=8)
+    for name in names:
+        name.set(zorder=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # above the line
     axes.set_yticks(places, labels)
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)

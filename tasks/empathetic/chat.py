@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,6 @@ from tasks.empathetic.prediction import EmpatheticPredictor
 
 SHOWN_EMOTIONS = 3
 MOST_CANDIDATES = 50
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _OTHER_FORMS = (".gz", ".xz", ".csv", ".tgz")  # which reading would take for compressed or for CSV
 
 
@@ -89,21 +87,20 @@ class Chat:
         Raises:
             UserError: the line cannot be answered or obeyed; the conversation is as it was before.
         """
-        line = _CONTROL.sub(" ", line)
-        if not line.strip():
-            raise UserError("an empty turn says nothing; write what you would say, or /help")
-        if any("\ud800" <= character <= "\udfff" for character in line):
-            raise UserError("this line is not UTF-8; set the terminal to UTF-8")
+        try:
+            cleaned = clean_turn(line, "the turn")
+        except ValueError as error:
+            raise UserError(f"{error}; write what you would say, or /help") from error
         if not line.startswith("/"):
-            return self._reply(line)
-        name, _, argument = line.strip().partition(" ")
+            return self._reply(cleaned)
+        name, _, argument = cleaned.partition(" ")
         if name not in self._commands:
             nearest = difflib.get_close_matches(name, self._commands, n=1, cutoff=0.0)[0]
             raise UserError(
                 f"unknown command {name[:40]!r}; did you mean {nearest}? (a turn that begins with a slash needs "
                 "a blank before it)"
             )
-        return self._commands[name][0](argument.strip())
+        return self._commands[name][0](argument)
 
     def end(self) -> None:
         """Adds the conversation to the history file, if there are both.
@@ -122,8 +119,7 @@ class Chat:
         example: dict[str, object] = {"context": self.turns[:-1], "target": self.turns[-1]}
         return example if self.emotion is None else {**example, "emotion": self.emotion}
 
-    def _reply(self, line: str) -> Response:
-        turn = clean_turn(line, "the turn")
+    def _reply(self, turn: str) -> Response:
         (answer,) = self.predictor.answer([[*self.turns, turn]], self.n_best, [self.emotion])
         if not answer.predictions or not answer.predictions[0].text:
             raise UserError("the model found no reply; say it in other words")

@@ -2,17 +2,19 @@
 
 import importlib.resources
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from tasks.empathetic.corpus import is_archive, read_archive, read_csv
-from tasks.empathetic.dialogue import Dialogue, check_alternation, clean_turn, known_emotion
+from tasks.empathetic.dialogue import Dialogue, check_alternation, check_characters, clean_turn, known_emotion
 
-__all__ = ["Dialogue", "parse_dialogue", "read_dialogues"]
+__all__ = ["Dialogue", "parse_context", "parse_dialogue", "read_dialogues"]
 
 _SHAPE = '{"context": [turn, …], "target": …, "emotion": …, "situation": …}'
+_CONVERSATION = re.compile(r'\s*\{.*"context"\s*:', re.DOTALL)
 _CSV = (".csv", ".csv.xz", ".csv.gz")
 
 
@@ -51,13 +53,9 @@ def parse_dialogue(line: str) -> Dialogue:
         ValueError: the line is not such an object; the message says what would be right.
     """
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"broken JSON at column {error.colno} ({error.msg}); a line must be {_SHAPE}"
-        ) from error
-    except RecursionError as error:
-        raise ValueError(f"JSON nested too deeply; a line must be {_SHAPE}") from error
+        record = _parse_json(line)
+    except ValueError as error:
+        raise ValueError(f"{error}; a line must be {_SHAPE}") from error
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__} found; a line must be {_SHAPE}")
     for key in ("context", "target"):
@@ -80,12 +78,43 @@ def parse_dialogue(line: str) -> Dialogue:
     )
 
 
+def parse_context(text: str) -> list[str]:
+    """Read what a user gives to be answered.
+
+    Args:
+        text: a single turn, or a conversation as `{"context": [turn, …]}`; other keys, such as those of a
+            dialogue example, are ignored.
+
+    Raises:
+        ValueError: a conversation is meant, and the JSON is broken or `context` no list of strings.
+    """
+    if not _CONVERSATION.match(text):
+        return [text]
+    try:
+        record = _parse_json(text)
+    except ValueError as error:
+        raise ValueError(f'{error}; give a turn as text, or {{"context": [turn, …]}}') from error
+    turns = record.get("context")
+    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+        raise ValueError("a JSON object whose context must be a list of turns, each a text in quotes")
+    return turns
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"broken JSON at column {error.colno} ({error.msg})") from error
+    except RecursionError as error:
+        raise ValueError("JSON nested too deeply") from error
+    except ValueError as error:  # Python's limit on the digits of a number
+        raise ValueError("JSON with a number of thousands of digits") from error
+
+
 def _string(value: Any, role: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{role} is {json.dumps(value, ensure_ascii=False)[:40]}; it must be a string")
-    # JSON can spell half of a surrogate pair, which no UTF-8 file can hold.
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
+    check_characters(value, role)
     return value
 
 

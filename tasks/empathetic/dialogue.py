@@ -1,5 +1,6 @@
 """A dialogue example and the rules that every one obeys, whatever file it comes from."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,20 +25,34 @@ class Dialogue:
     situation: str | None = None
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's characters to a terminal
+
+
 def clean_turn(text: str, role: str) -> str:
-    """A turn on one line without outer or doubled blanks, of any length.
+    """A turn on one line without control characters and outer or doubled blanks, of any length.
 
     Args:
         text: the turn as written.
         role: what to call it in a message, for example "turn 2 of the context".
 
     Raises:
-        ValueError: nothing but blanks is in it.
+        ValueError: nothing but blanks is in it, or something that is no character.
     """
-    text = " ".join(text.split())
+    text = " ".join(_CONTROL.sub(" ", text).split())
     if not text:
         raise ValueError(f"{role} is empty")
+    check_characters(text, role)
     return text
+
+
+def check_characters(text: str, role: str) -> None:
+    """Make sure that a text can be written as UTF-8.
+
+    Raises:
+        ValueError: it has half of a surrogate pair, which JSON can spell and a misread terminal gives.
+    """
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
 
 
 def check_alternation(context: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from paddle_dialog.task import Predictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer, Prediction
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data import read_dialogues
+from tasks.empathetic.data import parse_context, read_dialogues
 from tasks.empathetic.dataset import make_encoder, pad_sources
 from tasks.empathetic.dialogue import check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
@@ -124,7 +124,7 @@ class EmpatheticPredictor(Predictor):
             texts: each a single turn, or a conversation as ``{"context": [turn, …]}``.
             n_best: replies to each; the config's number by default.
         """
-        for answer in self.answer([_parse_context(text) for text in texts], n_best):
+        for answer in self.answer([_parsed(text) for text in texts], n_best):
             yield answer.as_dict()
 
     def format_record(self, record: dict[str, Any]) -> str:
@@ -273,17 +273,8 @@ def _checked(context: Sequence[str]) -> list[str]:
     return turns
 
 
-def _parse_context(text: str) -> list[str]:
-    """A single turn, or the turns of ``{"context": [turn, …]}``."""
-    if not text.lstrip().startswith('{"context"'):
-        return [text]
+def _parsed(text: str) -> list[str]:
     try:
-        turns = json.loads(text)["context"]
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"{text[:40]!r} is broken JSON ({error.msg} at column {error.colno}); "
-            'give a turn as text, or {"context": [turn, …]}'
-        ) from error
-    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
-        raise UserError(f"{text[:40]!r}: context must be a list of turns, each a text in quotes")
-    return turns
+        return parse_context(text)
+    except ValueError as error:
+        raise UserError(f"{text[:40]!r} is {error}") from error
