@@ -13,8 +13,8 @@ from tasks.couplet.api import CoupletEndpoint
 from tasks.empathetic.api import ReplyEndpoint
 
 OPERATIONS = [
-    ("/v1/couplet", "POST", 30),
-    ("/v1/reply", "POST", 30),
+    ("/v1/couplet", "POST", 25),
+    ("/v1/reply", "POST", 25),
     ("/v1/models", "GET", 5),
     ("/healthz", "GET", 5),
     ("/readyz", "GET", 5),
@@ -49,33 +49,32 @@ def test_every_operation_is_fuzzed(description):
     assert described == {(path, method) for path, method, _ in OPERATIONS}
 
 
+@pytest.mark.parametrize("mode", schemathesis.GenerationMode)
 @pytest.mark.parametrize(("path", "method", "count"), OPERATIONS)
-def test_no_request_breaks_the_server(description, path, method, count):
-    operation = description[path][method]
+def test_no_request_breaks_the_server(description, path, method, count, mode):
+    if method == "GET" and mode is not schemathesis.GenerationMode.POSITIVE:
+        pytest.skip("there is nothing to send that could be wrong")
+    wants_chinese = path == "/v1/couplet" and mode is schemathesis.GenerationMode.POSITIVE
     statuses = set()
 
-    for mode in schemathesis.GenerationMode:
-        strategy = operation.as_strategy(generation_mode=mode)
+    @hypothesis.settings(
+        deadline=None,
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(case=description[path][method].as_strategy(generation_mode=mode))
+    def check(case):
+        if wants_chinese:
+            case.body["first"] = f"春{case.body['first'][:9]}"  # else hardly one of them is Chinese
+            case.body.pop("lock", None)
+        response = case.call()
+        assert response.status_code < 500, response.text
+        # A description cannot say which texts a model can answer.
+        case.validate_response(response, excluded_checks=[positive_data_acceptance])
+        statuses.add(response.status_code)
 
-        @hypothesis.settings(
-            deadline=None,
-            max_examples=count,
-            derandomize=True,
-            database=None,
-            phases=[hypothesis.Phase.generate],
-            suppress_health_check=list(hypothesis.HealthCheck),
-        )
-        @hypothesis.given(case=strategy)
-        def check(case):
-            if path == "/v1/couplet" and mode is schemathesis.GenerationMode.POSITIVE:
-                case.body["first"] = f"春{case.body['first'][:9]}"  # else hardly one of them is Chinese
-                case.body.pop("lock", None)
-            response = case.call()
-            assert response.status_code < 500, response.text
-            # A description cannot say which texts a model can answer.
-            case.validate_response(response, excluded_checks=[positive_data_acceptance])
-            statuses.add(response.status_code)
-
-        if mode is schemathesis.GenerationMode.POSITIVE or method == "POST":
-            check()
-    assert {200, 422} <= statuses if method == "POST" else statuses == {200}
+    check()
+    assert (200 if mode is schemathesis.GenerationMode.POSITIVE else 422) in statuses
