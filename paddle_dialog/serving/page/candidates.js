@@ -1,7 +1,7 @@
 // One candidate with its form: tones, repeated characters, the rules kept and broken, the score.
 
 import { button, element, setVariable } from "./elements.js";
-import { word } from "./language.js";
+import { word, wordOrName } from "./language.js";
 import { formDrawing } from "./form_drawing.js";
 
 /**
@@ -44,7 +44,7 @@ function rules(form, relaxed) {
     chip(word("lengthEqual"), form.length_equal),
     chip(word("punctuationAligned"), form.punctuation_aligned),
   ];
-  if (relaxed?.length) chips.push(chip(word("relaxed", { rules: relaxed.map((name) => word(name)).join(", ") }), false));
+  if (relaxed?.length) chips.push(chip(word("relaxed", { rules: relaxed.map(wordOrName).join(", ") }), false));
   return chips;
 }
 

@@ -17,10 +17,14 @@ export class Sentence {
     this.draw();
   }
 
-  /** Tells an error; one that is not of a request is a fault of the page and is thrown on. */
+  /** Tells an error; one that is not of a request came up in drawing an answer that is not as the API says. */
   tellError(error) {
-    if (!(error instanceof ApiError)) throw error;
-    this.tell(error.word, error.values);
+    if (error instanceof ApiError) {
+      this.tell(error.word, error.values);
+    } else {
+      this.tell("unreadable");
+      reportError(error);
+    }
   }
 
   draw() {

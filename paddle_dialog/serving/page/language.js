@@ -14,6 +14,9 @@ export function word(name, values = {}) {
   return WORDS[current][name].replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));
 }
 
+/** The text for a name that the server gives, or the name itself where the page has none for it. */
+export const wordOrName = (name) => (Object.hasOwn(WORDS[current], name) ? word(name) : name);
+
 /** Calls `redraw` whenever the language has changed, for texts that code has put into the page. */
 export function onLanguage(redraw) {
   listeners.push(redraw);

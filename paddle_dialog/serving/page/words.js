@@ -17,7 +17,6 @@ export const WORDS = {
 
     coupletLead: "写一句上联，模型对出下联。",
     firstLine: "上联",
-    secondLine: "下联",
     firstPlaceholder: "例如：晚风摇树树还挺",
     answerCouplet: "对下联",
     answering: "正在对……",
@@ -52,7 +51,6 @@ export const WORDS = {
     lengthEqual: "字数相等",
     punctuationAligned: "标点对应",
     finalPair: "仄起平落",
-    finalLevel: "平声收尾",
     repeatsMirrored: "叠字对应",
     noSharedCharacter: "不用上联的字",
     relaxed: "放宽了：{rules}",
@@ -122,7 +120,6 @@ export const WORDS = {
 
     coupletLead: "Write the first line of a Chinese couplet and the model answers with the second.",
     firstLine: "First line (上联)",
-    secondLine: "Second line (下联)",
     firstPlaceholder: "for example 晚风摇树树还挺",
     answerCouplet: "Answer it",
     answering: "Writing…",
@@ -157,7 +154,6 @@ export const WORDS = {
     lengthEqual: "same length",
     punctuationAligned: "punctuation aligned",
     finalPair: "ends 仄 / 平",
-    finalLevel: "ends level (平)",
     repeatsMirrored: "repeats mirrored",
     noSharedCharacter: "no shared character",
     relaxed: "given up here: {rules}",

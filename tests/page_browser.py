@@ -1,0 +1,135 @@
+"""The page in headless Chromium, over a server with tiny models that runs in this process."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from couplet_toys import LEVEL, OBLIQUE, toy
+from empathetic_toys import make_config, make_network, make_vocabulary
+from serving_toys import eventually, make_app
+
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.couplet.api import CoupletEndpoint
+from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.prediction import EmpatheticPredictor
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+PATIENCE = 30_000  # ms; an answer is there in a moment on an idle machine
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
+
+
+@contextmanager
+def served(*tasks: str, **settings: Any) -> Iterator[str]:
+    """The address of a server of the tasks; `settings` are those of `ServeConfig`."""
+    limits = LimitsConfig(turns=9, characters=200)
+    made: dict[str, Any] = {"couplet": CoupletEndpoint, "empathetic": ReplyEndpoint}
+    predictors = {"couplet": _couplet_predictor, "empathetic": _reply_predictor}
+    endpoints = {task: made[task](limits) for task in tasks}
+
+    def load() -> list[Any]:
+        cards = []
+        for task, endpoint in endpoints.items():
+            predictor = predictors[task]()
+            details = endpoint.use(predictor, WordFilter())
+            cards.append(make_card(predictor, endpoint.path, details, None))
+        return cards
+
+    app = make_app(*endpoints.values(), load=load, **settings)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
+    thread.start()
+    try:
+        eventually(lambda: app.state.batcher.is_ready)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def launched() -> Iterator[Any]:
+    """A browser."""
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(
+    browser: Any, address: str, path: str = "/", ready: str = "#models a", **context: Any
+) -> Iterator[Any]:
+    """The page in a tab of its own; it must ask for nothing elsewhere, break no policy and throw no error.
+
+    Args:
+        browser: from `launched`.
+        address: of the server.
+        path: and fragment.
+        ready: what must be there first.
+        context: settings of the tab, e.g. its viewport; English by default.
+    """
+    with browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **context}) as window:
+        page = window.new_page()
+        page.set_default_timeout(PATIENCE)
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on(
+            "console",
+            lambda message: faults.append(message.text) if "Content Security" in message.text else None,
+        )
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith((address, "blob:", "data:")) else faults.append(r.url),
+        )
+        page.goto(address + path)
+        page.locator(ready).wait_for()
+        yield page
+        assert faults == []
+
+
+def ask(page: Any, first: str) -> None:
+    """Writes a 上联 and has it answered."""
+    page.fill("#first", first)
+    with page.expect_response("**/v1/couplet"):
+        page.press("#first", "Enter")
+    idle(page, "#couplet-ask")
+
+
+def say(page: Any, text: str) -> None:
+    """Says a turn and has it answered."""
+    page.fill("#turn", text)
+    with page.expect_response("**/v1/reply"):
+        page.press("#turn", "Enter")
+    idle(page, "#send")
+
+
+def idle(page: Any, button: str) -> None:
+    """Waits until nothing runs any more."""
+    page.locator(f"{button}:not([aria-busy])").wait_for()
+
+
+def _couplet_predictor() -> Any:
+    return toy(LEVEL + OBLIQUE)
+
+
+def _reply_predictor() -> EmpatheticPredictor:
+    config = make_config(decoding={"max_length": 8, "beam_size": 5})
+    vocabulary = make_vocabulary()
+    return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)

@@ -1,0 +1,246 @@
+"""The page as people use it: couplets asked for, locked, kept; a conversation led and corrected."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from page_browser import ask, idle, launched, needs_chromium, opened, say, served
+
+pytestmark = needs_chromium
+FIRST = "雨水水，月"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with served("couplet", "empathetic") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    with opened(browser, address) as tab:
+        yield tab
+
+
+def hanging(page: Any, side: str = "second") -> str:
+    return page.locator(f"#pair .{side} .line").text_content()
+
+
+def candidates(page: Any) -> list[str]:
+    return page.locator(".candidate-text").all_text_contents()
+
+
+def answer_of(page: Any, first: str) -> dict[str, Any]:
+    page.fill("#first", first)
+    with page.expect_response("**/v1/couplet") as response:
+        page.press("#first", "Enter")
+    idle(page, "#couplet-ask")
+    return response.value.json()
+
+
+def test_a_couplet_hangs_as_at_a_door(page: Any) -> None:
+    page.fill("#first", FIRST)
+    assert (hanging(page, "first"), hanging(page)) == (FIRST, "")  # while it is being written
+    answer = answer_of(page, FIRST)
+    assert (hanging(page, "first"), hanging(page)) == (FIRST, answer["predictions"][0]["text"])
+    right, left = (page.locator(f"#pair .{side}").bounding_box() for side in ("first", "second"))
+    assert left["x"] + left["width"] < right["x"]
+    boxes = [c.bounding_box() for c in page.locator("#pair .first .character").all()]
+    assert [b["y"] for b in boxes] == sorted({b["y"] for b in boxes})  # downwards
+    assert len({round(b["x"]) for b in boxes}) == 1
+    assert page.locator("#pair .second button").count() == 4  # the comma is no character to lock
+
+
+def test_each_candidate_has_its_form_drawn(page: Any) -> None:
+    answer = answer_of(page, FIRST)
+    assert candidates(page) == [p["text"] for p in answer["predictions"]]
+    assert len(answer["predictions"]) == 5
+    signs = {"ping": "○", "ze": "●", "unknown": "◐", "punctuation": ""}
+    for place, prediction in enumerate(answer["predictions"]):
+        card = page.locator(".candidate").nth(place)
+        tones = answer["tones"]["first"] + answer["tones"]["second"][place]
+        assert card.locator(".mark").all_text_contents() == [signs[tone] for tone in tones]
+        assert card.locator(".arc").count() == 2  # 水水 and its mirror
+        assert f"−{abs(prediction['score']):.2f}" in card.locator(".score").text_content()
+        form = prediction["form"]
+        kept = [
+            form["final_pair"],
+            form["repeats_mirrored"],
+            not form["shares_character"],
+            form["length_equal"],
+        ]
+        chips = [c.get_attribute("class") == "kept" for c in card.locator(".rules-kept li").all()]
+        assert chips[1:5] == kept
+
+
+def test_equal_tones_are_marked(page: Any) -> None:
+    page.locator(".rules summary").click()
+    page.get_by_label("Prefer opposed tones").uncheck()
+    answer = answer_of(page, "雨水月")
+    for place in range(len(answer["predictions"])):
+        one, other = answer["tones"]["first"], answer["tones"]["second"][place]
+        equal = sum(a == b for a, b in zip(one, other, strict=True))
+        assert page.locator(".candidate").nth(place).locator(".clash").count() == 2 * equal
+
+
+def test_another_candidate_is_hung_by_a_click(page: Any) -> None:
+    ask(page, FIRST)
+    texts = candidates(page)
+    page.locator(".candidate-text").nth(2).click()
+    assert hanging(page) == texts[2] and candidates(page) == texts
+    assert page.locator(".candidate-text[aria-pressed=true]").text_content() == texts[2]
+    assert page.evaluate("document.activeElement.textContent") == texts[2]  # a keyboard stays where it was
+
+
+def test_locked_characters_stay_and_the_rest_is_written_anew(page: Any) -> None:
+    ask(page, "雨水月柳")
+    page.locator(".candidate-text").nth(3).click()
+    wanted = hanging(page)
+    assert page.locator("#ask-again").is_hidden()
+    for place in (0, 2):
+        page.locator(f"#pair [data-place='{place}']").click()
+    with page.expect_request("**/v1/couplet") as request:
+        page.click("#ask-again")
+    idle(page, "#couplet-ask")
+    assert request.value.post_data_json == {"first": "雨水月柳", "lock": f"{wanted[0]}？{wanted[2]}？"}
+    assert all((text[0], text[2]) == (wanted[0], wanted[2]) for text in candidates(page))
+    assert page.locator("#pair [aria-pressed=true]").all_text_contents() == [wanted[0], wanted[2]]
+    page.click("#unlock")
+    assert page.locator("#pair [aria-pressed=true]").count() == 0
+    page.locator("#pair [data-place='1']").click()
+    with page.expect_request("**/v1/couplet") as request:
+        page.fill("#first", "雨月")
+        page.press("#first", "Enter")
+    assert request.value.post_data_json == {"first": "雨月"}  # the lock was of the other line
+    idle(page, "#couplet-ask")
+
+
+def test_rules_are_switched(page: Any) -> None:
+    page.locator(".rules summary").click()
+    assert page.locator("#rules input:checked").count() == 5  # as the server's are; its tone weight is 0
+    page.get_by_label("No character of the first line").uncheck()
+    page.get_by_label("Prefer opposed tones").check()
+    with page.expect_request("**/v1/couplet") as request:
+        page.get_by_role("button", name="海内存知己").click()
+    assert request.value.post_data_json == {
+        "first": "海内存知己",
+        "rules": {"no_shared_character": False, "tone_weight": 1},
+    }
+    idle(page, "#couplet-ask")
+
+
+def test_a_couplet_is_copied_and_saved_as_a_picture(page: Any) -> None:
+    from PIL import Image
+
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask(page, FIRST)
+    second = hanging(page)
+    page.click("#copy")
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == f"{FIRST}\n{second}"
+    page.click("#ink")
+    with page.expect_download() as download:
+        page.click("#save")
+    assert download.value.suggested_filename == f"{FIRST}-{second}.png"
+    picture = Image.open(io.BytesIO(download.value.path().read_bytes())).convert("RGB")
+    width, height = picture.size
+    assert height > width / 2 > 200
+    for x in (0.2, 0.8):  # a scroll on either side, gold on red
+        strip = picture.crop((int(width * (x - 0.1)), height // 4, int(width * (x + 0.1)), height // 2))
+        colours = [colour for _, colour in strip.getcolors(1 << 24)]
+        assert any(r > 140 and g < 60 for r, g, _ in colours) and any(
+            r > 230 and g > 190 for r, g, _ in colours
+        )
+
+
+def test_a_turn_is_answered_with_what_was_felt(page: Any) -> None:
+    page.click("#tab-conversation")
+    page.fill("#turn", "my dog died")
+    with page.expect_response("**/v1/reply") as response:
+        page.press("#turn", "Enter")
+    idle(page, "#send")
+    answer = response.value.json()
+    assert page.locator(".speaker .bubble").text_content() == "You: my dog died"
+    assert page.locator(".listener .bubble").text_content() == f"Model: {answer['predictions'][0]['text']}"
+    assert page.locator(".emotion-name").all_text_contents() == list(answer["emotions"])
+    percents = [f"{p * 100:.0f}%" for p in answer["emotions"].values()]
+    assert page.locator(".percent").all_text_contents() == percents
+    widths = [b.bounding_box()["width"] for b in page.locator(".emotion .bar").all()]
+    filled = "all => all.map(b => parseFloat(getComputedStyle(b, '::before').width))"
+    shares = page.locator(".emotion .bar").evaluate_all(filled)
+    for width, share, probability in zip(widths, shares, answer["emotions"].values(), strict=True):
+        assert share / width == pytest.approx(probability, abs=0.02)
+    assert page.locator(".emotion.chosen .emotion-name").text_content() == answer["emotion"]
+    assert page.locator("#turn").input_value() == "" and page.evaluate("document.activeElement.id") == "turn"
+
+
+def test_the_emotion_is_corrected_and_the_reply_made_anew(page: Any) -> None:
+    page.click("#tab-conversation")
+    say(page, "my dog died")
+    before = page.locator(".listener .bubble").text_content()
+    label = page.locator(".emotion-name").nth(1).text_content()
+    for act, told in (
+        (lambda: page.locator(".emotion").nth(1).click(), label),
+        (lambda: page.select_option(".emotion-choice", "joyful"), "joyful"),
+    ):
+        with page.expect_request("**/v1/reply") as request:
+            act()
+        idle(page, "#send")
+        assert request.value.post_data_json["emotion"] == told
+        assert told in page.locator(".told").text_content()
+    assert page.locator(".listener .bubble").text_content() != before
+    with page.expect_request("**/v1/reply") as request:
+        page.select_option(".emotion-choice", "")
+    idle(page, "#send")
+    assert "emotion" not in request.value.post_data_json
+    assert page.locator(".listener .bubble").text_content() == before and page.locator(".told").count() == 0
+
+
+def test_the_reply_taken_is_what_the_conversation_goes_on_from(page: Any) -> None:
+    page.click("#tab-conversation")
+    say(page, "my dog died")
+    page.locator(".others summary").click()
+    other = page.locator(".other").nth(1).text_content()
+    page.locator(".other").nth(1).click()
+    assert page.locator(".listener .bubble").text_content() == f"Model: {other}"
+    page.fill("#turn", "he was called Rex")
+    with page.expect_request("**/v1/reply") as request:
+        page.click("#send")
+    idle(page, "#send")
+    assert request.value.post_data_json["context"] == ["my dog died", other, "he was called Rex"]
+    assert page.locator(".turn").count() == 4
+    page.click("#undo")
+    assert page.locator(".turn").count() == 2 and page.locator("#turn").input_value() == "he was called Rex"
+    page.click("#reset")
+    assert page.locator(".turn").count() == 0 and page.locator("#turn").input_value() == ""
+
+
+def test_attention_is_shown_when_asked_for(page: Any) -> None:
+    page.click("#tab-conversation")
+    say(page, "my dog died")
+    assert page.locator(".attention").count() == 0
+    with page.expect_response("**/v1/reply") as response:
+        page.locator(".look").click()
+    idle(page, "#send")
+    attention = response.value.json()["attention"]
+    assert page.locator(".source .token").all_text_contents() == ["⊢", *attention["source"][1:]]
+    page.locator(".target .token").nth(1).click()
+    row = attention["weights"][0]
+    most = max(range(len(row)), key=row.__getitem__)
+    shades = page.locator(".source .token").evaluate_all(
+        "all => all.map(t => t.style.getPropertyValue('--weight'))"
+    )
+    assert [float(shade) for shade in shades] == pytest.approx([w / row[most] for w in row], abs=0.001)
+    shown = page.locator(".source .token").nth(most).text_content()
+    assert f"“{attention['target'][0]}” it looked most at: {shown}" in page.locator(".looked").text_content()
+    page.locator(".look").click()
+    assert page.locator(".attention").count() == 0

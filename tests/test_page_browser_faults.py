@@ -1,0 +1,297 @@
+"""The page where something is amiss: errors as sentences, hostile text, other languages, small windows, no mouse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from page_browser import ask, idle, launched, needs_chromium, opened, say, served
+
+from paddle_dialog.serving.app import PAGE
+
+pytestmark = needs_chromium
+HOSTILE = "<img src=x onerror=\"document.body.id='hit'\">春"
+# The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
+CONTRASTS = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const bytes = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (colour) => {
+    const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = bytes(colour).map((v) => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (at) => {
+    while (at.parentElement && bytes(getComputedStyle(at).backgroundColor)[3] < 255) at = at.parentElement;
+    return getComputedStyle(at).backgroundColor;
+  };
+  const low = [];
+  for (const at of document.querySelectorAll("body *")) {
+    const own = [...at.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
+    if (!own || at.closest("#pair, .unseen, noscript, .skip") || !at.checkVisibility()) continue;
+    const style = getComputedStyle(at);
+    const lights = [light(at.closest("svg") ? style.fill : style.color), light(ground(at))];
+    const ratio = (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05);
+    if (ratio < 4.5) low.push(`${at.tagName}.${at.getAttribute("class")} ${ratio.toFixed(2)} ${at.textContent}`);
+  }
+  return low;
+}"""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with served("couplet", "empathetic") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    with opened(browser, address) as tab:
+        yield tab
+
+
+def fill(page: Any) -> None:
+    """Something to see in both tabs; the conversation stays open."""
+    ask(page, "雨水水，月")
+    page.locator("#pair [data-place='0']").click()
+    page.click("#tab-conversation")
+    say(page, "my dog died and Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenbescheid came")
+    page.locator(".others summary").click()
+    page.locator(".look").click()
+    page.locator(".attention").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("first", "part"),
+    [
+        ("  ", "Write a first line"),
+        ("hello", "no Chinese character"),
+        ("春" * 11, "11 characters and this model reads up to 10"),
+    ],
+)
+def test_a_line_that_is_none_is_told(page: Any, first: str, part: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.fill("#first", first)
+    page.click("#couplet-ask")
+    assert part in page.locator("#couplet-error").text_content()
+    assert page.evaluate("document.activeElement.id") == "first" and asked == []
+
+
+def test_what_the_server_refuses_is_told_and_mended(page: Any) -> None:
+    page.click("#tab-conversation")
+    page.click("#send")
+    assert page.locator("#conversation-error").text_content() == "Say something first, please."
+    say(page, "a" * 201)
+    assert "a turn may have 200 characters at most" in page.locator("#conversation-error").text_content()
+    assert page.locator("#turn").input_value() == "a" * 201  # nothing that was written is lost
+    say(page, "my dog died")
+    assert page.locator("#conversation-error").is_hidden() and page.locator(".turn").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (
+            {"status": 503, "headers": {"Retry-After": "7"}, "json": {"error": "full"}},
+            "The server is busy; try again in 7 s.",
+        ),
+        ({"status": 500, "json": {"error": "a fault"}}, "The server failed and gave no answer: a fault"),
+        ({"status": 502, "body": "<html>"}, "The server failed and gave no answer: HTTP 502"),
+        (
+            {"status": 504, "json": {"error": "late"}},
+            "The server took too long to answer; try again in a while.",
+        ),
+        (
+            {"status": 200, "body": "<html>"},
+            "The server's answer makes no sense; its address or version may be wrong.",
+        ),
+        ({"status": 200, "json": {"predictions": []}}, "The server gave no result; try another line."),
+        (None, "The server cannot be reached and may have stopped; check that it runs, then try again."),
+    ],
+)
+def test_every_failure_is_a_sentence_and_the_button_works_again(
+    page: Any, answer: Any, sentence: str
+) -> None:
+    page.route("**/v1/*", lambda route: route.abort() if answer is None else route.fulfill(**answer))
+    page.fill("#first", "雨水月")
+    page.click("#couplet-ask")
+    page.get_by_text(sentence).wait_for()
+    page.unroute("**/v1/*")
+    ask(page, "雨水月")
+    assert page.locator("#couplet-error").is_hidden() and page.locator(".candidate").count() == 5
+
+
+def test_a_button_is_busy_while_it_waits_and_asks_once(page: Any) -> None:
+    held: list[Any] = []
+    page.route("**/v1/couplet", lambda route: held.append(route))
+    page.fill("#first", "雨水月")
+    page.click("#couplet-ask")
+    page.locator("#couplet-ask[aria-busy=true]").wait_for()
+    page.dispatch_event("#couplet-ask", "click")  # a click by Playwright would wait for the button
+    page.press("#first", "Enter")
+    assert page.locator("#couplet-status").text_content() == "Writing…"
+    assert len(held) == 1
+    held[0].continue_()
+    idle(page, "#couplet-ask")
+    assert page.locator(".candidate").count() == 5
+
+
+def test_a_task_without_a_model_and_a_server_that_stops_are_told(browser: Any) -> None:
+    server = served("couplet")
+    with opened(browser, server.__enter__()) as page:
+        page.click("#tab-conversation")
+        page.get_by_text("This server has no empathetic model loaded").wait_for()
+        assert page.locator("#turn").is_hidden()
+        page.click("#tab-couplet")
+        ask(page, "雨水月")
+        server.__exit__(None, None, None)
+        page.click("#couplet-ask")
+        page.get_by_text("The server cannot be reached").wait_for()
+        assert page.locator(".candidate").count() == 5  # what was there stays
+
+
+def test_a_key_is_asked_for(browser: Any) -> None:
+    with served("couplet", api_key="secret") as address, opened(browser, address, ready="#key") as page:
+        page.fill("#key", "secret")
+        page.press("#key", "Enter")
+        page.locator("#models a").wait_for()
+        assert page.locator("#server-problem").is_hidden()
+        ask(page, "雨水月")
+        assert page.locator(".candidate").count() == 5
+
+
+def test_a_server_that_is_still_loading_is_waited_for(page: Any) -> None:
+    busy = {"status": 503, "headers": {"Retry-After": "1"}, "json": {"error": "loading"}}
+    page.route("**/v1/models", lambda route: route.fulfill(**busy), times=1)
+    page.reload()
+    page.get_by_text("still loading its models").wait_for()
+    page.locator("#models a").wait_for()
+    assert page.locator("#server-problem").is_hidden()
+
+
+def test_text_is_never_markup(page: Any) -> None:
+    second = {"text": HOSTILE, "score": -1.0, "relaxed": [HOSTILE], "form": {"tone_opposed": 1.0}}
+    tones = {"first": [HOSTILE], "second": [[HOSTILE]]}
+    couplet = {"first": HOSTILE, "line": HOSTILE, "predictions": [second], "tones": tones}
+    replies = {"predictions": [{"text": HOSTILE, "score": -1.0}] * 2}
+    attention = {"attention": {"source": [HOSTILE], "target": [HOSTILE], "weights": [[1.0]]}}
+    reply = {"emotion": HOSTILE, "emotions": {HOSTILE: 1.0}, **replies, **attention}
+    cards = [{"task": task, "family": HOSTILE, "details": {}} for task in ("couplet", "empathetic")]
+    answers = {"couplet": couplet, "reply": reply, "models": {"models": cards}}
+    page.route("**/v1/*", lambda route: route.fulfill(json=answers[route.request.url.rsplit("/", 1)[1]]))
+    page.reload()
+    page.get_by_text(HOSTILE).first.wait_for()
+    ask(page, HOSTILE)
+    assert (
+        page.locator("#pair .first .line").text_content()
+        == page.locator(".candidate-text").text_content()
+        == HOSTILE
+    )
+    page.click("#tab-conversation")
+    say(page, HOSTILE)
+    page.locator(".look").click()
+    page.locator(".attention").wait_for()
+    assert page.locator(".speaker .bubble").text_content() == f"You: {HOSTILE}"
+    page.route("**/v1/couplet", lambda r: r.fulfill(status=422, json={"error": HOSTILE}))
+    page.click("#tab-couplet")
+    ask(page, HOSTILE)
+    assert HOSTILE in page.locator("#couplet-error").text_content()
+    assert page.locator("img, #hit").count() == 0
+
+
+def test_the_language_follows_the_browser_and_the_switch(browser: Any, address: str) -> None:
+    with opened(browser, address, locale="zh-TW") as page:
+        assert page.locator("#couplet-ask").text_content() == "对下联"
+        page.click("#couplet-ask")
+        assert page.locator("#couplet-error").text_content() == "请先写一句上联。"
+        page.get_by_role("button", name="English").click()
+        assert page.locator("#couplet-error").text_content() == "Write a first line, please."
+        assert (
+            page.locator("html").get_attribute("lang") == "en" and page.title() == "Couplets & conversation"
+        )
+        page.reload()
+        assert page.locator("#couplet-ask").text_content() == "Answer it"  # remembered
+        page.click("#tab-conversation")
+        say(page, "my dog died")
+        label = page.locator(".chosen .emotion-name").text_content()
+        page.get_by_role("button", name="中文").click()
+        translated = page.locator(".chosen .emotion-name").text_content()
+        assert label.isascii() and translated != label and not translated.isascii()
+
+
+def test_both_languages_have_all_words_and_no_other() -> None:
+    source = (PAGE / "words.js").read_text(encoding="utf-8")
+    chinese, english = source.split("\n  en: {")
+    words = [re.findall(r'^\s+(\w+): "(.*)",$', part, re.M) for part in (chinese, english)]
+    zh, en = ({key: sorted(re.findall(r"\{\w+\}", text)) for key, text in part} for part in words)
+    assert len(zh) > 80 and zh == en
+    others = [file for file in PAGE.iterdir() if file.suffix in (".html", ".js") and file.name != "words.js"]
+    used = "".join(file.read_text(encoding="utf-8") for file in others)
+    assert [key for key in zh if not re.search(rf"\b{key}\b", used)] == [
+        "banned_words"
+    ]  # named by the server
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(browser: Any, address: str) -> None:
+    with opened(browser, address, viewport={"width": 360, "height": 640}, has_touch=True) as page:
+        for first in ("雨水水，月", "雨水月柳鸟雪海客老绿"):
+            ask(page, first)
+            assert page.evaluate("document.documentElement.scrollWidth") == 360
+        # Longer than the tiny model reads: the paper shows it while it is written.
+        page.fill("#first", "春" * 64)
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        boxes = [page.locator(f"#pair .{side}").bounding_box() for side in ("second", "first")]
+        assert boxes[0]["x"] >= 0 and boxes[1]["x"] + boxes[1]["width"] <= 360
+        fill(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
+        assert min(page.locator("button, select, summary").evaluate_all(heights)) >= 24  # WCAG 2.2, 2.5.8
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(browser: Any, address: str, scheme: str) -> None:
+    with opened(browser, address, color_scheme=scheme) as page:
+        fill(page)
+        page.fill("#turn", "")
+        page.click("#send")
+        assert page.evaluate(CONTRASTS) == []
+        page.click("#tab-couplet")
+        assert page.evaluate(CONTRASTS) == []
+        page.fill("#first", " ")
+        page.click("#couplet-ask")
+        assert page.evaluate(CONTRASTS) == []
+
+
+def test_the_keyboard_is_enough(page: Any) -> None:
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    ask(page, "雨水月")
+    page.focus("#pair [data-place='0']")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    assert page.locator("#pair [aria-pressed=true]").get_attribute("data-place") == "1"
+    assert page.evaluate("document.activeElement.dataset.place") == "1"
+    page.focus("#tab-couplet")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#conversation").is_visible() and page.url.endswith("#conversation")
+    page.focus("#turn")
+    page.keyboard.type("my dog")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("died")
+    with page.expect_response("**/v1/reply") as response:
+        page.keyboard.press("Enter")
+    idle(page, "#send")
+    assert response.value.request.post_data_json["context"] == ["my dog\ndied"]
