@@ -135,6 +135,9 @@ def test_a_saved_conversation_is_a_dialogue_again(predictor: EmpatheticPredictor
     chat.handle(f"/save {file}")
     chat.handle("/emotion sad")
     chat.handle("i won")
+    chat.handle("/emotion proud")  # for what may follow
+    chat.handle("and more")
+    chat.handle("/undo")
     chat.handle(f"/save {file}")
     old, first, second = read_dialogues(str(file))
     assert old.target == "hi"
@@ -206,7 +209,7 @@ def test_odd_turns_are_answered(predictor: EmpatheticPredictor, line: str, note:
         (" \t\u3000", "the turn is empty"),
         ("\x00", "the turn is empty"),
         ("/emtion sad", "did you mean /emotion"),
-        ("/" + "x" * 10_000, "unknown command"),
+        ("/" + "x" * 10_000, "/help lists them"),
         ("/emotion " + "x" * 10_000, "unknown emotion"),
         ("caf\udce9", "half of a surrogate pair"),
     ],

@@ -56,6 +56,7 @@ class Chat:
     def __init__(self, predictor: EmpatheticPredictor, history: Path | None = None) -> None:
         self.predictor = predictor
         self.turns: list[str] = []
+        self._told: list[str | None] = []  # the emotion that was set at each reply
         self.emotion: str | None = None
         self.n_best = predictor.config.decoding.n_best
         self.finished = False
@@ -95,10 +96,10 @@ class Chat:
             return self._reply(cleaned)
         name, _, argument = cleaned.partition(" ")
         if name not in self._commands:
-            nearest = difflib.get_close_matches(name, self._commands, n=1, cutoff=0.0)[0]
+            nearest = difflib.get_close_matches(name, self._commands, n=1, cutoff=0.5)
+            hint = f"did you mean {nearest[0]}?" if nearest else "/help lists them"
             raise UserError(
-                f"unknown command {name[:40]!r}; did you mean {nearest}? (a turn that begins with a slash needs "
-                "a blank before it)"
+                f"unknown command {name[:40]!r}; {hint} (a turn that begins with a slash needs a blank before it)"
             )
         return self._commands[name][0](argument)
 
@@ -114,16 +115,18 @@ class Chat:
     def as_example(self) -> dict[str, object]:
         """The conversation as a dialogue example: its last reply is the target.
 
-        An emotion stands in it only where the user has set one: what the model predicted is no annotation.
+        An emotion stands in it only where the user had set one for that reply: what the model predicted is no
+        annotation.
         """
         example: dict[str, object] = {"context": self.turns[:-1], "target": self.turns[-1]}
-        return example if self.emotion is None else {**example, "emotion": self.emotion}
+        return example if self._told[-1] is None else {**example, "emotion": self._told[-1]}
 
     def _reply(self, turn: str) -> Response:
         (answer,) = self.predictor.answer([[*self.turns, turn]], self.n_best, [self.emotion])
         if not answer.predictions or not answer.predictions[0].text:
             raise UserError("the model found no reply; say it in other words")
         self.turns += [turn, answer.predictions[0].text]
+        self._told.append(self.emotion)
         return Response(format_answer(answer, self.emotion is not None), self._reading_note(turn))
 
     def _reading_note(self, turn: str) -> str | None:
@@ -155,13 +158,14 @@ class Chat:
 
     def _reset(self, argument: str) -> Response:
         self.end()
-        self.turns, self.emotion = [], None
+        self.turns, self._told, self.emotion = [], [], None
         return Response(note="a new conversation")
 
     def _undo(self, argument: str) -> Response:
         if not self.turns:
             raise UserError("there is no turn to take back; the conversation has not begun")
         *self.turns, turn, _ = self.turns
+        self._told.pop()
         return Response(note=f"taken back: {_shortened(turn)}")
 
     def _n_best(self, argument: str) -> Response:
