@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -13,6 +16,8 @@ from paddle import io
 
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.training.progress import Progress
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl
 
 
 class TrainingBatches:
@@ -52,7 +57,7 @@ class TrainingBatches:
             batch_sampler=sampler,
             collate_fn=self._collate_and_count,
             num_workers=workers,
-            worker_init_fn=_leave_signals_to_the_parent,
+            worker_init_fn=_separate_worker,
             use_buffer_reader=True,  # the next batch is on its way to the GPU while this one is computed
         )
 
@@ -92,7 +97,13 @@ class TrainingBatches:
         return [*arrays, int(arrays[-1].sum())]
 
 
-def _leave_signals_to_the_parent(worker: int) -> None:
-    """A worker that died of a Ctrl-C for all would end the run in the middle of its orderly stop."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+def _separate_worker(worker: int) -> None:
+    """Puts a worker out of reach of signals for the whole run, and lets it end with the run.
+
+    A worker that dies of the Ctrl-C or SIGTERM that all processes of a terminal or service get would end the run
+    in the middle of its orderly stop; and Paddle's workers wait for work for ever where the run was killed.
+    """
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
