@@ -8,21 +8,34 @@ from __future__ import annotations
 import argparse
 import sys
 
-from paddle_dialog.command_line import DONE, INTERRUPTED, base_parser, run_tool
+from paddle_dialog.command_line import DONE, INTERNAL_ERROR, INTERRUPTED, base_parser, run_tool
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Trains what the config says; 130 where the run was stopped by a signal."""
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
+    from paddle_dialog.training.distributed import is_main, join_processes, lost_connection
     from paddle_dialog.training.run import Run
 
     task, config = load_config(arguments.config, arguments.override)
-    select_device(arguments.device)
-    run = Run(task, config, arguments.resume, arguments.overwrite)
-    progress = run.train()
+    join_processes(select_device(arguments.device))
+    try:
+        run = Run(task, config, arguments.resume, arguments.overwrite)
+        progress = run.train()
+    except RuntimeError as error:
+        if not lost_connection(error):
+            raise
+        print(
+            "error: another process of this run has ended, and so does this one; --resume auto continues from the "
+            f"last checkpoint ({str(error).splitlines()[-1].strip()})",
+            file=sys.stderr,
+        )
+        return INTERNAL_ERROR
+    if not is_main():
+        return INTERRUPTED if run.interrupted else DONE
     summary = f"{run.folder}: step {progress.step}"
-    if progress.curve:
+    if progress.best_step:
         summary += f", best dev perplexity {progress.best_perplexity:.3f} at step {progress.best_step}"
     print(summary)
     return INTERRUPTED if run.interrupted else DONE

@@ -81,7 +81,7 @@ class VisualDLSink:
         """Nothing to end: each record is in the file as soon as it is added."""
 
     def _add_point(self, tag: str, value: float, step: int) -> None:
-        if not math.isnan(value):  # no place in a chart; the text log has it
+        if math.isfinite(value):  # no place in a chart; the text log has it
             self._write(lambda new: new.scalar(tag, value, step, milliseconds()))
 
     def _add_text(self, tag: str, text: str, step: int) -> None:

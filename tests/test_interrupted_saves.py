@@ -1,0 +1,164 @@
+"""Full disks, saves killed between their renames, and workers that get a Ctrl-C too."""
+
+import errno
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from command import run_here, start
+
+from paddle_dialog import bundle as bundle_module
+from paddle_dialog.bundle import Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.errors import UserError
+
+
+def options(trained, folder, *settings):
+    words = [f"output_dir={folder}", "training.show_examples=0", *settings]
+    return ["-c", trained["lstm"].config, *(word for setting in words for word in ("-o", setting))]
+
+
+def no_space():
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("lasting", [8, 12, 19])
+def test_a_full_disk_leaves_the_last_good_checkpoint(trained, tmp_path, monkeypatch, lasting):
+    """The disk takes so many more files of bundles: six in a checkpoint, two of which are made before."""
+    write, left = bundle_module._write_durably, [12 + lasting]
+
+    def until_full(path, content):
+        left[0] -= 1
+        if left[0] < 0:
+            path.write_bytes(content[:10])
+            raise no_space()
+        write(path, content)
+
+    monkeypatch.setattr(bundle_module, "_write_durably", until_full)
+    folder = tmp_path / "run"
+    settings = ["training.save_every=2", "training.eval_every=0", "training.max_steps=9"]
+    line = run_here("train", *options(trained, folder, *settings)).error_line()
+    assert "cannot write the bundle: No space left on device; what was saved before is still there" in line
+    monkeypatch.undo()
+    assert not (folder / "last.partial").exists()
+    ended = run_here("train", *options(trained, folder, *settings), "--resume", "auto")
+    assert ended.status == 0, ended.stderr
+    assert "resumed from" in ended.stderr
+
+
+def test_a_log_that_cannot_be_written_is_told_once(trained, tmp_path):
+    """Linux's /dev/full refuses every byte as a full disk does."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "train.log").symlink_to("/dev/full")
+    outcome = run_here("train", *options(trained, folder, "training.max_steps=3", "training.log_every=1"))
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stderr.count("train.log cannot be written (No space left on device)") == 1
+    assert "Traceback" not in outcome.stderr and "Logging error" not in outcome.stderr
+    assert "step 3/3" in outcome.stderr
+
+
+def test_a_config_that_cannot_be_written_leaves_the_old_one(trained, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.yaml").write_text("old", encoding="utf-8")
+    write = Path.write_text
+
+    def failing(self, text, *arguments, **named):
+        if self.name.startswith("config.yaml"):
+            write(self, text[:5], *arguments, **named)
+            raise no_space()
+        return write(self, text, *arguments, **named)
+
+    monkeypatch.setattr(Path, "write_text", failing)
+    line = run_here("train", *options(trained, folder, "training.max_steps=3")).error_line()
+    assert "config.yaml: cannot be written (No space left on device)" in line
+    assert [path.name for path in folder.glob("config*")] == ["config.yaml"]
+    assert (folder / "config.yaml").read_text(encoding="utf-8") == "old"
+
+
+def make(card):
+    return Bundle("couplet", "", {}, {}, card)
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A folder ``best`` whose second save was killed between its two renames."""
+    folder = tmp_path / "best"
+    for card in ("first", "second"):
+        save_bundle(make(card), folder)
+    folder.rename(tmp_path / "best.partial")
+    return folder
+
+
+def test_a_save_killed_between_its_renames_is_read(killed):
+    assert bundle_exists(killed)
+    assert load_bundle(killed).card == "second"
+    (killed.with_name("best.partial") / "bundle.json").unlink()
+    assert load_bundle(killed).card == "first"
+    shutil.rmtree(killed.with_name("best.previous"))
+    assert not bundle_exists(killed)
+    with pytest.raises(UserError, match=r"best: is not a bundle"):
+        load_bundle(killed)
+
+
+def test_the_next_save_finishes_the_killed_one(killed):
+    save_bundle(make("third"), killed)
+    assert load_bundle(killed).card == "third"
+    assert load_bundle(killed.with_name("best.previous")).card == "second"
+    assert not killed.with_name("best.partial").exists()
+
+
+def test_a_full_disk_after_a_killed_save_costs_nothing(killed, monkeypatch):
+    def failing(path, content):
+        raise no_space()
+
+    monkeypatch.setattr(bundle_module, "_write_durably", failing)
+    with pytest.raises(UserError, match="No space left"):
+        save_bundle(make("third"), killed)
+    assert load_bundle(killed).card == "second"
+
+
+def test_predict_finds_what_a_killed_save_has_left(trained, tmp_path):
+    shutil.copytree(trained["lstm"].folder / "best", tmp_path / "run" / "best.previous")
+    whole = run_here("predict", "-c", trained["lstm"].config, "山春红")
+    found = run_here("predict", *options(trained, tmp_path / "run"), "山春红")
+    assert found.status == whole.status == 0, found.stderr
+    assert found.stdout == whole.stdout
+    assert f"weights: {tmp_path / 'run' / 'best'}\n" in found.stderr
+
+
+def children(pid):
+    """The processes that a process has started and not yet waited for."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_ctrl_c_ends_a_run_with_workers_in_order(trained, tmp_path):
+    """A terminal sends SIGINT to every process of the group; kill -9 to the run alone ends its workers too."""
+    settings = ["data.workers=2", "training.log_every=1", "training.epochs=400"]
+    arguments = options(trained, tmp_path / "run", *settings)
+    process = start("train", *arguments, start_new_session=True)
+    told = []
+    for raw in process.stderr:
+        told.append(raw.decode())
+        if "step 12/" in told[-1]:  # of the second epoch, whose workers are new
+            os.killpg(process.pid, signal.SIGINT)
+            break
+    told += [process.communicate(timeout=300)[1].decode()]
+    text = "".join(told)
+    assert process.returncode == 130, text
+    assert "Traceback" not in text and "--resume auto continues" in text
+    assert text.count("stopping after this step") == 1
+    assert (tmp_path / "run" / "last").is_dir()
+
+    killed = start("train", *arguments, "--resume", "auto")
+    workers = []
+    for raw in killed.stderr:
+        if "step 15/" in raw.decode():
+            workers = children(killed.pid)
+            killed.kill()
+            break
+    killed.communicate(timeout=300)  # returns when the last holder of the pipe has gone
+    assert len(workers) == 2
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]

@@ -1,0 +1,178 @@
+"""A loss or gradient that is not finite harms nothing, is counted, and ends the run where it does not stop."""
+
+import json
+import math
+
+import numpy as np
+import paddle
+import pytest
+from command import run_here
+from paddle import nn
+from safetensors.numpy import load_file
+
+from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.training.best_models import BestModels
+from paddle_dialog.training.finite import SkipCounter
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.optimizer import build_optimizer
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.training_model import TrainingMeter
+
+
+@pytest.fixture
+def train(trained, tmp_path):
+    """Trains the tiny LSTM for 8 steps; returns the outcome and the run's folder."""
+
+    def start(*settings):
+        common = ["max_steps=8", "eval_every=4", "save_every=2", "log_every=1", "show_examples=0"]
+        words = [f"training.{setting}" for setting in (*common, *settings)] + [f"output_dir={tmp_path}/run"]
+        options = [word for setting in words for word in ("-o", setting)]
+        return run_here("train", "-c", trained["lstm"].config, *options), tmp_path / "run"
+
+    return start
+
+
+def spoil(monkeypatch, factors, evaluations=()):
+    """Spoils the loss of the training batches (and dev batches) with these numbers, counted from 1."""
+    forward, seen = SequenceCrossEntropy.forward, {"training": 0, "dev": 0}
+
+    def spoilt(self, logits, label, mask):
+        loss = forward(self, logits, label, mask)
+        training = paddle.is_grad_enabled()
+        seen["training" if training else "dev"] += 1
+        if training:
+            return factors.get(seen["training"], lambda value: value)(loss)
+        if seen["dev"] in evaluations:
+            self.token_nll = self.token_nll * math.nan
+        return loss
+
+    monkeypatch.setattr(SequenceCrossEntropy, "forward", spoilt)
+
+
+BAD = {
+    "nan": lambda loss: loss * math.nan,
+    "infinite gradient": lambda loss: loss * math.inf,
+    "infinite loss with a finite gradient": lambda loss: loss + math.inf,
+}
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_skipped_steps_are_counted_and_leave_no_trace(train, monkeypatch, accumulate):
+    """Of two batches that make a step one bad one is enough."""
+    spoil(monkeypatch, dict(zip((3, 7, 11), BAD.values(), strict=True)))
+    outcome, folder = train("amp=O1", "amp_dtype=float16", "ema_decay=0.9", f"accumulate={accumulate}")
+    assert outcome.status == 0, outcome.stderr
+    state = json.loads((folder / "last/progress.json").read_text())
+    skipped = [3, 7] if accumulate == 1 else [2, 4, 6]  # the run has 8 steps, of 8 or 16 batches
+    assert (state["step"], state["skipped"], state["skipped_in_a_row"]) == (8, len(skipped), 0)
+    for step in skipped:
+        assert f"step {step} skipped: loss or gradient not finite" in outcome.stderr
+    assert f"skipped {len(skipped)}\n" in outcome.stderr
+    assert state["loss_scale"] == 2.0**15 / 2 ** len(skipped)
+    for file in ("model", "optimizer", "average"):
+        for name, value in load_file(folder / "last" / f"{file}.safetensors").items():
+            assert np.isfinite(value).all(), (file, name)
+    assert all(math.isfinite(perplexity) for _, perplexity in state["curve"])
+
+
+def test_batches_that_are_not_finite_are_left_out_of_the_reported_perplexity():
+    meter = TrainingMeter()
+    for nll in ([1.0, 2.0], [math.nan, 5.0], [math.inf, 0.0], [3.0, 2.0]):
+        meter.add(paddle.to_tensor(7.0), paddle.to_tensor([nll]), paddle.to_tensor(2.0))
+    assert meter.read() == pytest.approx((7.0, math.exp(8.0 / 4)))
+    meter.reset()
+    assert all(math.isnan(value) for value in meter.read())
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+@pytest.mark.parametrize("at_once", [True, False], ids=["as on a CPU", "as on a GPU"])
+def test_a_skipped_step_changes_neither_weights_nor_moments(monkeypatch, optimizer, at_once):
+    for module in ("finite", "optimizer"):
+        monkeypatch.setattr(f"paddle_dialog.training.{module}.read_at_once", lambda flag: at_once)
+    layer = nn.Linear(3, 2)
+    decay = 0.1 if optimizer == "adamw" else 0.0
+    config = TrainingConfig(optimizer=optimizer, weight_decay=decay, learning_rate=0.1)
+    adam, clip = build_optimizer(config, layer, 10, 8)
+
+    def step(value):
+        layer(paddle.full([1, 3], value)).sum().backward()
+        adam.step()
+        layer.clear_gradients()
+        state = {
+            name: tensor.numpy().copy()
+            for name, tensor in adam.state_dict().items()
+            if name != "LR_Scheduler"
+        }
+        return {**state, **{name: tensor.numpy().copy() for name, tensor in layer.state_dict().items()}}
+
+    before = step(1.0)
+    after = step(math.nan)
+    assert not bool(clip.finite)
+    powers = {name for name in before if "beta" in name}
+    assert len(before) - len(powers) == 6  # two parameters, two moments each
+    for name in before.keys() - powers:
+        np.testing.assert_array_equal(before[name], after[name])
+    changed = {name for name in powers if not np.array_equal(before[name], after[name])}
+    assert changed == (set() if at_once else powers)
+    later = step(1.0)
+    assert bool(clip.finite)
+    for name in before.keys() - powers:
+        assert np.isfinite(later[name]).all() and not np.array_equal(later[name], after[name])
+
+
+def test_too_many_in_a_row_end_the_run_and_leave_the_checkpoint(train, monkeypatch):
+    spoil(monkeypatch, {2: BAD["nan"], 4: BAD["nan"]} | dict.fromkeys(range(6, 9), BAD["nan"]))
+    outcome, folder = train("max_skipped=3")
+    assert "step 8: the loss or gradient of 3 steps in a row was not finite" in outcome.error_line()
+    state = json.loads((folder / "last/progress.json").read_text())
+    assert (state["step"], state["skipped"]) == (6, 3)
+    assert all(np.isfinite(value).all() for value in load_file(folder / "last/model.safetensors").values())
+
+
+def test_flags_may_wait_on_their_device(monkeypatch):
+    """Read at once or later, the counts and the step of the end are the same."""
+    for at_once in (True, False):
+        monkeypatch.setattr("paddle_dialog.training.finite.read_at_once", lambda flag, now=at_once: now)
+        progress = Progress()
+        counter = SkipCounter(progress, 2)
+        for step, finite in enumerate((True, False, True, False), 1):
+            counter.note(step, paddle.to_tensor(finite))
+        counter.settle()
+        assert (progress.skipped, progress.skipped_in_a_row) == (2, 1)
+        with pytest.raises(UserError, match="step 5: "):
+            for step, finite in ((5, False), (6, True)):
+                counter.note(step, paddle.to_tensor(finite))
+            counter.settle()
+
+
+def test_a_dev_perplexity_that_is_no_number_is_never_the_best(train, monkeypatch):
+    """One dev batch an evaluation; the first of two evaluations is spoilt."""
+    spoil(monkeypatch, {}, evaluations=[1])
+    outcome, folder = train()
+    assert outcome.status == 0, outcome.stderr
+    assert "step 4 dev perplexity nan\n" in outcome.stderr
+    assert "at step 8" in outcome.stdout
+    state = json.loads((folder / "last/progress.json").read_text())
+    assert state["best_step"] == 8 and math.isnan(state["curve"][0][1])
+    assert (folder / "best").is_dir()
+
+
+def test_a_run_without_a_best_model_says_so(train, monkeypatch):
+    spoil(monkeypatch, {}, evaluations=[1, 2])
+    outcome, folder = train()
+    assert outcome.status == 0, outcome.stderr
+    assert "there is no 'best', as no dev perplexity was finite" in outcome.stderr
+    assert not (folder / "best").exists() and (folder / "last").is_dir()
+    assert "best dev perplexity" not in outcome.stdout
+
+
+def test_what_is_not_finite_takes_no_place_among_the_kept(tmp_path):
+    progress, saved = Progress(), []
+    best = BestModels(tmp_path, progress, 2, saved.append)
+    told = []
+    for progress.step, perplexity in enumerate((math.nan, 5.0, math.inf, 4.0, 7.0, 4.5), 1):
+        told.append(best.consider(perplexity))
+    assert told == [False, True, False, True, False, False]
+    assert saved == ["best", "best-2", "best", "best-4", "best-6"]
+    assert progress.kept == [(4.0, 4), (4.5, 6)] and progress.best_step == 4
