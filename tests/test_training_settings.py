@@ -1,13 +1,15 @@
 """Accumulation, averaged weights, the N best, loss scaling and the seed, through the real training command."""
 
+import dataclasses
 import hashlib
 import json
+import re
 import shutil
 
 import numpy as np
 import paddle
 import pytest
-from command import run_here
+from command import ROOT, run_here
 from paddle import nn
 from safetensors.numpy import load_file
 
@@ -259,3 +261,12 @@ def test_a_run_with_numbered_models_is_not_written_over(train):
     train("run", **named(max_steps=2), status=2)
     train("run", "--overwrite", **named(max_steps=2))
     assert not (folder / "best-2").exists()
+
+
+def test_every_setting_is_explained():
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    table = page[page.index("| setting |") : page.index("**Accumulation.**")]
+    explained = set(
+        re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if "|" in line))
+    )
+    assert explained == {field.name for field in dataclasses.fields(TrainingConfig)}
