@@ -51,7 +51,9 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
 
     app = make_app(*endpoints.values(), load=load, **settings)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
     thread.start()
     try:
