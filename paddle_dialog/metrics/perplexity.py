@@ -83,6 +83,14 @@ def token_perplexity_metric(criterion: KeepsTokenNll) -> Any:
             # PaddleNLP adds up in the dtype it is given; float32 loses small batches in a long epoch.
             super().update(ce.astype("float64"), word_num)
 
+        def reset(self) -> None:
+            # ``evaluate`` resets before it returns, and several processes add up their sums afterwards.
+            self.sums_before_reset = (
+                float(getattr(self, "total_ce", 0.0)),
+                float(getattr(self, "total_word_num", 0.0)),
+            )
+            super().reset()
+
         def accumulate(self) -> float:
             # ``fit`` asks after each training batch, of which this metric is not told.
             return float(super().accumulate()) if self.total_word_num else math.nan

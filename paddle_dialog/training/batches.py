@@ -15,6 +15,8 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.streaming import StreamedBatches
+from paddle_dialog.training.distributed import sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl
@@ -23,11 +25,14 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl
 class TrainingBatches:
     """A loader that starts where the run stands, can be stopped between batches, and counts tokens.
 
-    ``fit`` has no way to stop inside an epoch, so the loader ends early when ``stop`` is set.
+    ``fit`` has no way to stop inside an epoch, so the loader ends early when ``stop`` is set. A signal sets
+    ``stop_requested`` in the process that gets it; once all processes know, ``interrupted`` and ``stop`` follow.
 
     Args:
-        dataset: the encoded examples; one that varies from epoch to epoch offers ``set_epoch(epoch)``.
-        sampler: yields the batches of an epoch, always the same for the same seed and epoch.
+        dataset: the encoded examples; one that varies from epoch to epoch offers ``set_epoch(epoch)``. None where
+            they are streamed.
+        sampler: yields the batches of an epoch, always the same for the same seed and epoch: indices, or, where
+            they are streamed, examples.
         collate: makes arrays of a list of examples; the last one is the mask of real target tokens.
         progress: tells how many batches of the epoch are done.
         workers: processes that prepare batches; 0 prepares them in the training process.
@@ -36,8 +41,8 @@ class TrainingBatches:
 
     def __init__(
         self,
-        dataset: io.Dataset,
-        sampler: LengthBucketSampler,
+        dataset: io.Dataset | None,
+        sampler: LengthBucketSampler | StreamedBatches,
         collate: Any,
         progress: Progress,
         workers: int = 0,
@@ -45,6 +50,8 @@ class TrainingBatches:
     ) -> None:
         self.sampler = sampler
         self.progress = progress
+        self.stop_requested = False
+        self.interrupted = False
         self.stop = False
         self.tokens = 0
         self.share = 1.0  # of the current batch in the target tokens of its step
@@ -52,10 +59,13 @@ class TrainingBatches:
         self._collate = collate
         self._accumulate = accumulate
         self._set_epoch = getattr(dataset, "set_epoch", None)
+        if isinstance(sampler, StreamedBatches):
+            stream = _CollatedStream(sampler, self._collate_and_count)
+            source = {"dataset": stream, "batch_size": 1, "collate_fn": _the_only}
+        else:
+            source = {"dataset": dataset, "batch_sampler": sampler, "collate_fn": self._collate_and_count}
         self._loader = io.DataLoader(
-            dataset,
-            batch_sampler=sampler,
-            collate_fn=self._collate_and_count,
+            **source,
             num_workers=workers,
             worker_init_fn=_separate_worker,
             use_buffer_reader=True,  # the next batch is on its way to the GPU while this one is computed
@@ -76,10 +86,9 @@ class TrainingBatches:
             wanted = self._accumulate - self.progress.batch % self._accumulate
             group = list(islice(batches, wanted))
             self.reader_seconds += time.perf_counter() - began
-            total = sum(tokens for *_, tokens in group)
-            for *batch, tokens in group:
+            shares = self._shares([tokens for *_, tokens in group])
+            for (*batch, tokens), self.share in zip(group, shares, strict=True):
                 self.tokens += tokens
-                self.share = tokens / total if total else 1.0 / len(group)
                 yield batch
             if len(group) < wanted:
                 return  # Paddle's iterator fails when it is asked again after its end
@@ -88,6 +97,14 @@ class TrainingBatches:
         """Whether an optimiser step follows the given batch of an epoch, counted from 1."""
         return batch % self._accumulate == 0 or batch >= len(self)
 
+    def _shares(self, tokens: list[int]) -> list[float]:
+        """Each batch's share of its step in the target tokens of all processes."""
+        if len(tokens) <= 1:
+            return [1.0] * len(tokens)
+        everywhere = sum_over_ranks(tokens)
+        total = sum(everywhere)
+        return [count / total if total else 1.0 / len(tokens) for count in everywhere]
+
     def _collate_and_count(self, examples: list[Any]) -> list[np.ndarray | int]:
         """The collated arrays and, last, the number of real target tokens.
 
@@ -95,6 +112,23 @@ class TrainingBatches:
         """
         arrays = self._collate(examples)
         return [*arrays, int(arrays[-1].sum())]
+
+
+class _CollatedStream(io.IterableDataset):
+    """Streamed batches as arrays."""
+
+    def __init__(self, batches: StreamedBatches, collate: Any) -> None:
+        super().__init__()
+        self._batches = batches
+        self._collate = collate
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._collate, self._batches)
+
+
+def _the_only(batches: list[Any]) -> Any:
+    """The batch itself, where the loader makes a list of one."""
+    return batches[0]
 
 
 def _separate_worker(worker: int) -> None:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.progress import Progress
 
 logger = logging.getLogger("paddle_dialog")
@@ -49,7 +50,8 @@ class BestModels:
             if (perplexity, progress.step) in ranked:
                 self._save(f"best-{progress.step}")
             progress.kept = ranked
-            self._remove_others({f"best-{step}" for _, step in ranked})
+            if is_main():
+                self._remove_others({f"best-{step}" for _, step in ranked})
         return best
 
     def _remove_others(self, kept: set[str]) -> None:

@@ -13,9 +13,19 @@ import paddle
 from paddle import io
 
 from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.task import Display
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
+from paddle_dialog.training.distributed import (
+    any_rank,
+    evaluating_alone,
+    is_main,
+    meet,
+    num_ranks,
+    rank,
+    sum_over_ranks,
+)
 from paddle_dialog.training.events import Evaluation, Sink, StepReport
 from paddle_dialog.training.optimizer import GlobalNormClip
 from paddle_dialog.training.progress import Progress
@@ -52,20 +62,28 @@ class Counter(paddle.callbacks.Callback):
         super().__init__()
         self.context = context
 
+    @property
+    def _steps_between_checks(self) -> int:
+        """Steps after which the processes ask each other for signals; on a GPU the answer stalls the queue."""
+        return 1 if num_ranks() == 1 or paddle.get_device() == "cpu" else 20
+
     def on_train_batch_begin(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Seeds dropout."""
+        """Seeds dropout, in each process differently."""
         progress = self.context.progress
         position = progress.epoch * len(self.context.batches) + progress.batch + 1
-        paddle.seed((self.context.seed * 1_000_003 + position) % 2**31)
+        paddle.seed((self.context.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts, and ends the run where ``max_steps`` says so."""
-        progress = self.context.progress
+        """Counts, and ends the run where ``max_steps`` says so or a process was asked to stop."""
+        progress, batches = self.context.progress, self.context.batches
         progress.batch += 1
         if self.context.at_step_end:
             progress.step += 1
-        if progress.step >= self.context.total_steps:
-            self.context.batches.stop = True
+            if progress.step % self._steps_between_checks == 0:
+                # All leave at the same step, or the others would wait for one that has gone.
+                batches.interrupted = any_rank(batches.stop_requested)
+        if batches.interrupted or progress.step >= self.context.total_steps:
+            batches.stop = True
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Turns to the next epoch unless the run was stopped inside this one."""
@@ -136,7 +154,7 @@ class Reporter(paddle.callbacks.Callback):
             perplexity=perplexity,
             learning_rate=float(self.model._optimizer.get_lr()),
             gradient_norm=math.nan if norm is None else float(norm),
-            tokens_per_second=batches.tokens / elapsed,
+            tokens_per_second=sum_over_ranks([batches.tokens])[0] / elapsed,
             reader_share=batches.reader_seconds / elapsed,
             seconds_left=elapsed / self._steps * (context.total_steps - progress.step),
             skipped=progress.skipped,
@@ -208,18 +226,22 @@ class DevEvaluation(paddle.callbacks.Callback):
         if patience is not None and progress.evaluations_without_gain >= patience:
             context.batches.stop = True
             self.model.stop_training = True
+        meet()
         self._reporter.resume_clock()
 
     def _measure(self) -> Evaluation:
         """Evaluates the weights as they are now, and keeps them where they are good."""
         progress = self.context.progress
-        result = self.model.evaluate(self._dev, verbose=0)
-        perplexity = float(result[self.context.metric.name()])
+        with evaluating_alone(self.model):
+            self.model.evaluate(self._dev, verbose=0)
+        meet()
+        nll, tokens = sum_over_ranks(self.context.metric.sums_before_reset)
+        perplexity = token_perplexity(nll, int(tokens))
         progress.curve.append((progress.step, perplexity))
         best = self._keep(perplexity)
         progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         self.model.network.eval()
-        return Evaluation(progress.step, perplexity, best, self._display())
+        return Evaluation(progress.step, perplexity, best, self._display() if is_main() else Display([]))
 
 
 class Saver(paddle.callbacks.Callback):
@@ -235,3 +257,4 @@ class Saver(paddle.callbacks.Callback):
         context = self.context
         if context.at_step_end and context.progress.step % context.config.save_every == 0:
             self._save_last()
+            meet()

@@ -6,14 +6,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
 from paddle_dialog.errors import UserError
+
+_meetings = itertools.count(1)
 
 LOST_CONNECTION = ("gloo", "Connection reset by peer", "Connection closed by peer", "Broken pipe", "NCCL")
 
@@ -45,6 +50,22 @@ def join_processes(device: str) -> None:
         paddle.distributed.init_parallel_env()
 
 
+def meet() -> None:
+    """Waits until all processes are here, however long that takes.
+
+    gloo gives up on a process that comes 30 seconds late, which Paddle has no setting for. So where one process
+    works alone, or all work for unequal times, they meet at the launcher's store before they sum anything. On
+    GPUs, where NCCL waits for half an hour, this does nothing.
+    """
+    if num_ranks() == 1 or paddle.get_device() != "cpu":
+        return
+    store = paddle.base.core.create_or_get_global_tcp_store()
+    expected = num_ranks() * next(_meetings)
+    store.add("paddle_dialog/arrived", 1)
+    while store.add("paddle_dialog/arrived", 0) < expected:
+        time.sleep(0.01)
+
+
 def sum_over_ranks(values: Sequence[float]) -> list[float]:
     """Sums each value over all processes, in double precision and in the order of the ranks.
 
@@ -68,6 +89,7 @@ def require_agreement(value: int, meaning: str) -> None:
     """
     if num_ranks() == 1:
         return
+    meet()
     values = gather([float(value)])[:, 0].astype(int).tolist()
     if len(set(values)) > 1:
         raise UserError(
@@ -103,6 +125,20 @@ def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
     everywhere = count.detach().clone()
     paddle.distributed.all_reduce(everywhere)
     return total * (num_ranks() / paddle.clip(everywhere, min=1.0))
+
+
+@contextmanager
+def evaluating_alone(model: paddle.Model) -> Iterator[None]:
+    """Lets ``model.evaluate`` run on this process's share without the others.
+
+    Paddle would gather the outputs of all, for which they must have equal shapes and equally many batches.
+    """
+    adapter = model._adapter
+    ranks, adapter._nranks = adapter._nranks, 1
+    try:
+        yield
+    finally:
+        adapter._nranks = ranks
 
 
 def lost_connection(error: RuntimeError) -> bool:

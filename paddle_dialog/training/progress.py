@@ -6,13 +6,15 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from paddle_dialog.errors import UserError
+
 
 @dataclass
 class Progress:
     """The counters of a run.
 
     ``epoch`` and ``batch`` say how many epochs, and batches of the current one, are done; ``step`` counts
-    optimiser steps, skipped ones included.
+    optimiser steps, skipped ones included. ``processes`` and ``batch_size`` say what a batch of the epoch was.
     """
 
     epoch: int = 0
@@ -31,6 +33,26 @@ class Progress:
     )  # (dev perplexity, step) of the best-STEP folders
     loss_scale: float = 2.0**15
     steps_since_overflow: int = 0
+    processes: int = 0  # 0 where a checkpoint of an earlier version does not tell
+    batch_size: int = 0
+
+    def set_layout(self, processes: int, batch_size: int, streaming: bool) -> None:
+        """Takes the processes and the batch size of each, which a resumed run may not change at will.
+
+        Streamed batches depend on both; otherwise n processes with batches of b get what one with n·b would.
+
+        Raises:
+            UserError: the run's batches would be others than those counted here.
+        """
+        before, now = (self.processes, self.batch_size), (processes, batch_size)
+        same = before == now if streaming else before[0] * before[1] == processes * batch_size
+        if self.processes and not same:
+            wanted = "both the same" if streaming else f"a product of {before[0] * before[1]}"
+            raise UserError(
+                f"the run was started with {before[0]} processes and data.batch_size {before[1]}, and this is "
+                f"{processes} with {batch_size}; resume with {wanted}"
+            )
+        self.processes, self.batch_size = now
 
     def as_dict(self) -> dict[str, Any]:
         """The counters as plain values for JSON."""

@@ -14,6 +14,8 @@ from paddle import io
 from paddle_dialog.bundle import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
 from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.streaming import StreamedBatches, StreamedData
+from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.perplexity import token_perplexity_metric
 from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.average import WeightAverage
@@ -21,6 +23,7 @@ from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.callbacks import Counter, DevEvaluation, Reporter, RunContext, Saver, Schedule
 from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state
+from paddle_dialog.training.distributed import is_main, meet, num_ranks, rank, require_agreement
 from paddle_dialog.training.events import Sink
 from paddle_dialog.training.loss_scale import LossScale
 from paddle_dialog.training.model_card import model_card
@@ -56,6 +59,8 @@ class Run:
         self.config = config
         self.folder = Path(config.output_dir)
         self.interrupted = False
+        if config.data.streaming and not task.can_stream:
+            raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
         checkpoint = find_start(self.folder, task.name, resume, overwrite)
         make_folder(self.folder)
         logger.info("configuration:\n%s", dump(config).rstrip())
@@ -75,6 +80,8 @@ class Run:
             logger.info("%s", note)
         self.criterion = task.build_criterion(config)
         self.progress = Progress() if checkpoint is None else load_progress(checkpoint[1], checkpoint[0])
+        require_agreement(self.progress.step, "the step they resume from")
+        self.progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
         self.batches = self._training_batches()
         self.total_steps = self._total_steps()
         training = config.training
@@ -93,9 +100,10 @@ class Run:
             logger.info("resumed from %s at step %d", checkpoint[0], self.progress.step)
         elif resume is not None:
             logger.info("%s: nothing to resume, so the run begins", self.folder)
-        else:
+        elif is_main():
             remove_earlier_run(self.folder)
-        write_config(self.folder, dump(config))
+        if is_main():
+            write_config(self.folder, dump(config))
         count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.total_steps)
 
@@ -123,6 +131,7 @@ class Run:
         return self.progress
 
     def _fit(self) -> None:
+        meet()
         metric = token_perplexity_metric(self.criterion)
         training = self.config.training
         model = TrainingModel(
@@ -131,7 +140,9 @@ class Run:
         if training.amp != "none" and not model.mixed:
             logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
         model.prepare(self.optimizer, self.criterion, metric)
-        sinks: list[Sink] = [TextLog(), VisualDLSink(self.folder / "vdl", self.config, self.progress.step)]
+        sinks: list[Sink] = []
+        if is_main():
+            sinks = [TextLog(), VisualDLSink(self.folder / "vdl", self.config, self.progress.step)]
         context = RunContext(
             self.config.training,
             self.config.seed,
@@ -151,14 +162,14 @@ class Run:
                 callbacks=self._callbacks(context),
             )
         model.skips.settle()
+        self.interrupted = self.batches.interrupted
         for sink in sinks:
             sink.close()
         if self.interrupted:
             logger.info("stopped at step %d; --resume auto continues", self.progress.step)
 
     def _request_stop(self) -> None:
-        self.interrupted = True
-        self.batches.stop = True
+        self.batches.stop_requested = True
 
     def _is_complete(self) -> bool:
         """Whether all steps are done, or early stopping has ended the run."""
@@ -185,6 +196,8 @@ class Run:
         return [*callbacks, Saver(context, lambda: self._save("last", resumable=True))]
 
     def _save(self, name: str, resumable: bool = False) -> None:
+        if not is_main():
+            return
         extra = self.task.bundle_files(self.data.vocabularies)
         if resumable:
             if self.clip.loss_scale is not None:
@@ -202,11 +215,20 @@ class Run:
 
     def _training_batches(self) -> TrainingBatches:
         train, data = self.data.train, self.config.data
-        sampler = LengthBucketSampler(
-            train.lengths, data.batch_size, seed=self.config.seed, bucket_batches=data.bucket_batches
-        )
+        common = {
+            "batch_size": data.batch_size,
+            "seed": self.config.seed,
+            "bucket_batches": data.bucket_batches,
+            "num_replicas": num_ranks(),
+            "rank": rank(),
+        }
+        sampler: LengthBucketSampler | StreamedBatches
+        if isinstance(train, StreamedData):
+            dataset, sampler = None, StreamedBatches(train, **common)
+        else:
+            dataset, sampler = train.dataset, LengthBucketSampler(train.lengths, **common)
         return TrainingBatches(
-            train.dataset,
+            dataset,
             sampler,
             self.data.collate,
             self.progress,
@@ -215,8 +237,15 @@ class Run:
         )
 
     def _dev_loader(self, dev: EncodedData) -> io.DataLoader:
-        sampler = LengthBucketSampler(dev.lengths, self.config.data.batch_size, shuffle=False)
-        return io.DataLoader(dev.dataset, batch_sampler=sampler, collate_fn=self.data.collate)
+        """The share of this process in the dev examples: each is in one share only."""
+        if len(dev.lengths) < num_ranks():
+            raise UserError(
+                f"data.dev: {len(dev.lengths)} examples are too few for {num_ranks()} processes; start fewer"
+            )
+        own = list(range(rank(), len(dev.lengths), num_ranks()))
+        sampler = LengthBucketSampler(dev.lengths[own], self.config.data.batch_size, shuffle=False)
+        share = io.Subset(dev.dataset, own)
+        return io.DataLoader(share, batch_sampler=sampler, collate_fn=self.data.collate)
 
     def _total_steps(self) -> int:
         training = self.config.training

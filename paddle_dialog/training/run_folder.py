@@ -10,6 +10,7 @@ from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.training.best_models import numbered_models
 from paddle_dialog.training.checkpoint import CHECKPOINTS, find_checkpoint, load_progress
+from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.text_log import configure_logging
 
 logger = logging.getLogger("paddle_dialog")
@@ -98,7 +99,9 @@ def make_folder(run_folder: Path) -> None:
     """
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
-        configure_logging(str(run_folder / "train.log"))
+        configure_logging(str(run_folder / "train.log") if is_main() else None)
+        if not is_main():
+            logger.setLevel(logging.WARNING)  # the first process tells
     except OSError as error:
         raise UserError(
             f"output_dir: {run_folder}: cannot be written to ({error.strerror}); choose another folder"

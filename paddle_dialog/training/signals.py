@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from paddle_dialog.training.distributed import num_ranks
+
 
 @contextmanager
 def orderly_stop(request: Callable[[], None]) -> Iterator[None]:
     """Calls ``request`` at the first SIGINT or SIGTERM inside the block; a second one raises KeyboardInterrupt.
 
-    Outside the main thread, where Python takes no signals, the block runs as it is.
+    Outside the main thread, where Python takes no signals, the block runs as it is. Paddle's launcher sends each
+    SIGTERM several times, so that among several processes a second one says nothing new.
 
     Args:
         request: asks for a stop after the current step; must not log, as the signal may come while the log writes.
@@ -26,6 +29,8 @@ def orderly_stop(request: Callable[[], None]) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal requested
+        if requested and number == signal.SIGTERM and num_ranks() > 1:
+            return
         if requested:
             raise KeyboardInterrupt
         requested = True

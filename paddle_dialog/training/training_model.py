@@ -12,6 +12,7 @@ from paddle import Tensor, nn
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
+from paddle_dialog.training.distributed import num_ranks, sum_over_ranks
 from paddle_dialog.training.finite import SkipCounter
 from paddle_dialog.training.optimizer import GlobalNormClip
 from paddle_dialog.training.progress import Progress
@@ -39,11 +40,11 @@ class TrainingMeter:
         self._tokens = self._tokens + tokens.astype("float64") * finite
 
     def read(self) -> tuple[float, float]:
-        """The loss of the last batch, and the perplexity per token; NaN where there was none."""
-        tokens = float(self._tokens)
-        mean = float(self._nll) / tokens if tokens else math.nan
+        """The loss of the last batch, and the perplexity per token, over all processes; NaN where there was none."""
         loss = math.nan if self._loss is None else float(self._loss)
-        return loss, math.exp(mean) if mean < 700.0 else math.inf if mean >= 700.0 else math.nan
+        loss, nll, tokens = sum_over_ranks([loss, float(self._nll), float(self._tokens)])
+        mean = nll / tokens if tokens else math.nan
+        return loss / num_ranks(), math.exp(mean) if mean < 700.0 else math.inf if mean >= 700.0 else math.nan
 
 
 class TrainingModel(paddle.Model):

@@ -1,0 +1,171 @@
+"""Two processes under Paddle's launcher train as one: the same curve, the same stop, one end for both."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import ROOT, run_here
+from conftest import write_couplets
+from safetensors.numpy import load_file
+
+BATCH, EPOCHS = 8, 4
+RECIPE = """
+task: couplet
+model: {{name: lstm_attention, embedding_size: 16, hidden_size: 24, num_layers: 1, dropout: {dropout}}}
+data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 12, batch_size: {batch}}}
+training: {{epochs: 4, learning_rate: 0.005, schedule: cosine, warmup_steps: 4, clip_norm: 1.0, accumulate: 2,
+  label_smoothing: 0.1, ema_decay: 0.9, keep_best: 2, log_every: 1, eval_every: 10, save_every: 3,
+  show_examples: 1}}
+rules: {{enabled: false}}
+output_dir: {folder}/{name}
+"""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A folder with couplets: 13 batches of 16 and a rest of 5 an epoch, in 7 steps."""
+
+    folder: Path
+
+    def recipe(self, name: str, batch: int, dropout: float = 0.0) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(
+            RECIPE.format(folder=self.folder, name=name, batch=batch, dropout=dropout), encoding="utf-8"
+        )
+        return path
+
+
+STEPS = 7 * EPOCHS
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("distributed")
+    write_couplets(folder / "train.tsv", 13 * 2 * BATCH + 5, seed=1)
+    write_couplets(folder / "dev.tsv", 31, seed=2)
+    return Corpus(folder)
+
+
+@pytest.fixture(scope="module")
+def two(corpus: Corpus) -> Path:
+    """The run of two processes that nobody disturbed."""
+    launched = launch(corpus, corpus.recipe("two", BATCH))
+    assert finish(launched) == 0, worker_logs(corpus)
+    return corpus.folder / "two"
+
+
+def launch(corpus: Corpus, *arguments: object) -> subprocess.Popen[bytes]:
+    """Starts the training command in two processes."""
+    command = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2"]
+    command += [
+        "--log_dir",
+        corpus.folder / "log",
+        "--log_overwrite",
+        "1",
+        "tools/train.py",
+        "-c",
+        *arguments,
+    ]
+    with (corpus.folder / "launcher.out").open("wb") as out:
+        return subprocess.Popen(
+            [*map(str, command)],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def finish(launched: subprocess.Popen[bytes]) -> int:
+    try:
+        return launched.wait(timeout=600)
+    except subprocess.TimeoutExpired:
+        launched.terminate()  # the launcher ends its processes
+        launched.wait(timeout=120)
+        raise
+
+
+def worker_logs(corpus: Corpus) -> list[str]:
+    logs = (corpus.folder / "log" / f"workerlog.{rank}" for rank in range(2))
+    return [log.read_text(encoding="utf-8") if log.exists() else "" for log in logs]
+
+
+def wait_for_step(launched: subprocess.Popen[bytes], folder: Path, step: int) -> None:
+    log = folder / "train.log"
+    end = time.monotonic() + 600
+    while not (log.exists() and f" step {step}/{STEPS} " in log.read_text(encoding="utf-8")):
+        assert launched.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+
+
+def process_of_rank(launcher: int, rank: int) -> int:
+    """The process that the launcher started for a rank."""
+    for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+        if f"PADDLE_TRAINER_ID={rank}".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
+            return int(child)
+    raise AssertionError(f"no process of rank {rank}")
+
+
+def losses(folder: Path) -> list[float]:
+    return [float(loss) for loss in re.findall(r" loss (\S+) ", (folder / "train.log").read_text("utf-8"))]
+
+
+def progress(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "last" / "progress.json").read_text())
+
+
+def test_two_processes_follow_the_curve_of_one_with_the_double_batch(corpus: Corpus, two: Path) -> None:
+    outcome = run_here("train", "-c", corpus.recipe("one", 2 * BATCH))
+    assert outcome.status == 0, outcome.stderr
+    one = corpus.folder / "one"
+    assert len(losses(one)) == len(losses(two)) == STEPS
+    np.testing.assert_allclose(losses(two), losses(one), atol=2e-4)  # four decimals are logged
+    ours, theirs = progress(two), progress(one)
+    assert ours["step"] == theirs["step"] == STEPS and ours["best_step"] == theirs["best_step"]
+    np.testing.assert_allclose(ours["curve"], theirs["curve"], rtol=1e-4)
+    assert [step for _, step in ours["kept"]] == [step for _, step in theirs["kept"]]
+    weights, others = (load_file(folder / "last" / "model.safetensors") for folder in (two, one))
+    assert all(np.allclose(weights[name], others[name], atol=1e-3) for name in others)
+    assert sorted(path.name for path in two.iterdir()) == sorted(path.name for path in one.iterdir())
+
+
+def test_a_run_of_two_survives_a_lost_process_and_a_signal(corpus: Corpus, two: Path) -> None:
+    folder = corpus.folder / "disturbed"
+    recipe = corpus.recipe("disturbed", BATCH)
+
+    launched = launch(corpus, recipe)
+    wait_for_step(launched, folder, 7)
+    os.kill(process_of_rank(launched.pid, 1), signal.SIGKILL)
+    assert finish(launched) not in (0, None)
+    assert "Container failed" in (corpus.folder / "launcher.out").read_text()
+    assert "error: another process of this run has ended" in worker_logs(corpus)[0]
+
+    refused = run_here("train", "-c", recipe, "--resume", "auto")
+    assert "started with 2 processes and data.batch_size 8, and this is 1 with 8" in refused.error_line()
+
+    launched = launch(corpus, recipe, "--resume", "auto")
+    wait_for_step(launched, folder, 13)
+    launched.send_signal(signal.SIGTERM)
+    assert finish(launched) not in (0, None)
+    stopped = progress(folder)
+    assert 13 <= stopped["step"] < STEPS
+    assert f"stopped at step {stopped['step']}; --resume auto continues" in worker_logs(corpus)[0]
+    assert all("Traceback" not in log for log in worker_logs(corpus))
+
+    assert finish(launch(corpus, recipe, "--resume", "auto")) == 0, worker_logs(corpus)
+    expected, found = progress(two), progress(folder)
+    for key in expected.keys() - {"seconds"}:
+        assert found[key] == expected[key], key
+    for name in ("last/model", "last/optimizer", "last/average", "best/model"):
+        content = [(run / f"{name}.safetensors").read_bytes() for run in (folder, two)]
+        assert content[0] == content[1], name
