@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from paddle_dialog.errors import UserError
@@ -12,7 +13,7 @@ def select_device(name: str) -> str:
 
     Args:
         name: `cpu`, `gpu` (the first one), `gpu:N` (counted from 0), or `auto`: the first GPU if there is
-            one, else the CPU.
+            one, else the CPU. Under `paddle.distributed.launch` the first GPU is the one given to this process.
 
     Returns:
         What was chosen, as Paddle writes it: `cpu` or `gpu:N`.
@@ -31,7 +32,13 @@ def select_device(name: str) -> str:
     if name == "cpu" or (name == "auto" and cards == 0):
         return _set_current("cpu")
 
-    index = int(match[1] or 0)
+    launched = os.environ.get("FLAGS_selected_gpus") if int(os.environ.get("PADDLE_TRAINERS_NUM", 1)) > 1 else None
+    if launched is not None and match[1] is not None:
+        raise UserError(
+            f"--device is '{name}', but the launcher gives each process its card: use --device gpu, and choose "
+            "cards with the launcher's --devices."
+        )
+    index = int(match[1] or launched or 0)
     if not built_for_gpu:
         raise UserError(
             f"--device is '{name}', but the installed paddlepaddle is the CPU build: install "

@@ -52,6 +52,16 @@ def test_choice_on_a_machine_with_two_gpus(machine, name, expected):
     assert chosen == [expected]
 
 
+def test_each_launched_process_takes_its_own_card(machine, monkeypatch):
+    chosen = machine(built_for_gpu=True, cards=2)
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+    monkeypatch.setenv("FLAGS_selected_gpus", "1")
+    assert select_device("gpu") == "gpu:1"
+    assert chosen == ["gpu:1"]
+    with pytest.raises(UserError, match="the launcher gives each process its card"):
+        select_device("gpu:0")
+
+
 def test_gpu_build_without_a_card(machine):
     chosen = machine(built_for_gpu=True, cards=0)
     with pytest.raises(UserError, match="no GPU was found") as error:
