@@ -32,7 +32,7 @@ def select_device(name: str) -> str:
     if name == "cpu" or (name == "auto" and cards == 0):
         return _set_current("cpu")
 
-    launched = os.environ.get("FLAGS_selected_gpus") if int(os.environ.get("PADDLE_TRAINERS_NUM", 1)) > 1 else None
+    launched = _launched_card()
     if launched is not None and match[1] is not None:
         raise UserError(
             f"--device is '{name}', but the launcher gives each process its card: use --device gpu, and choose "
@@ -55,6 +55,13 @@ def select_device(name: str) -> str:
             f"gpu:0 to gpu:{cards - 1}."
         )
     return _set_current(f"gpu:{index}")
+
+
+def _launched_card() -> str | None:
+    """The card that the launcher chose for this process, if it is one of several."""
+    if int(os.environ.get("PADDLE_TRAINERS_NUM", "1")) < 2:
+        return None
+    return os.environ.get("FLAGS_selected_gpus")  # noqa: SIM112
 
 
 def _set_current(device: str) -> str:
