@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
 
-from paddle import nn
 from pydantic import BaseModel, Field
+from safetensors import safe_open
 
-from paddle_dialog.bundle import CARD
+from paddle_dialog.bundle import CARD, WEIGHTS
 
 # An absolute path, or one that leaves its folder: a card tells of training data by where it lay. A URL stays.
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")
@@ -21,7 +22,7 @@ class ModelCard(BaseModel):
     task: str
     path: str = Field(description="Where it answers.")
     family: str = Field(description="The recipe's model.name.")
-    parameters: int
+    parameters: int = Field(description="Numbers in its weights.")
     decoding: str = Field(description="How answers are searched for where a request does not say.")
     details: dict[str, Any] = Field(description="What the task tells of its model, e.g. its limits.")
     card: str = Field(description="The model card in Markdown.")
@@ -43,16 +44,20 @@ def make_card(predictor: Any, path: str, details: dict[str, Any], folder: Path |
         folder: its bundle, already checked; None where there is none.
     """
     card = folder / CARD if folder is not None else None
-    network = predictor.network
     return ModelCard(
         task=predictor.config.task,
         path=path,
         family=predictor.config.model.name,
-        parameters=sum(p.size for p in network.parameters()) if isinstance(network, nn.Layer) else 0,
+        parameters=0 if folder is None else _count(folder / WEIGHTS),
         decoding=predictor.decoding_summary(),
         details=details,
         card=without_folders(card.read_text(encoding="utf-8")) if card is not None and card.is_file() else "",
     )
+
+
+def _count(weights: Path) -> int:
+    with safe_open(weights, framework="numpy") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
 
 
 def without_folders(text: str) -> str:

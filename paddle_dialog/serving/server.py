@@ -29,6 +29,11 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     Raises:
         UserError: a model, the words or the address cannot be used.
     """
+    # Paddle takes the signals for itself when it is imported, which must not happen while the server runs.
+    import paddle  # noqa: F401
+
+    # The end that SIGTERM asks for is a good one; uvicorn raises the signal anew when all is answered.
+    signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)
     found, missing = find_models(config)
     for sentence in missing:
@@ -41,14 +46,16 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     )
     with _listen(config.host, config.port) as listener:
         print(f"serving on http://{_address(listener)}", flush=True)
-        # The end that SIGTERM asks for is a good one: uvicorn raises the signal anew when all is answered.
-        signal.signal(signal.SIGTERM, lambda *_: None)
         server = uvicorn.Server(_settings(app, config))
         app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
         server.run(sockets=[listener])
     failure = app.state.batcher.failure
     if failure is not None:
         raise failure
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit(0)
 
 
 def _settings(app: Any, config: ServeConfig) -> uvicorn.Config:

@@ -28,7 +28,7 @@ from tasks.empathetic.tokenise import tokenise
 
 EXAMPLE = "I lost my dog yesterday."
 MOST_REPLIES = 5
-REMEMBERED_WORDS = 50_000  # of earlier conversations; more would only fill the memory
+REMEMBERED_WORDS = 10_000  # of earlier conversations; more fill the memory and slow down new words
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
 
