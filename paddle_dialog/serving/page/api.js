@@ -17,10 +17,10 @@ export class ApiError extends Error {
 export const models = () => ask("v1/models");
 
 /** 下联 for a 上联; `request` is the body that the API describes. */
-export const answerCouplet = (request, signal) => ask("v1/couplet", request, signal);
+export const answerCouplet = (request) => ask("v1/couplet", request);
 
 /** Replies to a conversation. */
-export const answerTurn = (request, signal) => ask("v1/reply", request, signal);
+export const answerTurn = (request) => ask("v1/reply", request);
 
 /** Sends this key with every request from now on, until the tab is closed. */
 export function useKey(text) {
@@ -32,7 +32,7 @@ export function useKey(text) {
   }
 }
 
-async function ask(path, body, signal) {
+async function ask(path, body) {
   const headers = { Accept: "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
   const options = { headers, cache: "no-store" };
@@ -40,15 +40,13 @@ async function ask(path, body, signal) {
     headers["Content-Type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   }
-  const late = AbortSignal.timeout(PATIENCE);
-  options.signal = signal ? AbortSignal.any([signal, late]) : late;
+  options.signal = AbortSignal.timeout(PATIENCE);
   let response, answer;
   try {
     response = await fetch(path, options);
     answer = await response.json();
-  } catch (error) {
-    if (signal?.aborted) throw error; // nobody waits for it any more
-    if (late.aborted) throw new ApiError("late");
+  } catch {
+    if (options.signal.aborted) throw new ApiError("late");
     throw response === undefined ? new ApiError("away") : failure(response, undefined);
   }
   if (!response.ok) throw failure(response, answer);
