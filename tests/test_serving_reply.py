@@ -10,7 +10,9 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic import api
 from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.tokenise import _split_chunk
 
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
 
@@ -118,7 +120,7 @@ def sampled(client, seed):
 
 
 def test_words_of_earlier_conversations_are_forgotten(monkeypatch):
-    monkeypatch.setattr(api, "REMEMBERED_WORDS", 30)
+    monkeypatch.setattr(api, "REMEMBERED", 30)
     predictor = make_predictor()
     with start(predictor) as client:
         before = ask(client, attention=True)
@@ -127,6 +129,7 @@ def test_words_of_earlier_conversations_are_forgotten(monkeypatch):
             words = " ".join(f"word{number}x{n}" for n in range(10))
             assert ask(client, context=[words])[0] == 200
             sizes.append(len(predictor.encoder.words()))
+        assert tokens_of.cache_info().currsize <= 1 and _split_chunk.cache_info().currsize <= 10
         assert ask(client, attention=True) == before
     assert max(sizes) <= 60 and min(sizes) == 0
 

@@ -24,11 +24,11 @@ from tasks.empathetic.dialogue import check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.tokenise import tokenise
+from tasks.empathetic.tokenise import forget_chunks, tokenise
 
 EXAMPLE = "I lost my dog yesterday."
 MOST_REPLIES = 5
-REMEMBERED_WORDS = 10_000  # of earlier conversations; more fill the memory and slow down new words
+REMEMBERED = 10_000  # words or turns of earlier conversations; more fill the memory and slow down new words
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
 
@@ -175,10 +175,16 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             [item.context for item in items], settings.n_best, [item.emotion for item in items]
         )
         answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
-        if len(predictor.encoder.words()) > REMEMBERED_WORDS:
-            predictor.encoder.forget()
-            tokens_of.cache_clear()
+        self._forget()
         return answers
+
+    def _forget(self) -> None:
+        """Keeps what tokeniser and encoder remember of words and turns from filling the memory."""
+        encoder = self._predictor.encoder
+        if max(len(encoder.words()), tokens_of.cache_info().currsize) > REMEMBERED:
+            encoder.forget()
+            tokens_of.cache_clear()
+            forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)

@@ -83,6 +83,11 @@ def tokenise(text: str, *, published: bool = False) -> list[str]:
     return tokens
 
 
+def forget_chunks() -> None:
+    """Drops the chunks remembered since the start, which a server must not keep for every user it had."""
+    _split_chunk.cache_clear()
+
+
 def _ends_sentence(chunk: str, following: str | None) -> bool:
     """Whether the period at the end of a blank-separated chunk is a full stop of its own."""
     if "." not in chunk:
