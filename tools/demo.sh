@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
-# Train a small couplet model on the couplets that ship with the project, then print 下联 for some 上联.
-# The finished run is kept in runs/couplet_sample; delete that folder to train again.
+# Set everything up, then answer some 上联 and a turn of dialogue from the weights that ship.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 bash "$root/tools/setup_env.sh"
 cd "$root"
 
 python=.venv/bin/python
-config=configs/couplet_sample.yaml
-if [[ ! -d runs/couplet_sample/best ]]; then
-    "$python" tools/train.py -c "$config"
-fi
-# The first two are among the couplets that were learnt, the others are new to the model.
-exec "$python" tools/predict.py -c "$config" 旧约梅花证 鞭炮震开新岁月 春风送暖百花开 一帆风顺年年好 明月松间照 晚风摇树树还挺
+"$python" tools/predict.py -c configs/couplet.yaml --weights pretrained/couplet \
+    晚风摇树树还挺 春风送暖百花开 一帆风顺年年好 奇山奇水奇茶，奇人奇遇 诗成花已落
+exec "$python" tools/predict.py -c configs/empathetic.yaml --weights pretrained/empathetic \
+    "I lost my dog yesterday." "I finally passed the exam I had failed twice!"
