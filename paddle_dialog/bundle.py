@@ -90,11 +90,10 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
         _replace(folder, partial, previous)
         _sync_folder(folder.parent)
     except OSError as error:
-        if folder.exists() or previous.exists():
+        if not _is_whole(partial):
             shutil.rmtree(partial, ignore_errors=True)  # a torso would keep a full disk full
-        raise UserError(
-            f"{folder}: cannot write the bundle: {error.strerror}; what was saved before is still there"
-        ) from error
+        left = "; what was saved before is still there" if bundle_exists(folder) else ""
+        raise UserError(f"{folder}: cannot write the bundle: {error.strerror}{left}") from error
 
 
 def load_bundle(folder: str | Path) -> Bundle:
