@@ -51,7 +51,9 @@ class CoupletTask(Task):
             )
             notes = [f"training data {settings.train}: {report}"]
         vocabulary = self._vocabulary(config, vocabularies, train_pairs)
-        train = stream_couplets(settings, vocabulary) if settings.streaming else _encode(train_pairs, vocabulary)
+        train = (
+            stream_couplets(settings, vocabulary) if settings.streaming else _encode(train_pairs, vocabulary)
+        )
         notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
         dev = None
         if settings.dev is not None:
