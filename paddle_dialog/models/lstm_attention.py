@@ -80,8 +80,7 @@ class LstmAttention(nn.Layer):
         """
         state = self.encode(source, source_lengths)
         embedded = self.target_embedding(target)  # [B, T, E]
-        hidden, _ = self.decoder(embedded, initial_states=state.cell, memory=state.memory)  # [B, T, H]
-        return self.output(hidden)
+        return self.output(self.cell.unroll(embedded, state.cell, state.memory))
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> LstmState:
         """The state before the first target token, for a source [B, S] of the given lengths [B]."""

@@ -1,0 +1,150 @@
+"""The decoder over whole targets against its cell step by step: values, every gradient, and the book's model."""
+
+from typing import Any, Literal
+
+import numpy as np
+import paddle
+import pytest
+from paddle import Tensor, nn
+
+from paddle_dialog.benchmark.book import BookCriterion, BookModel
+from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.layers.input_feeding import InputFeedingDecoder
+from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.recurrent import AttentionCell
+from paddle_dialog.models.lstm_attention import LstmAttention
+
+BATCH, SOURCE, TARGET, WIDTH, HIDDEN, VOCABULARY = 3, 5, 4, 5, 6, 11
+
+
+def random_tensor(*shape: int, seed: int) -> Tensor:
+    values = np.random.default_rng(seed).normal(0.0, 0.5, shape).astype("float32")
+    return paddle.to_tensor(values, stop_gradient=False)
+
+
+def gradients_and_output(
+    cell: AttentionCell, whole: bool, kind: str, masks: list[Tensor] | None = None
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Outputs and all gradients of a weighted sum, by ``unroll`` or by autograd over single steps."""
+    embedded, encoded = (random_tensor(BATCH, n, WIDTH, seed=n) for n in (TARGET, SOURCE))
+    tensors = [random_tensor(BATCH, HIDDEN, seed=20 + index) for index in range(2 * len(cell.cells))]
+    pairs = list(zip(tensors[::2], tensors[1::2], strict=True))
+    states = pairs if kind == "lstm" else tensors[::2]
+    leaves = [embedded, encoded, *(tensors if kind == "lstm" else tensors[::2])]
+    memory = cell.prepare_memory(encoded, length_mask(paddle.to_tensor([5, 2, 3]), SOURCE))
+    initial = cell.initial_states(states)
+    if whole:
+        outputs = cell.unroll(embedded, initial, memory)
+    else:
+        outputs, _ = nn.RNN(cell)(embedded, initial_states=initial, memory=memory)
+    (outputs * random_tensor(BATCH, TARGET, HIDDEN, seed=9)).sum().backward()
+    found = [tensor.grad.numpy() for tensor in [*leaves, *cell.parameters()]]
+    cell.clear_gradients()
+    return outputs.numpy(), found
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kind", "score", "feeding"),
+    [
+        ("lstm", "dot", True),
+        ("lstm", "scaled_dot", True),
+        ("lstm", "bilinear", True),
+        ("lstm", "additive", True),
+        ("gru", "dot", True),
+        ("lstm", "scaled_dot", False),
+        ("gru", "additive", False),
+    ],
+)
+def test_whole_targets_have_the_values_and_gradients_of_single_steps(
+    kind: Literal["lstm", "gru"], score: Any, feeding: bool, layers: int
+) -> None:
+    paddle.seed(layers)
+    cell = AttentionCell(WIDTH, HIDDEN, WIDTH, layers, kind, score, 0.0, feeding)
+    outputs, found = gradients_and_output(cell, True, kind)
+    expected, gradients = gradients_and_output(cell, False, kind)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    assert len(found) == len(gradients)
+    for ours, theirs in zip(found, gradients, strict=True):
+        assert np.abs(theirs).max() > 0.0 or score == "additive"
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_the_fused_decoder_serves_input_feeding_lstm_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    original = InputFeedingDecoder.apply
+    monkeypatch.setattr(InputFeedingDecoder, "apply", lambda *args: calls.append(1) or original(*args))
+    gradients_and_output(AttentionCell(WIDTH, HIDDEN, WIDTH, 2), True, "lstm")
+    gradients_and_output(AttentionCell(WIDTH, HIDDEN, WIDTH, 2, "gru"), True, "gru")
+    assert calls == [1]
+
+
+def test_dropout_of_whole_targets_is_that_of_single_steps_with_the_same_masks() -> None:
+    cell = AttentionCell(WIDTH, HIDDEN, WIDTH, 2, dropout=0.5)
+    drawn: list[Tensor] = []
+
+    class Recorded(nn.Dropout):
+        def forward(self, x: Tensor) -> Tensor:
+            drawn.append(super().forward(x))  # [T, L, B, H]: x is ones
+            return drawn[-1]
+
+    class Replayed(nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.masks = iter([mask for step in drawn[0].unbind(0) for mask in step.unbind(0)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * next(self.masks)
+
+    paddle.seed(5)
+    cell.dropout = Recorded(0.5)
+    outputs, found = gradients_and_output(cell, True, "lstm")
+    assert set(np.unique(drawn[0].numpy())) == {0.0, 2.0}
+    cell.dropout = Replayed()
+    expected, gradients = gradients_and_output(cell, False, "lstm")
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    for ours, theirs in zip(found, gradients, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    cell.eval()
+    assert not np.allclose(gradients_and_output(cell, True, "lstm")[0], outputs)
+
+
+def copy_to_book(network: LstmAttention, book: BookModel) -> None:
+    """Gives the book's model the weights of ours."""
+    book.source_embedding.weight.set_value(network.source_embedding.weight)
+    book.target_embedding.weight.set_value(network.target_embedding.weight)
+    book.encoder.set_state_dict(network.encoder.rnn.state_dict())
+    cell = book.decoder.cell
+    cell.lstm_cells.set_state_dict(network.cell.cells.state_dict())
+    cell.attention.input_proj.set_state_dict(network.cell.memory_projection.state_dict())
+    cell.attention.output_proj.set_state_dict(network.cell.output_projection.state_dict())
+    book.output.set_state_dict(network.output.state_dict())
+
+
+def test_loss_and_gradients_equal_those_of_the_books_model() -> None:
+    paddle.seed(0)
+    config = LstmAttentionConfig(embedding_size=HIDDEN, hidden_size=HIDDEN, num_layers=2, dropout=0.0)
+    network, book = LstmAttention(config, VOCABULARY), BookModel(VOCABULARY, HIDDEN, 2, 0.0)
+    copy_to_book(network, book)
+    rng = np.random.default_rng(1)
+    source, target, label = (
+        paddle.to_tensor(rng.integers(4, VOCABULARY, (BATCH, n))) for n in (SOURCE, TARGET, TARGET)
+    )
+    lengths = paddle.to_tensor([5, 2, 3])
+    mask = length_mask(paddle.to_tensor([4, 1, 2]), TARGET).astype("float32")
+    criterion = BookCriterion()
+    losses = []
+    for model in (network, book):
+        loss = criterion(model(source, lengths, target), label, mask)
+        loss.backward()
+        losses.append(float(loss))
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    pairs = [
+        (network.source_embedding.weight, book.source_embedding.weight),
+        (network.encoder.rnn.weight_hh_l0, book.encoder.weight_hh_l0),
+        (network.cell.memory_projection.weight, book.decoder.cell.attention.input_proj.weight),
+        (network.cell.cells[0].weight_ih, book.decoder.cell.lstm_cells[0].weight_ih),
+        (network.output.weight, book.output.weight),
+    ]
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), atol=1e-5)
