@@ -109,6 +109,21 @@ def test_dropout_of_whole_targets_is_that_of_single_steps_with_the_same_masks() 
     assert not np.allclose(gradients_and_output(cell, True, "lstm")[0], outputs)
 
 
+def test_frozen_weights_stay_without_a_gradient() -> None:
+    cell = AttentionCell(WIDTH, HIDDEN, WIDTH, 2)
+    frozen = [*cell.cells[0].parameters(), *cell.cells[1].parameters()]
+    for parameter in frozen:
+        parameter.stop_gradient = True
+    states = [(paddle.zeros([BATCH, HIDDEN]), paddle.zeros([BATCH, HIDDEN])) for _ in range(2)]
+    encoded = random_tensor(BATCH, SOURCE, WIDTH, seed=1)
+    memory = cell.prepare_memory(encoded, length_mask(paddle.to_tensor([5, 2, 3]), SOURCE))
+    cell.unroll(
+        random_tensor(BATCH, TARGET, WIDTH, seed=2), cell.initial_states(states), memory
+    ).sum().backward()
+    assert all(parameter.grad is None for parameter in frozen)
+    assert np.abs(cell.output_projection.weight.grad.numpy()).max() > 0.0
+
+
 def copy_to_book(network: LstmAttention, book: BookModel) -> None:
     """Gives the book's model the weights of ours."""
     book.source_embedding.weight.set_value(network.source_embedding.weight)

@@ -112,6 +112,8 @@ class InputFeedingDecoder(PyLayer):
             attended.append(paddle.concat([context, x], axis=-1))  # [B, 2H]
             feed = paddle.matmul(attended[-1], output_weight) + output_bias  # [B, H]
             outputs.append(feed)
+        arguments = (gates, keys, values, mask, output_weight, output_bias, dropout, *layers)
+        ctx.wanted = [not argument.stop_gradient for argument in arguments]
         ctx.tensors = (keys, values, output_weight, weights)
         ctx.records = (factors, inputs, traces, attention, attended)
         return paddle.stack(outputs, axis=0)
@@ -153,7 +155,9 @@ class InputFeedingDecoder(PyLayer):
         d_biases = [d_sum.sum(0) for d_sum in summed[1:]]
         d_gates = paddle.stack(d_sums[0][::-1])  # [T, B, 4H]
         of_layers = (*d_weights, *d_biases, *d_hidden, *d_cells)
-        return d_gates, d_keys, d_values, None, d_output_weight, d_out.sum(0), None, *of_layers
+        found = (d_gates, d_keys, d_values, None, d_output_weight, d_out.sum(0), None, *of_layers)
+        # Paddle refuses a gradient that nobody wants, such as that of a frozen weight.
+        return tuple(value if wanted else None for value, wanted in zip(found, ctx.wanted, strict=True))
 
 
 def _in_rows(steps: list[Tensor]) -> Tensor:
