@@ -190,4 +190,3 @@ def _bounded(field: Any, **bounds: Any) -> Any:
     kept = {"description": field.description, "examples": field.examples}
     default = {} if field.is_required() else {"default": field.default}
     return Field(**{**default, **lower, **kept, **bounds})
-
