@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import paddle
@@ -18,6 +19,9 @@ from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.optimizer import build_optimizer
 
 WARM_UP_STEPS = 2  # the first steps allocate memory
+
+Rival = Literal["book", "transformer"]
+Batch = list[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -51,43 +55,52 @@ class TimedTraining:
         network: what is trained.
         criterion: its loss.
         config: the recipe, for optimiser and batches.
-        data: the encoded examples.
+        clock: seconds so far: of the wall, or of the processor on a machine that is busy with other work.
     """
 
-    def __init__(self, network: nn.Layer, criterion: nn.Layer, config: Any, data: TrainingData) -> None:
+    def __init__(
+        self,
+        network: nn.Layer,
+        criterion: nn.Layer,
+        config: Any,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.network = network
         self.criterion = criterion
         self.optimizer, _ = build_optimizer(config.training, network, 10_000, config.model.width)
+        self._clock = clock
+        self._inputs = len(inspect.signature(network.forward).parameters)  # as paddle.Model counts them
         self._phases = np.zeros(4)  # seconds: data, forward, backward, optimizer
         self._tokens = 0
         self._steps = 0
         network.train()
 
-    def step(self, batch: list[np.ndarray], reading: float, inputs: int) -> float:
+    def step(self, batch: Batch, reading: float) -> float:
         """One training step.
 
         Args:
             batch: the arrays of a batch, the network's inputs first.
             reading: seconds it took to make the batch.
-            inputs: how many of the arrays are inputs.
 
         Returns:
             The loss.
         """
-        began = time.perf_counter()
+        began = self._clock()
         tensors = [paddle.to_tensor(array) for array in batch]
-        ready = time.perf_counter()
-        outputs = self.network(*tensors[:inputs])
-        loss = self.criterion(*(outputs if isinstance(outputs, tuple) else (outputs,)), *tensors[inputs:])
+        ready = self._clock()
+        outputs = self.network(*tensors[: self._inputs])
+        loss = self.criterion(
+            *(outputs if isinstance(outputs, tuple) else (outputs,)), *tensors[self._inputs :]
+        )
         value = _wait_for(loss)
-        forward = time.perf_counter()
+        forward = self._clock()
         loss.backward()
         _wait_for(next(p for p in self.network.parameters() if p.grad is not None).grad)
-        backward = time.perf_counter()
+        backward = self._clock()
         self.optimizer.step()
         self.optimizer.clear_grad()
         _wait_for(self.network.parameters()[0])
-        done = time.perf_counter()
+        done = self._clock()
         self._steps += 1
         if self._steps > WARM_UP_STEPS:
             self._phases += [reading + ready - began, forward - ready, backward - forward, done - backward]
@@ -103,57 +116,97 @@ class TimedTraining:
         return TrainingSpeed(self._steps - WARM_UP_STEPS, rate, data, forward, backward, optimizer, peak)
 
 
-def timed_batches(data: TrainingData, config: Any, steps: int) -> Iterator[tuple[list[np.ndarray], float]]:
-    """The first batches of a recipe's first epoch, the warm-up's included, with the seconds each took to make."""
+def timed_batches(
+    data: TrainingData, config: Any, steps: int, clock: Callable[[], float], bucketed: bool = True
+) -> Iterator[tuple[Batch, float]]:
+    """The first batches of a recipe's first epoch, the warm-up's included, with the seconds each took to make.
+
+    Args:
+        data: the encoded examples.
+        config: the recipe.
+        steps: timed steps.
+        clock: seconds so far.
+        bucketed: False for random batches, padded to the longest line each happens to have.
+    """
     train, settings = data.train, config.data
     if not isinstance(train, EncodedData):
         raise UserError("data.streaming: the benchmark takes examples from memory; set it to false")
-    sampler = LengthBucketSampler(
-        train.lengths, settings.batch_size, seed=config.seed, bucket_batches=settings.bucket_batches
-    )
+    pool = settings.bucket_batches if bucketed else 1
+    sampler = LengthBucketSampler(train.lengths, settings.batch_size, seed=config.seed, bucket_batches=pool)
     batches = iter(sampler)
     for _ in range(steps + WARM_UP_STEPS):
-        began = time.perf_counter()
+        began = clock()
         indices = next(batches, None)
         if indices is None:  # a small corpus goes round again
             batches = iter(sampler)
             indices = next(batches)
         batch = data.collate([train.dataset[index] for index in indices])
-        yield batch, time.perf_counter() - began
+        yield batch, clock() - began
 
 
-def measure_training(task: Task, config: Any, steps: int, against_book: bool = False) -> dict[str, Any]:
+def build_rival(name: Rival, config: Any, vocab_size: int) -> tuple[nn.Layer, nn.Layer]:
+    """The plainly written network of a recipe's sizes, and its criterion.
+
+    Raises:
+        UserError: the recipe's model is of another family, or of a form that the rival has not.
+    """
+    from paddle_dialog.benchmark.book import BookCriterion, BookModel
+    from paddle_dialog.benchmark.plain_transformer import PlainTransformer
+    from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+
+    model = config.model
+    if name == "transformer":
+        if not isinstance(model, TransformerConfig):
+            raise UserError("--against transformer needs a recipe whose model.name is transformer")
+        return PlainTransformer(model, vocab_size), BookCriterion()
+    if not isinstance(model, LstmAttentionConfig) or model.embedding_size != model.hidden_size:
+        raise UserError(
+            "--against book needs a recipe whose model.name is lstm_attention and whose embedding_size and "
+            "hidden_size are equal, such as configs/reference/couplet_lstm.yaml"
+        )
+    return BookModel(vocab_size, model.hidden_size, model.num_layers, model.dropout), BookCriterion()
+
+
+def measure_training(
+    task: Task, config: Any, steps: int, against: Rival | None = None, cpu_time: bool = False
+) -> dict[str, Any]:
     """Trains some steps and reports the speed.
 
     Args:
         task: the task.
         config: the recipe.
         steps: timed steps.
-        against_book: also train the textbook's couplet model, in turns on the same batches, and report the
-            ratio.
+        against: a rival to train in turns on the same batches; the book's model also on random ones, as its own
+            reader makes them.
+        cpu_time: count seconds of the processor instead of the wall's.
 
     Returns:
-        ``training``, and with ``against_book`` also ``book`` and ``times_book``.
+        ``training``, and with a rival also its speed and the ratios, ``times_…``.
     """
+    clock = time.process_time if cpu_time else time.perf_counter
     data = task.prepare_data(config, None)
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     paddle.seed(config.seed)
-    own = TimedTraining(task.build_network(config, sizes), task.build_criterion(config), config, data)
-    book = None
-    if against_book:
-        from paddle_dialog.benchmark.book import BookCriterion, BookModel
-
-        book = TimedTraining(BookModel(next(iter(sizes.values()))), BookCriterion(), config, data)
-    for batch, reading in timed_batches(data, config, steps):
-        own.step(batch, reading, len(batch) - 2)
-        if book is not None:
-            book.step(batch, reading, len(batch) - 2)
-    result: dict[str, Any] = {"training": own.speed().as_dict()}
-    if book is not None:
-        result["book"] = book.speed().as_dict()
-        ratio = own.speed().tokens_per_second / book.speed().tokens_per_second
-        result["times_book"] = round(ratio, 3)
-    return result
+    trainings = {
+        "training": TimedTraining(
+            task.build_network(config, sizes), task.build_criterion(config), config, clock
+        )
+    }
+    if against is not None:
+        rival = build_rival(against, config, next(iter(sizes.values())))
+        trainings[against] = TimedTraining(*rival, config, clock)
+        if against == "book":
+            trainings["book_random_batches"] = TimedTraining(*rival, config, clock)
+    random_batches = timed_batches(data, config, steps, clock, bucketed=False)
+    for batch, reading in timed_batches(data, config, steps, clock):
+        for name, training in trainings.items():
+            training.step(*(next(random_batches) if name == "book_random_batches" else (batch, reading)))
+    speeds = {name: training.speed() for name, training in trainings.items()}
+    result: dict[str, Any] = {name: speed.as_dict() for name, speed in speeds.items()}
+    own = speeds.pop("training").tokens_per_second
+    return result | {
+        f"times_{name}": round(own / speed.tokens_per_second, 3) for name, speed in speeds.items()
+    }
 
 
 def _wait_for(tensor: Tensor) -> float:
