@@ -20,7 +20,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     result: dict[str, Any] = {}
     if not arguments.decoding_only:
-        from paddle_dialog.allocator import keep_freed_memory
+        from paddle_dialog.training.allocator import keep_freed_memory
         from paddle_dialog.benchmark.training import measure_training
 
         keep_freed_memory()
