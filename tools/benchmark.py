@@ -20,8 +20,8 @@ def main(arguments: argparse.Namespace) -> None:
 
     result: dict[str, Any] = {}
     if not arguments.decoding_only:
-        from paddle_dialog.training.allocator import keep_freed_memory
         from paddle_dialog.benchmark.training import measure_training
+        from paddle_dialog.training.allocator import keep_freed_memory
 
         keep_freed_memory()
         task, config = load_config(arguments.config, arguments.override)
