@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.metadata import PackageNotFoundError, distribution
 
 from paddle_dialog.errors import UserError
 
@@ -24,6 +25,9 @@ def select_device(name: str) -> str:
     match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", name, flags=re.ASCII)
     if match is None:
         raise UserError(f"--device is '{name}', it should be auto, cpu, gpu or gpu:N (N counts from 0).")
+
+    if name in ("auto", "cpu") and not _gpu_build_installed():
+        return "cpu"  # where Paddle begins
 
     import paddle
 
@@ -55,6 +59,24 @@ def select_device(name: str) -> str:
             f"gpu:0 to gpu:{cards - 1}."
         )
     return _set_current(f"gpu:{index}")
+
+
+def current_is_cpu() -> bool:
+    """Whether the CPU is Paddle's current device; told without importing Paddle where only its CPU build is there."""
+    if not _gpu_build_installed():
+        return True
+    import paddle
+
+    return bool(paddle.get_device() == "cpu")
+
+
+def _gpu_build_installed() -> bool:
+    """Whether the package of Paddle's GPU build is installed."""
+    try:
+        distribution("paddlepaddle-gpu")
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _launched_card() -> str | None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from paddle_dialog.bundle import bundle_exists, load_bundle, set_weights
+from paddle_dialog.bundle import bundle_exists, load_bundle
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Predictor, Task
+from paddle_dialog.trained import TrainedNetwork
 
 
 def load_predictor(
     folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None
 ) -> Predictor:
-    """Builds the network that a bundle describes and sets its weights.
+    """Makes the predictor that a bundle describes.
 
     Args:
         folder: the bundle.
@@ -38,10 +39,9 @@ def load_predictor(
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
     sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
-    network = found.build_network(config, sizes)
-    set_weights(network, bundle.weights, folder)
+    trained = TrainedNetwork(bundle.weights, lambda: found.build_network(config, sizes), folder)
     found.use_bundle_files(bundle.extra)
-    return found.predictor(config, network, bundle.vocabularies)
+    return found.trained_predictor(config, trained, bundle.vocabularies)
 
 
 SHIPPED = Path(__file__).parent.parent / "pretrained"

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from paddle import io, nn
 
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from paddle import io, nn
+
     from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
+    from paddle_dialog.trained import TrainedNetwork
 
 TASK_MODULES = {"couplet": "tasks.couplet.task", "empathetic": "tasks.empathetic.task"}
 
@@ -133,6 +135,12 @@ class Task(ABC):
     @abstractmethod
     def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
         """A predictor around a trained network."""
+
+    def trained_predictor(
+        self, config: Any, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> Predictor:
+        """A predictor of a bundle's weights; a task that can answer without the network builds none here."""
+        return self.predictor(config, trained.network, vocabularies)
 
     def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
         """Files that a bundle carries beside weights, config and vocabularies, by name; none by default."""

@@ -4,6 +4,7 @@ import sys
 import paddle
 import pytest
 
+from paddle_dialog import device
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 
@@ -16,6 +17,7 @@ def machine(monkeypatch):
 
     def pretend(built_for_gpu, cards):
         chosen = []
+        monkeypatch.setattr(device, "_gpu_build_installed", lambda: built_for_gpu)
         monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: built_for_gpu)
         monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: cards)
         monkeypatch.setattr(paddle, "set_device", chosen.append)

@@ -1,15 +1,13 @@
-"""Batches of examples of similar length, and their padding."""
+"""Batches of examples of similar length."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from paddle.io import BatchSampler
 
+from paddle_dialog.data.lengths import Int64Array, order_by_length
 from paddle_dialog.errors import UserError
-
-Int64Array = npt.NDArray[np.int64]
 
 
 class LengthBucketSampler(BatchSampler):
@@ -139,48 +137,7 @@ class LengthBucketSampler(BatchSampler):
         return indices[order_by_length(self._keys[indices], self._step_size)]
 
 
-def order_by_length(keys: npt.NDArray[np.integer], step_size: int) -> Int64Array:
-    """Return the positions of a pool's examples in the order in which they are cut into steps.
-
-    Args:
-        keys: lengths of the examples, [N, 1] or [N, 2], as `LengthBucketSampler` describes them.
-        step_size: examples of a step.
-    """
-    by_last = np.argsort(keys[:, -1], kind="stable")
-    if keys.shape[1] == 1:
-        return by_last
-    steps = -(-len(by_last) // step_size)
-    size = math.isqrt(steps) * step_size
-    parts = [by_last[start : start + size] for start in range(0, len(by_last), size)]
-    # lexsort is stable and takes its most significant key last.
-    return np.concatenate([part[np.lexsort(keys[part].T[::-1])] for part in parts])
-
-
 def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:
     """Return one replica's examples of a step: neighbours, and at least one."""
     first, end = (len(step) * part // num_replicas for part in (rank, rank + 1))
     return step[first:end] if first < end else step[rank % len(step) :][:1]
-
-
-def pad_batch(
-    sequences: Sequence[Sequence[int]] | Sequence[npt.NDArray[np.integer]], pad_id: int
-) -> tuple[Int64Array, Int64Array]:
-    """Put sequences of token ids into one array, padded on the right.
-
-    Args:
-        sequences: B sequences of ids; they may be empty.
-        pad_id: id that fills the rest of each row.
-
-    Returns:
-        ids [B, T] and lengths [B], with T the longest length but at least 1.
-
-    Raises:
-        ValueError: there is no sequence.
-    """
-    if len(sequences) == 0:
-        raise ValueError("a batch needs at least one sequence")
-    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))  # [B]
-    ids = np.full((len(sequences), max(1, int(lengths.max()))), pad_id, np.int64)  # [B, T]
-    for row, sequence, length in zip(ids, sequences, lengths, strict=True):
-        row[:length] = np.asarray(sequence)
-    return ids, lengths

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.data.batching import Int64Array, order_by_length
 from paddle_dialog.data.files import count_lines, read_lines
+from paddle_dialog.data.lengths import Int64Array, order_by_length
 from paddle_dialog.errors import UserError
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paddle_dialog.decoding.arrays import evaluation_mode
-from paddle_dialog.decoding.interface import Hypothesis
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array
+from paddle_dialog.decoding.interface import Array, Hypothesis
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
-    import paddle
-
     from paddle_dialog.models.lstm_attention import LstmAttention
 
 UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stays there holds no text
@@ -18,8 +16,8 @@ UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stay
 
 def reference_beam_search(
     model: LstmAttention,
-    source: paddle.Tensor,
-    lengths: paddle.Tensor,
+    source: Array,
+    lengths: Array,
     beam_size: int = 10,
     n_best: int = 1,
     max_length: int = 64,
@@ -33,7 +31,7 @@ def reference_beam_search(
 
     Args:
         model: the recurrent family; its attention cell is what Paddle's decoder drives.
-        source: ids, [B, S] int64.
+        source: ids, [B, S] int64, an array or a tensor.
         lengths: [B] int64.
         beam_size: K, >= 1.
         n_best: candidates of an input, at most `beam_size`.
@@ -51,13 +49,14 @@ def reference_beam_search(
         raise UserError(
             f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
         )
-    from paddle import nn  # the other searches do without this import of seconds
+    import paddle  # the other searches do without this import of seconds
+    from paddle import nn
 
     decoder = nn.BeamSearchDecoder(
         model.cell, bos_id, eos_id, beam_size, embedding_fn=model.target_embedding, output_fn=model.output
     )
     with evaluation_mode(model):
-        state = model.encode(source, lengths)
+        state = model.encode(*(paddle.to_tensor(to_array(values)) for values in (source, lengths)))
         tile = nn.BeamSearchDecoder.tile_beam_merge_with_batch
         memory = type(state.memory)(*(tile(tensor, beam_size) for tensor in state.memory))  # [B * K, ...]
         ids, final, steps = nn.dynamic_decode(

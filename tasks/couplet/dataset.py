@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data import Couplet
-
-Example = tuple[np.ndarray, np.ndarray]  # ids of 上联 and of 下联, without begin and end
+from tasks.couplet.encoding import Example, encode_sources
 
 
 class CoupletDataset(io.Dataset):
@@ -54,11 +53,6 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
     target_output, _ = pad_batch([np.concatenate([second, end]) for _, second in examples], 0)
     mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
     return [source, source_lengths, target_input, target_output, mask]
-
-
-def encode_sources(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Appends the end token to each line of ids and pads them: ids [B, S] and lengths [B]."""
-    return pad_batch([np.concatenate([line, [Vocabulary.eos_id]]) for line in lines], Vocabulary.pad_id)
 
 
 def _flatten(lines: list[str], vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:

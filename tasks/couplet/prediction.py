@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import paddle
-from paddle import nn
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
@@ -18,19 +17,22 @@ from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.models import for_decoding
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.trained import TrainedNetwork
 from tasks.couplet.character_table import CharacterTable
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data import read_couplets
-from tasks.couplet.dataset import encode_sources
+from tasks.couplet.encoding import encode_sources
 from tasks.couplet.form import Form, form_report
 from tasks.couplet.locks import check_locks, parse_template
 from tasks.couplet.rerank import Reranker
 from tasks.couplet.rule_search import Candidate, RuledSearch
 from tasks.couplet.rules import broken_rules, describe
+
+if TYPE_CHECKING:
+    from paddle import nn
 
 # A 下联 is written in characters: padding, unknown and begin never stand in it.
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
@@ -63,23 +65,36 @@ class CoupletPredictor(Predictor):
 
     Args:
         config: decoding settings and the length the model was made for.
-        network: the trained network.
+        network: the trained network, or one that is built when it is asked for.
         vocabulary: of both lines.
 
     Attributes:
         template: characters that `predict_records` locks, as in `predict`; None by default.
     """
 
-    def __init__(self, config: CoupletConfig, network: nn.Layer, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, config: CoupletConfig, network: nn.Layer | TrainedNetwork, vocabulary: Vocabulary
+    ) -> None:
         self.config: CoupletConfig = config
-        self.network = network
-        self._step_model = for_decoding(network)
         self.vocabulary = vocabulary
+        if isinstance(network, TrainedNetwork):
+            self._trained = network
+            self.step_model = network.step_model(config.model, len(vocabulary))
+        else:
+            from paddle_dialog.models import for_decoding  # importing Paddle takes seconds
+
+            network.eval()
+            self.network = network
+            self.step_model = for_decoding(network)
         self.template: str | None = None
         self._table = CharacterTable(vocabulary)
         self._rules_made: RuledSearch | None = None
         self._reranker_made = Reranker(config.rerank)
-        network.eval()
+
+    @cached_property
+    def network(self) -> nn.Layer:
+        """The trained network in evaluation mode."""
+        return self._trained.network
 
     def predict(
         self,
@@ -253,10 +268,10 @@ class CoupletPredictor(Predictor):
         return self._rules.run(lines, locks, search)
 
     def _decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
-        ids, lengths = (paddle.to_tensor(array) for array in encode_sources(list(sources)))
+        ids, lengths = encode_sources(list(sources))
         settings = self.config.decoding
         if settings.engine == "reference":
             return reference_beam_search(
                 self.network, ids, lengths, options.beam_size, options.n_best, settings.max_length
             )
-        return decode(self._step_model, ids, lengths, options)
+        return decode(self.step_model, ids, lengths, options)

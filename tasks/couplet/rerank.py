@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import paddle
 
 from paddle_dialog.decoding.scoring import text_log_probs
 from tasks.couplet.config import RerankConfig
-from tasks.couplet.dataset import encode_sources
+from tasks.couplet.encoding import encode_sources
 from tasks.couplet.form import form_report
 from tasks.couplet.rule_search import Candidate
 
@@ -73,9 +72,7 @@ class Reranker:
         ]
         source, lengths = encode_sources([np.asarray(vocabulary.encode(text)) for text, _ in pairs])
         targets = [vocabulary.encode(line) for _, line in pairs]
-        totals = text_log_probs(
-            self._reverse_model.network, paddle.to_tensor(source), paddle.to_tensor(lengths), targets
-        )
+        totals = text_log_probs(self._reverse_model.step_model, source, lengths, targets)
         scores = np.array(totals) / [len(target) + 1 for target in targets]
         return np.split(scores, np.cumsum([len(candidates) for candidates in found])[:-1])
 

@@ -13,7 +13,7 @@ from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data import parse_couplet, within_length
-from tasks.couplet.dataset import Example
+from tasks.couplet.encoding import Example
 
 
 def stream_couplets(settings: DataConfig, vocabulary: Vocabulary) -> StreamedData:

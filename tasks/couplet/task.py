@@ -1,4 +1,7 @@
-"""The couplet task: 上联 to 下联."""
+"""The couplet task: 上联 to 下联.
+
+Importing Paddle takes seconds, and answering does without: what needs it is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import paddle
-from paddle import nn
 
 from paddle_dialog.data.streaming import StreamedData
-from paddle_dialog.layers.embeddings import set_vectors_from_file
-from paddle_dialog.models import build_model
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.tones import remember_tones, write_tones
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data import Couplet, limit_length, read_couplets
-from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.streaming import stream_couplets, streamed_vocabulary
 
 if TYPE_CHECKING:
+    from paddle import nn
+
     from paddle_dialog.serving.config import LimitsConfig
+    from paddle_dialog.trained import TrainedNetwork
     from tasks.couplet.api import CoupletEndpoint
 
 VOCABULARY = "text"  # one vocabulary for both lines
@@ -41,6 +41,8 @@ class CoupletTask(Task):
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Reads, limits and encodes the couplets; the vocabulary is built from the training pairs alone."""
+        from tasks.couplet.dataset import collate
+
         settings = config.data
         if settings.streaming:
             train_pairs: list[Couplet] = []
@@ -78,21 +80,31 @@ class CoupletTask(Task):
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """The model of the family that the config names."""
+        from paddle_dialog.models import build_model
+
         return build_model(config.model, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: CoupletConfig) -> nn.Layer:
         """Masked cross-entropy per token."""
+        from paddle_dialog.training.losses import SequenceCrossEntropy
+
         return SequenceCrossEntropy(config.training.label_smoothing)
 
     def initialise(self, config: CoupletConfig, network: nn.Layer, data: TrainingData) -> None:
         """Loads pretrained character vectors where the config names a file."""
         path, trainable = config.model.pretrained_vectors, config.model.train_vectors
         if path is not None:
+            from paddle_dialog.layers.embeddings import set_vectors_from_file
+
             tables = {network.source_embedding, network.target_embedding}
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """下联 of the first dev pairs by greedy search, and the attention of the first."""
+        import paddle
+
+        from tasks.couplet.dataset import collate
+
         examples = data.dev if data.dev is not None else data.train
         if isinstance(examples, StreamedData):
             return Display([])
@@ -120,6 +132,12 @@ class CoupletTask(Task):
         """A predictor around a trained network."""
         return CoupletPredictor(config, network, vocabularies[VOCABULARY])
 
+    def trained_predictor(
+        self, config: CoupletConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> CoupletPredictor:
+        """A predictor of a bundle's weights, which builds the network when it is asked for."""
+        return CoupletPredictor(config, trained, vocabularies[VOCABULARY])
+
     def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
         """``POST`` address of the task."""
         from tasks.couplet.api import CoupletEndpoint  # what only a server needs
@@ -144,6 +162,8 @@ class CoupletTask(Task):
 
 
 def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
+    from tasks.couplet.dataset import CoupletDataset
+
     dataset = CoupletDataset(pairs, vocabulary)
     return EncodedData(dataset, dataset.lengths)
 
