@@ -9,6 +9,7 @@ import numpy as np
 from paddle_dialog.config.schema import LstmAttentionConfig
 from paddle_dialog.numpy_models.operators import Linear, Weights, padding_mask, softmax
 from paddle_dialog.numpy_models.recurrent import Encoder, cell_weights, lstm_cell
+from paddle_dialog.numpy_models.sources import RowInputs
 
 
 class LstmState(NamedTuple):
@@ -17,9 +18,10 @@ class LstmState(NamedTuple):
     hidden: list[np.ndarray]  # of each layer [N, H]
     memory: list[np.ndarray]  # the cells' own, of each layer [N, H]
     feed: np.ndarray  # the previous output [N, H]
-    values: np.ndarray  # [N, S, H]
-    keys: np.ndarray  # [N, S, H]
-    mask: np.ndarray  # additive [N, S]
+    rows: RowInputs  # N rows of B inputs
+    values: np.ndarray  # [B, S, H]
+    keys: np.ndarray  # [B, S, H]
+    mask: np.ndarray  # additive [B, 1, S]
 
 
 class NumpyLstm:
@@ -68,8 +70,11 @@ class NumpyLstm:
         """The state before the first target token, for a source [B, S] of the given lengths [B]."""
         outputs, hidden, memory = self._encoder(self._source_table[source], lengths)  # [B, S, D]
         values = self._memory_projection(outputs)  # [B, S, H]
-        mask = padding_mask(lengths, source.shape[1])  # [B, S]
-        return LstmState(hidden, memory, np.zeros_like(hidden[0]), values, self._score.prepare(values), mask)
+        mask = padding_mask(lengths, source.shape[1])[:, None]  # [B, 1, S]
+        rows = RowInputs.of(np.arange(len(source)), len(source))
+        return LstmState(
+            hidden, memory, np.zeros_like(hidden[0]), rows, values, self._score.prepare(values), mask
+        )
 
     def step(self, token: np.ndarray, state: LstmState) -> tuple[np.ndarray, LstmState]:
         """Logits [N, V] after one more token [N], and the new state."""
@@ -82,15 +87,20 @@ class NumpyLstm:
             x, cell = lstm_cell(gates, state.memory[layer])  # [N, H] each
             hidden.append(x)
             memory.append(cell)
-        weights = softmax(self._score(x, state.keys) + state.mask)  # [N, S]
-        context = np.matmul(weights[:, None], state.values)[:, 0]  # [N, H]
+        weights = softmax(self._score(state.rows.spread(x), state.keys) + state.mask)  # [B, R, S]
+        context = state.rows.collect(np.matmul(weights, state.values))  # [N, H]
         output = self._output_projection(np.concatenate([context, x], axis=1))  # [N, H]
         return self._output(output), state._replace(hidden=hidden, memory=memory, feed=output)
 
     def reorder(self, state: LstmState, index: np.ndarray) -> LstmState:
         """The state of the rows ``index`` [M]."""
         moved = self.reorder_within(state, index)
-        return moved._replace(values=state.values[index], keys=state.keys[index], mask=state.mask[index])
+        rows, left = state.rows.take(index)
+        if len(left) == len(state.values):
+            return moved._replace(rows=rows)
+        return moved._replace(
+            rows=rows, values=state.values[left], keys=state.keys[left], mask=state.mask[left]
+        )
 
     def reorder_within(self, state: LstmState, index: np.ndarray) -> LstmState:
         """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
@@ -102,7 +112,7 @@ class NumpyLstm:
 
 
 class _Score:
-    """The score functions of ``layers.attention`` for one query a row."""
+    """The score functions of ``layers.attention``."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         size = config.hidden_size
@@ -116,11 +126,12 @@ class _Score:
             self._vector = weights.take(f"{name}.score_proj.weight", size, 1)
 
     def prepare(self, values: np.ndarray) -> np.ndarray:
-        """The keys [N, S, H] of the values [N, S, H]."""
+        """The keys [B, S, H] of the values [B, S, H]."""
         return values if self._key is None else self._key(values)
 
     def __call__(self, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Scores [N, S] of queries [N, H] against keys [N, S, H]."""
+        """Scores [B, R, S] of queries [B, R, H] against keys [B, S, H]."""
         if self._query is not None:
-            return (np.tanh(self._query(query)[:, None] + keys) @ self._vector)[..., 0]
-        return np.matmul(keys, (query * self._scale)[..., None])[..., 0]
+            together = np.tanh(self._query(query)[:, :, None] + keys[:, None])  # [B, R, S, H]
+            return (together @ self._vector)[..., 0]
+        return np.matmul(query * self._scale, keys.swapaxes(1, 2))

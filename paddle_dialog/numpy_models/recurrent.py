@@ -43,8 +43,9 @@ def lstm_cell(gates: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.nda
     Returns:
         Hidden state and memory, [N, H] each.
     """
-    one, half = np.float32(1), np.float32(0.5)
-    take, keep, new, out = np.split(np.tanh(gates, out=gates), 4, axis=1)  # [N, H] each
+    one, half, size = np.float32(1), np.float32(0.5), memory.shape[1]
+    np.tanh(gates, out=gates)
+    take, keep, new, out = (gates[:, part * size : (part + 1) * size] for part in range(4))  # [N, H] each
     memory = ((take + one) * new + (keep + one) * memory) * half
     return (out + one) * half * np.tanh(memory), memory
 
@@ -119,6 +120,10 @@ class Encoder:
         for step in range(x.shape[1]):
             new_hidden, new_memory = lstm_cell(of_hidden(hidden) + pre[:, step], memory)
             goes_on = real[:, step, None]  # [B, 1]
+            if goes_on.all():
+                outputs[:, step] = hidden = new_hidden
+                memory = new_memory
+                continue
             hidden = np.where(goes_on, new_hidden, hidden)
             memory = np.where(goes_on, new_memory, memory)
             outputs[:, step] = hidden * goes_on

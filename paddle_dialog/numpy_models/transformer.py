@@ -10,16 +10,18 @@ import numpy as np
 from paddle_dialog.config.schema import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
+from paddle_dialog.numpy_models.sources import RowInputs
 
-GROWTH = 8  # positions that a full cache is enlarged by
+GROWTH = 4  # positions that a full cache is enlarged by
 
 
 class TransformerState(NamedTuple):
     """What a decoding step needs; keys and values of L layers are the 2L parts of one array."""
 
-    memory: np.ndarray  # of the source [N, S, 2L, D]
-    mask: np.ndarray  # additive [N, 1, 1, S]
-    aligned: np.ndarray | None  # added to the decoder's input position by position [N, S, D]
+    rows: RowInputs  # N rows of B inputs
+    memory: np.ndarray  # of the source [B, S, 2L, D]
+    mask: np.ndarray  # additive [B, 1, 1, S]
+    aligned: np.ndarray | None  # added to the decoder's input position by position [B, S, D]
     past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
     length: int  # positions in `past`
 
@@ -85,7 +87,8 @@ class NumpyTransformer:
         memory = np.concatenate([layer.prepare(x) for layer in self._decoder], axis=-1)  # [B, S, 2LD]
         parts, width = 2 * len(self._decoder), x.shape[-1]
         past = np.empty((batch, GROWTH, parts, width), dtype=np.float32)
-        return TransformerState(memory.reshape(batch, length, parts, width), mask, aligned, past, 0)
+        rows = RowInputs.of(np.arange(batch), batch)
+        return TransformerState(rows, memory.reshape(batch, length, parts, width), mask, aligned, past, 0)
 
     def step(self, token: np.ndarray, state: TransformerState) -> tuple[np.ndarray, TransformerState]:
         """Logits [N, V] after one more token [N], and the new state."""
@@ -95,23 +98,25 @@ class NumpyTransformer:
             state = state._replace(past=np.concatenate([state.past, more], axis=1))
         x = self._target_table[token] * self._factor + self._positions[place]  # [N, D]
         if state.aligned is not None and place < state.aligned.shape[1]:
-            x += state.aligned[:, place]
-        x, state = x[:, None], state._replace(length=place + 1)  # [N, 1, D]
+            x += state.aligned[state.rows.inputs, place]
+        state = state._replace(length=place + 1)
         for layer in self._decoder:
-            x = layer(x, state)  # [N, 1, D]
+            x = layer(x, state)  # [N, D]
         x = x if self._decoder_norm is None else self._decoder_norm(x)
-        return self._output(x[:, 0]), state
+        return self._output(x), state
 
     def reorder(self, state: TransformerState, index: np.ndarray) -> TransformerState:
         """The state of the rows ``index`` [M]."""
-        aligned = None if state.aligned is None else state.aligned[index]
-        return self.reorder_within(state, index)._replace(
-            memory=state.memory[index], mask=state.mask[index], aligned=aligned
-        )
+        moved = self.reorder_within(state, index)
+        rows, left = state.rows.take(index)
+        if len(left) == len(state.memory):
+            return moved._replace(rows=rows)
+        aligned = None if state.aligned is None else state.aligned[left]
+        return moved._replace(rows=rows, memory=state.memory[left], mask=state.mask[left], aligned=aligned)
 
     def reorder_within(self, state: TransformerState, index: np.ndarray) -> TransformerState:
         """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
-        return state._replace(past=state.past[index])
+        return state._replace(past=state.past.take(index, axis=0))
 
 
 class _Layer:
@@ -135,11 +140,11 @@ class _Layer:
     def _residual(
         self, x: np.ndarray, norm: LayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """``x`` [N, T, D] and what a sublayer adds to it."""
+        """``x`` [..., D] and what a sublayer adds to it."""
         return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
 
     def _feed_forward(self, x: np.ndarray) -> np.ndarray:
-        inner = self._expand(x)  # [N, T, inner]
+        inner = self._expand(x)  # [..., inner]
         return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
@@ -150,8 +155,10 @@ class _EncoderLayer(_Layer):
         """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
 
         def self_attention(y: np.ndarray) -> np.ndarray:
-            query, key, value = np.split(self._query_key_value(y), 3, axis=-1)  # [B, S, D] each
-            return self._output(attend(query, key, value, mask, self._heads))
+            fused = self._query_key_value(y)  # [B, S, 3D]
+            width = y.shape[-1]
+            query, key, value = (fused[..., part * width : (part + 1) * width] for part in range(3))
+            return self._output(attend(query, key, value, mask, self._heads))  # [B, S, D]
 
         x = self._residual(x, self._self_norm, self_attention)
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
@@ -174,19 +181,20 @@ class _DecoderLayer(_Layer):
         return self._key_value(source)
 
     def __call__(self, x: np.ndarray, state: TransformerState) -> np.ndarray:
-        """Maps [N, 1, D] at the last of ``state.length`` positions to [N, 1, D], and fills the cache there."""
-        parts = slice(self._part, self._part + 2)
+        """Maps [N, D] at the last of ``state.length`` positions to [N, D], and fills the cache there."""
+        part, length = self._part, state.length
 
         def self_attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y)  # [N, 1, 3D]
-            width = y.shape[-1]
-            state.past[:, state.length - 1, parts] = fused[:, 0, width:].reshape(-1, 2, width)
-            key, value = np.moveaxis(state.past[:, : state.length, parts], 2, 0)  # [N, T, D] each
-            return self._output(attend(fused[..., :width], key, value, None, self._heads))
+            fused = self._query_key_value(y).reshape(len(y), 3, -1)  # [N, 3, D]
+            state.past[:, length - 1, part : part + 2] = fused[:, 1:]
+            key, value = (state.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
+            return self._output(attend(fused[:, :1], key, value, None, self._heads)[:, 0])
 
         def cross_attention(y: np.ndarray) -> np.ndarray:
-            key, value = np.moveaxis(state.memory[:, :, parts], 2, 0)  # [N, S, D] each
-            return self._cross_output(attend(self._query(y), key, value, state.mask, self._heads))
+            query = state.rows.spread(self._query(y))  # [B, R, D]
+            key, value = (state.memory[:, :, part + k] for k in range(2))  # [B, S, D] each
+            context = attend(query, key, value, state.mask, self._heads)  # [B, R, D]
+            return self._cross_output(state.rows.collect(context))
 
         x = self._residual(x, self._self_norm, self_attention)
         x = self._residual(x, self._cross_norm, cross_attention)
