@@ -19,13 +19,14 @@ class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
 
     Each learns from a loss of its own: taught by the loss of their sum, the n-grams would stop learning as soon as
-    the encoder knows the training examples by heart. The head's answer is the mean of both.
+    the encoder knows the training examples by heart. ``combine`` makes one answer of both.
 
     Args:
         width: of the encoder outputs H.
         pooling: ``cls`` takes position 0; ``attention`` weighs all positions by a learned query.
         dropout: rate on the pooled features, and on which n-grams are seen.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
+        encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class EmotionHead(nn.Layer):
         pooling: Literal["cls", "attention"],
         dropout: float = 0.0,
         ngram_buckets: int = 0,
+        encoder_share: float = 1.0,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
@@ -41,6 +43,7 @@ class EmotionHead(nn.Layer):
         if ngram_buckets:
             init = paddle.ParamAttr(initializer=nn.initializer.Constant(0.0))
             self.ngrams = nn.Embedding(ngram_buckets, len(EMOTIONS), padding_idx=0, weight_attr=init)
+        self.encoder_share = encoder_share
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
 
@@ -53,13 +56,19 @@ class EmotionHead(nn.Layer):
             ngrams: buckets of each position, int64 [B, S, G]; 0 is none.
 
         Returns:
-            [B, P, 32]; the head's answer is their mean over P.
+            [B, P, 32], the encoder's first.
         """
         pooled = outputs[:, 0] if self.query is None else self._pool(outputs, real)  # [B, H]
         logits = [self.output(self.dropout(pooled))]
         if self.ngrams is not None:
             logits.append(self._classify(ngrams.flatten(1)))
         return paddle.stack(logits, axis=1)
+
+    def combine(self, logits: Tensor) -> Tensor:
+        """The head's answer [B, 32] from the logits [B, P, 32] of its classifiers."""
+        if logits.shape[1] == 1:
+            return logits[:, 0]
+        return self.encoder_share * logits[:, 0] + logits[:, 1]
 
     def _classify(self, buckets: Tensor) -> Tensor:
         """Logits [B, 32] of n-grams [B, N] that all weigh the same, in a vector of length NGRAM_SCALE."""

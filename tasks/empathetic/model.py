@@ -80,6 +80,7 @@ class EmoPrepend(nn.Layer):
             config.emotion.head,
             model.dropout,
             config.emotion.ngram_buckets,
+            config.emotion.encoder_share,
         )
         self.dropout = nn.Dropout(model.dropout)
         self.returns_log_probabilities = config.generator.pointer
@@ -141,7 +142,7 @@ class EmoPrepend(nn.Layer):
 
     def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """Probabilities [B, 32] of the emotions, whatever emotion the source gives."""
-        return F.softmax(self._read(source, source_lengths)[3].mean(1), axis=-1)
+        return F.softmax(self.emotion_head.combine(self._read(source, source_lengths)[3]), axis=-1)
 
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Attention [B, T, S] of each target position over the context, for heat maps."""
@@ -161,7 +162,7 @@ class EmoPrepend(nn.Layer):
         outputs, final = self.encoder(self._embed_context(source), lengths, real)  # [B, S, H]
         emotion_logits = self.emotion_head(outputs, real, source[:, :, NGRAMS:])  # [B, P, 32]
         memory, past = self.decoder.prepare(outputs, real, final)
-        emotion = self._prepended(emotion_logits.mean(1), source[:, 0, HINT])
+        emotion = self._prepended(self.emotion_head.combine(emotion_logits), source[:, 0, HINT])
         return memory, past, emotion, emotion_logits
 
     def _embed_context(self, source: Tensor) -> Tensor:
