@@ -13,7 +13,7 @@ from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.penalties import length_divisor
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.decoding.scores import Candidates, best_candidates
+from paddle_dialog.decoding.scores import Candidates, best_candidates, group_starts
 from paddle_dialog.decoding.stepping import Stepper
 
 
@@ -150,6 +150,6 @@ def _by_input(candidates: Candidates, log_probs: np.ndarray) -> Iterator[tuple[i
     """The candidates of each input with its number; an input without candidates is left out."""
     columns = (candidates.rows, candidates.tokens, candidates.scores, log_probs)
     offers = list(map(_Continuation._make, zip(*(column.tolist() for column in columns), strict=True)))
-    starts = np.flatnonzero(np.diff(candidates.groups, prepend=-1)).tolist()
+    starts = group_starts(candidates.groups).tolist() if offers else []
     for start, stop in pairwise([*starts, len(offers)]):
         yield int(candidates.groups[start]), offers[start:stop]

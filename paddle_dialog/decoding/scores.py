@@ -123,8 +123,8 @@ def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, c
     rows, width = table.padded.shape
     chunked = table.padded.reshape(rows, width // CHUNKS, CHUNKS)  # chunk c: columns c, c + CHUNKS, ...
     highest = chunked.max(axis=1)  # [N, CHUNKS]
-    first = np.flatnonzero(np.diff(groups, prepend=-1))  # [G] first row of each group
-    group = np.repeat(np.arange(len(first)), np.diff(first, append=rows))  # [N]
+    first = group_starts(groups)  # [G] first row of each group
+    group = np.searchsorted(first, np.arange(rows), side="right") - 1  # [N]
     slot = np.arange(rows) - first[group]  # [N] number of the row within its group
     reachable = np.full((len(first), int(slot.max()) + 1, CHUNKS), -np.inf)  # [G, K, CHUNKS]
     reachable[group, slot] = totals[:, None] + highest
@@ -140,6 +140,18 @@ def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, c
     ordered = group[row[order]]
     order = order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < count]
     return Candidates(row[order], token[order], score[order], groups[row[order]])
+
+
+def group_starts(groups: np.ndarray) -> np.ndarray:
+    """The first row of each group, [G].
+
+    Args:
+        groups: group of each row, the rows of a group together, [N], N >= 1.
+    """
+    changes = np.flatnonzero(groups[1:] != groups[:-1])  # [G - 1]
+    starts = np.zeros(len(changes) + 1, dtype=np.int64)
+    np.add(changes, 1, out=starts[1:])
+    return starts
 
 
 def _highest(values: np.ndarray, count: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
+from paddle_dialog.decoding.scores import group_starts
 from paddle_dialog.text.characters import is_punctuation
 from paddle_dialog.text.tones import tones
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -119,7 +120,7 @@ class BannedTexts:
 
 def rows_of_inputs(prefixes: Prefixes) -> Iterator[tuple[int, slice]]:
     """The rows of each input, which stand together, with the number of the input."""
-    starts = np.flatnonzero(np.diff(prefixes.inputs, prepend=-1)).tolist()
+    starts = group_starts(prefixes.inputs).tolist()
     for start, stop in zip(starts, [*starts[1:], len(prefixes.inputs)], strict=True):
         yield int(prefixes.inputs[start]), slice(start, stop)
 

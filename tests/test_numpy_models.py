@@ -1,0 +1,202 @@
+"""The step models over arrays give the numbers of the networks whose weights they have."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.config import dump
+from paddle_dialog.config.schema import (
+    DataConfig,
+    DecodingConfig,
+    LstmAttentionConfig,
+    ModelConfig,
+    TransformerConfig,
+)
+from paddle_dialog.decoding import SearchOptions, decode
+from paddle_dialog.models import build_model
+from paddle_dialog.numpy_models import numpy_model
+from paddle_dialog.numpy_models.operators import SMALL, Linear
+from paddle_dialog.numpy_models.sources import RowInputs
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.config import CoupletConfig
+from tasks.couplet.task import TASK
+
+VOCABULARY = 90
+LSTM: dict[str, Any] = {"embedding_size": 8, "hidden_size": 8}
+TRANSFORMER: dict[str, Any] = {
+    "width": 8,
+    "num_heads": 2,
+    "inner_width": 12,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "max_positions": 16,
+}
+CONFIGS = [
+    LstmAttentionConfig(**LSTM),
+    LstmAttentionConfig(**LSTM, score="additive", bidirectional=True),
+    LstmAttentionConfig(**LSTM, score="bilinear", num_layers=1, input_feeding=False),
+    LstmAttentionConfig(embedding_size=12, hidden_size=8, score="scaled_dot", num_layers=3),
+    LstmAttentionConfig(**LSTM, tie_output=True, share_embeddings=True),
+    TransformerConfig(**TRANSFORMER),
+    TransformerConfig(**TRANSFORMER, norm="post", positions="learned", share_embeddings=False),
+    TransformerConfig(**TRANSFORMER, bias=False, aligned_input=True),
+    TransformerConfig(**TRANSFORMER, tie_output=False, aligned_input=True),
+]
+
+
+def models(config: ModelConfig, seed: int = 3) -> tuple[Any, Any]:
+    """A network with random weights, biases and norms included, and the model over arrays made of it."""
+    paddle.seed(seed)
+    network = build_model(config, VOCABULARY)
+    for parameter in network.parameters():
+        parameter.set_value(parameter + 0.3 * paddle.randn(parameter.shape))
+    network.eval()
+    made = numpy_model(config, VOCABULARY, read_weights(network))
+    assert made is not None
+    return network, made
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@settings(deadline=None, max_examples=10)
+@given(data=st.data())
+def test_steps_equal_the_network_whatever_rows_the_search_takes(
+    config: ModelConfig, data: st.DataObject
+) -> None:
+    network, made = models(config)
+    lengths = np.array(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)), dtype=np.int64)
+    size = int(lengths.max()) + data.draw(st.integers(0, 2))
+    seed = data.draw(st.integers(0, 1000))
+    rng = np.random.default_rng(seed)
+    source = rng.integers(4, VOCABULARY, (len(lengths), size))
+    source[np.arange(size) >= lengths[:, None]] = 0
+    with paddle.no_grad():
+        theirs, ours = network.encode(*map(paddle.to_tensor, (source, lengths))), made.encode(source, lengths)
+        rows, owners = len(lengths), np.arange(len(lengths))
+        for _ in range(data.draw(st.integers(1, 7))):
+            index = np.array(data.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=5)))
+            within = len(index) == rows and np.array_equal(owners[index], owners)
+            name = "reorder_within" if within else "reorder"
+            theirs = getattr(network, name)(theirs, paddle.to_tensor(index))
+            ours = getattr(made, name)(ours, index)
+            rows, owners = len(index), owners[index]
+            token = rng.integers(0, VOCABULARY, rows)
+            expected, theirs = network.step(paddle.to_tensor(token), theirs)
+            found, ours = made.step(token, ours)
+            np.testing.assert_allclose(found, expected.numpy(), atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[7]])
+def test_search_finds_the_texts_of_the_network(config: ModelConfig) -> None:
+    network, made = models(config)
+    source = np.array([[5, 6, 7, 3], [8, 3, 0, 0], [9, 9, 3, 0]])
+    lengths = np.array([4, 2, 3])
+    options = SearchOptions(beam_size=4, n_best=3, max_length=12)
+    expected = decode(network, paddle.to_tensor(source), paddle.to_tensor(lengths), options)
+    together = decode(made, source, lengths, options)
+    alone = [
+        decode(made, row[None, :n], np.array([n]), options)[0] for row, n in zip(source, lengths, strict=True)
+    ]
+    for found in (together, alone):
+        assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
+        scores = [np.array([h.log_prob for each in answer for h in each]) for answer in (found, expected)]
+        np.testing.assert_allclose(*scores, atol=1e-3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.integers(1, 70),
+    inputs=st.sampled_from([1, 7, 300]),
+    outputs=st.sampled_from([1, 63, 64, 65, 200]),
+)
+def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs: int) -> None:
+    assert 40 * 300 < SMALL < 70 * 300  # both ways are taken
+    rng = np.random.default_rng(rows)
+    x, weight = (rng.normal(size=size).astype(np.float32) for size in ((rows, inputs), (inputs, outputs)))
+    bias = rng.normal(size=outputs).astype(np.float32)
+    expected = x.astype(np.float64) @ weight + bias
+    np.testing.assert_allclose(Linear(weight, bias)(x), expected, atol=1e-3)
+    np.testing.assert_allclose(
+        Linear(weight, bias)(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3
+    )
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_rows_come_back_from_the_grid_beside_those_of_their_input(inputs: list[int]) -> None:
+    rows = RowInputs.of(np.array(inputs), 4)
+    values = np.arange(len(inputs), dtype=np.float32)[:, None] + 1
+    grid = rows.spread(values)
+    assert grid.shape == (4, max(map(inputs.count, inputs)), 1)
+    for number in range(4):
+        own = sorted(value for value in grid[number].ravel().tolist() if value)
+        assert own == [place + 1 for place, owner in enumerate(inputs) if owner == number]
+    np.testing.assert_array_equal(rows.collect(grid), values)
+
+
+@pytest.mark.parametrize("change", ["missing", "shape", "foreign"])
+def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str) -> None:
+    config = CONFIGS[0]
+    weights = read_weights(build_model(config, VOCABULARY))
+    if change == "missing":
+        del weights["output.bias"]
+    elif change == "shape":
+        weights["output.bias"] = weights["output.bias"][:-1]
+    else:
+        weights["odd.weight"] = np.zeros(1, dtype=np.float32)
+    assert numpy_model(config, VOCABULARY, weights) is None
+
+
+@pytest.mark.parametrize(
+    "config", [LstmAttentionConfig(**LSTM, cell="gru"), TransformerConfig(**TRANSFORMER, activation="gelu")]
+)
+def test_other_cells_and_activations_stay_with_the_network(config: ModelConfig) -> None:
+    assert numpy_model(config, VOCABULARY, read_weights(build_model(config, VOCABULARY))) is None
+
+
+def test_half_precision_weights_are_widened() -> None:
+    config = CONFIGS[0]
+    halves = {k: v.astype(np.float16) for k, v in read_weights(build_model(config, VOCABULARY)).items()}
+    widened = {name: values.astype(np.float32) for name, values in halves.items()}
+    found, expected = (numpy_model(config, VOCABULARY, w) for w in (halves, widened))
+    assert found is not None and expected is not None
+    source, lengths, token = np.array([[5, 3]]), np.array([2]), np.array([2])
+    ours, theirs = (model.step(token, model.encode(source, lengths))[0] for model in (found, expected))
+    assert ours.dtype == np.float32
+    np.testing.assert_array_equal(ours, theirs)
+
+
+LOAD_AND_PREDICT = """
+import sys
+import paddle_dialog
+print(paddle_dialog.load(sys.argv[1]).predict(["晚风摇树"])[0][0].text)
+sys.exit(sorted({"paddle", "paddlenlp", "visualdl", "matplotlib"} & set(sys.modules)) or 0)
+"""
+
+
+@pytest.mark.skipif(paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices")
+@pytest.mark.parametrize("model", [CONFIGS[1], CONFIGS[7]])
+def test_couplets_are_answered_without_importing_paddle(model: ModelConfig, tmp_path: Path) -> None:
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *"晚风摇树春雨润花"])
+    config = CoupletConfig(
+        task="couplet",
+        model=model,
+        data=DataConfig(max_length=8),
+        decoding=DecodingConfig(max_length=8, beam_size=4),
+    )
+    weights = read_weights(build_model(model, len(vocabulary)))
+    files = TASK.bundle_files({"text": vocabulary})
+    save_bundle(
+        Bundle("couplet", dump(config), {"text": vocabulary}, weights, extra=files), tmp_path / "bundle"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_AND_PREDICT, tmp_path / "bundle"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.strip()) == 4
