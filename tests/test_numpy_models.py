@@ -93,6 +93,17 @@ def test_steps_equal_the_network_whatever_rows_the_search_takes(
             np.testing.assert_allclose(found, expected.numpy(), atol=2e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[4], CONFIGS[6]])
+def test_padding_is_read_as_zeros_even_where_its_row_holds_numbers(config: ModelConfig) -> None:
+    network, made = models(config)
+    source, lengths, token = np.array([[5, 0, 3]]), np.array([3]), np.array([0])
+    with paddle.no_grad():
+        state = network.encode(*map(paddle.to_tensor, (source, lengths)))
+        expected = network.step(paddle.to_tensor(token), state)[0].numpy()
+    found = made.step(token, made.encode(source, lengths))[0]
+    np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[7]])
 def test_search_finds_the_texts_of_the_network(config: ModelConfig) -> None:
     network, made = models(config)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.schema import LstmAttentionConfig
-from paddle_dialog.numpy_models.operators import Linear, Weights, padding_mask, softmax
+from paddle_dialog.numpy_models.operators import Linear, Weights, padding_mask, softmax, without_padding
 from paddle_dialog.numpy_models.recurrent import Encoder, cell_weights, lstm_cell
 from paddle_dialog.numpy_models.sources import RowInputs
 
@@ -40,8 +40,8 @@ class NumpyLstm:
 
     def __init__(self, config: LstmAttentionConfig, vocab_size: int, weights: Weights) -> None:
         size, hidden = config.embedding_size, config.hidden_size
-        self._source_table = weights.take("source_embedding.table.weight", vocab_size, size)
-        target_table = self._source_table
+        target_table = weights.take("source_embedding.table.weight", vocab_size, size)
+        self._source_table = without_padding(target_table)
         if not config.share_embeddings:
             target_table = weights.take("own_target_embedding.table.weight", vocab_size, size)
         self._encoder = Encoder(config, weights)
@@ -63,7 +63,7 @@ class NumpyLstm:
         ]
         self._input_feeding = config.input_feeding
         # What the first cell makes of a token depends on nothing else.
-        self._token_gates = target_table @ cells[0][0][:size] + cells[0][1]  # [V, 4H]
+        self._token_gates = without_padding(target_table) @ cells[0][0][:size] + cells[0][1]  # [V, 4H]
         self._cells = [Linear(cells[0][0][size:]), *(Linear(*cell) for cell in cells[1:])]
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> LstmState:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from paddle_dialog.text.vocabulary import Vocabulary
+
 COLUMNS = 64  # of a block of a weight matrix
 SMALL = 15_000  # numbers in x up to which block by block is faster
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
@@ -103,6 +105,18 @@ class LayerNorm:
         variance = np.einsum("...d,...d->...", centred, centred)[..., None] / width
         centred /= np.sqrt(variance + EPSILON)
         return centred * self._scale + self._shift
+
+
+def without_padding(table: np.ndarray) -> np.ndarray:
+    """What an embedding table [V, D] gives for ids: the zero vector for padding, whatever stands in its row.
+
+    A table that is the output layer's weight too may hold anything there.
+    """
+    if not table[Vocabulary.pad_id].any():
+        return table
+    table = table.copy()
+    table[Vocabulary.pad_id] = 0
+    return table
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

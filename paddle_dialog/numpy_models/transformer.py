@@ -9,7 +9,14 @@ import numpy as np
 
 from paddle_dialog.config.schema import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
+from paddle_dialog.numpy_models.operators import (
+    LayerNorm,
+    Linear,
+    Weights,
+    padding_mask,
+    softmax,
+    without_padding,
+)
 from paddle_dialog.numpy_models.sources import RowInputs
 
 GROWTH = 4  # positions that a full cache is enlarged by
@@ -48,7 +55,7 @@ class NumpyTransformer:
         target = table
         if not config.share_embeddings:
             target = weights.take("own_target_embedding.table.weight", vocab_size, width)
-        self._source_table, self._target_table = table, target
+        self._source_table, self._target_table = without_padding(table), without_padding(target)
         self._factor = np.float32(width**0.5)
         self._positions = (
             sinusoids(config.max_positions, width)
