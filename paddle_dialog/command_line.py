@@ -50,7 +50,7 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
         "-c",
         "--config",
         required=True,
-        help="the recipe, a YAML file such as configs/couplet_transformer.yaml",
+        help="the recipe, a YAML file such as configs/couplet.yaml",
     )
     parser.add_argument(
         "-o",

@@ -15,7 +15,7 @@ SMALL_TRANSFORMER = [
     *("model.width=8", "model.num_heads=2", "model.inner_width=8", "model.encoder_layers=1"),
     *("model.decoder_layers=1", "data.batch_size=4", "data.bucket_batches=20"),
 ]
-LSTM, TRANSFORMER = "configs/reference/couplet_lstm.yaml", "configs/couplet_transformer.yaml"
+LSTM, TRANSFORMER = "configs/reference/couplet_lstm.yaml", "configs/couplet.yaml"
 
 
 def padding(batches: list[list[np.ndarray]]) -> float:
