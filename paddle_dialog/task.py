@@ -149,7 +149,7 @@ class Task(ABC):
     def use_bundle_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027
         """Takes what `bundle_files` made, and maybe other files, from a bundle that has been read.
 
-        A bundle may lack them: they may spare work, never decide the result.
+        A bundle may lack them; what cannot be done without them says so when it is asked for.
         """
 
     def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
