@@ -15,7 +15,7 @@ from paddle_dialog.decoding.interface import Array
 from paddle_dialog.errors import UserError
 
 CHUNKS = 128  # columns of the summary that bounds the best scores of a row
-BLOCK = 8  # rows normalised at once, so that they stay in the cache
+BLOCK = 16  # rows normalised at once, so that they stay in the cache
 
 
 class ScoreTable:
@@ -148,6 +148,8 @@ def group_starts(groups: np.ndarray) -> np.ndarray:
     Args:
         groups: group of each row, the rows of a group together, [N], N >= 1.
     """
+    if groups[0] == groups[-1]:
+        return np.zeros(1, dtype=np.int64)
     changes = np.flatnonzero(groups[1:] != groups[:-1])  # [G - 1]
     starts = np.zeros(len(changes) + 1, dtype=np.int64)
     np.add(changes, 1, out=starts[1:])
