@@ -1,7 +1,8 @@
 """Data-parallel training in several processes: which one this is, and sums over all of them.
 
-``python -m paddle.distributed.launch`` starts the processes and tells each its rank by environment variables;
-``paddle.Model`` then averages the gradients. In a single process every function here does nothing or next to it.
+``python -m paddle.distributed.launch`` starts the processes and tells each its rank by environment variables.
+Gradients are averaged by ``paddle.Model`` on GPUs and by `average_gradients` on CPUs. In a single process every
+function here does nothing or next to it.
 """
 
 from __future__ import annotations
@@ -125,6 +126,33 @@ def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
     everywhere = count.detach().clone()
     paddle.distributed.all_reduce(everywhere)
     return total * (num_ranks() / paddle.clip(everywhere, min=1.0))
+
+
+def averages_in_backward() -> bool:
+    """Whether Paddle itself averages the gradients, during backward: on GPUs, where computing hides it.
+
+    On CPUs nothing is hidden, and an error of gloo inside backward aborts the process without a plain word: there
+    it is no Python exception. So there `average_gradients` does it.
+    """
+    return num_ranks() > 1 and paddle.get_device() != "cpu"
+
+
+@paddle.no_grad()
+def average_gradients(parameters: Sequence[Tensor]) -> None:
+    """Puts the mean over all processes in the place of each gradient, unless backward has done it.
+
+    Args:
+        parameters: those that are trained, in the same order in every process; one without gradient has none in
+            any process.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if num_ranks() == 1 or averages_in_backward() or not gradients:
+        return
+    flat = paddle.concat([gradient.flatten() for gradient in gradients])  # [all their elements]
+    paddle.distributed.all_reduce(flat)
+    parts = paddle.split(flat / num_ranks(), [gradient.size for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        paddle.assign(part.reshape(gradient.shape), gradient)
 
 
 @contextmanager

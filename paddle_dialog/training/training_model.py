@@ -12,7 +12,12 @@ from paddle import Tensor, nn
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
-from paddle_dialog.training.distributed import num_ranks, sum_over_ranks
+from paddle_dialog.training.distributed import (
+    average_gradients,
+    averages_in_backward,
+    num_ranks,
+    sum_over_ranks,
+)
 from paddle_dialog.training.finite import SkipCounter
 from paddle_dialog.training.optimizer import GlobalNormClip
 from paddle_dialog.training.progress import Progress
@@ -110,7 +115,7 @@ class TrainingModel(paddle.Model):
         return [math.nan], []
 
     def _forward(self, inputs: list[Tensor]) -> list[Tensor]:
-        network: Any = getattr(self._adapter, "ddp_model", self.network)
+        network: Any = self._adapter.ddp_model if averages_in_backward() else self.network
         level, dtype = self._config.amp if self.mixed else "O1", self._config.amp_dtype
         with paddle.amp.auto_cast(enable=self.mixed, level=level, dtype=dtype):
             outputs = network(*inputs)
@@ -131,6 +136,7 @@ class TrainingModel(paddle.Model):
         return paddle.where(paddle.isfinite(loss), root, paddle.full_like(root, math.nan)).detach()
 
     def _step(self) -> None:
+        average_gradients([p for p in self.network.parameters() if not p.stop_gradient])
         self._optimizer.step()
         self.network.clear_gradients()
         finite = self._clip.finite
