@@ -22,6 +22,19 @@ from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 
+TRAINING_CURVES = [  # in the order in which a report's points are written
+    f"train/{name}"
+    for name in (
+        "loss",
+        "perplexity",
+        "learning_rate",
+        "gradient_norm",
+        "tokens_per_second",
+        "reader_share",
+        "skipped_steps",
+    )
+]
+
 
 @dataclasses.dataclass
 class Inner:
@@ -165,12 +178,12 @@ def test_points_after_the_checkpoint_are_not_shown_twice(tmp_path: Path) -> None
 def test_a_record_cut_off_by_a_power_failure_does_not_spoil_the_resumed_log(tmp_path: Path) -> None:
     VisualDLSink(tmp_path, Settings()).step(report(10))
     (file,) = tmp_path.iterdir()
-    file.write_bytes(file.read_bytes()[:-3])  # the end of train/reader_share, the last curve of a report
+    file.write_bytes(file.read_bytes()[:-3])  # the end of the last curve's point
     resumed = VisualDLSink(tmp_path, Settings(), first_step=10)
     resumed.step(report(20))
     page = Page(tmp_path)
-    assert [step for step, _ in page.curve("train/loss")] == [10, 20]
-    assert [step for step, _ in page.curve("train/reader_share")] == [20]
+    *whole, cut = [[step for step, _ in page.curve(tag)] for tag in TRAINING_CURVES]
+    assert all(steps == [10, 20] for steps in whole) and cut == [20]
 
 
 def test_a_run_begun_anew_hides_the_abandoned_one(tmp_path: Path) -> None:
