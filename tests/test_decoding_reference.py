@@ -1,16 +1,35 @@
-"""Our beam against Paddle's decoder on the recurrent family, both families against teacher forcing."""
+"""Our beam against Paddle's decoder on the recurrent family, both families against teacher forcing.
+
+Each search runs over the networks and over arrays made of their weights; what it is held to is the networks'.
+"""
+
+import itertools
 
 import numpy as np
 import paddle
 import pytest
 
+from paddle_dialog.bundle import read_weights
 from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.decoding import SearchOptions, decode, reference_beam_search, text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.lstm_attention import LstmAttention
 from paddle_dialog.models.transformer import Transformer
+from paddle_dialog.numpy_models import numpy_model
 
 BOS, EOS, VOCABULARY = 2, 3, 12
+
+
+over_both = pytest.mark.parametrize("over_arrays", [False, True], ids=["network", "arrays"])
+
+
+def over(arrays, network):
+    """What the search steps with: the network, or its weights as arrays."""
+    if not arrays:
+        return network
+    model = numpy_model(network.config, VOCABULARY, read_weights(network))
+    assert model is not None
+    return model
 
 
 def sharpened(model):
@@ -20,11 +39,15 @@ def sharpened(model):
     return model
 
 
+def with_config(model, config):
+    model.config = config
+    return model
+
+
 def lstm(seed=0, **settings):
     paddle.seed(seed)
-    return sharpened(
-        LstmAttention(LstmAttentionConfig(embedding_size=8, hidden_size=8, **settings), VOCABULARY)
-    )
+    config = LstmAttentionConfig(embedding_size=8, hidden_size=8, **settings)
+    return sharpened(with_config(LstmAttention(config, VOCABULARY), config))
 
 
 def transformer(seed=0, **settings):
@@ -32,7 +55,7 @@ def transformer(seed=0, **settings):
     config = TransformerConfig(
         width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, **settings
     )
-    return sharpened(Transformer(config, VOCABULARY))
+    return sharpened(with_config(Transformer(config, VOCABULARY), config))
 
 
 def batch(seed=0, rows=4):
@@ -51,7 +74,7 @@ def copying(request):
     config = LstmAttentionConfig(
         embedding_size=16, hidden_size=16, num_layers=2, cell=request.param, dropout=0.0
     )
-    model = LstmAttention(config, VOCABULARY)
+    model = with_config(LstmAttention(config, VOCABULARY), config)
     optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())
     for step in range(60):
         source, lengths = batch(step, rows=16)
@@ -69,16 +92,16 @@ def copying(request):
 @pytest.mark.parametrize("beam_size", [1, 3, 10])
 def test_the_beam_equals_paddles_own(copying, beam_size):
     source, lengths = batch(100, rows=12)
-    ours = decode(
-        copying, source, lengths, SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=60)
-    )
+    options = SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=60)
     theirs = reference_beam_search(copying, source, lengths, beam_size, beam_size, max_length=60)
     assert max(len(h.tokens) for found in theirs for h in found) > 4
-    for found, expected in zip(ours, theirs, strict=True):
-        assert all(h.finished for h in expected)
-        assert [h.tokens for h in found] == [h.tokens for h in expected]
-        np.testing.assert_allclose([h.log_prob for h in found], [h.log_prob for h in expected], rtol=1e-4)
-        np.testing.assert_allclose([h.score for h in found], [h.score for h in expected], rtol=1e-4)
+    for arrays in [False, True] if copying.config.cell == "lstm" else [False]:
+        ours = decode(over(arrays, copying), source, lengths, options)
+        for found, expected in zip(ours, theirs, strict=True):
+            assert all(h.finished for h in expected)
+            assert [h.tokens for h in found] == [h.tokens for h in expected]
+            np.testing.assert_allclose([h.log_prob for h in found], [h.log_prob for h in expected], rtol=1e-4)
+            np.testing.assert_allclose([h.score for h in found], [h.score for h in expected], rtol=1e-4)
 
 
 def test_paddles_decoder_returns_an_open_text_unfinished():
@@ -94,6 +117,7 @@ def test_paddles_decoder_refuses_more_candidates_than_beams():
         reference_beam_search(lstm(), *batch(), beam_size=2, n_best=3)
 
 
+@over_both
 @pytest.mark.parametrize(
     "make",
     [
@@ -105,12 +129,13 @@ def test_paddles_decoder_refuses_more_candidates_than_beams():
     ids=["lstm", "bidirectional", "transformer", "aligned"],
 )
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
-def test_scores_equal_the_teacher_forced_forward_pass(make, strategy):
+def test_scores_equal_the_teacher_forced_forward_pass(make, strategy, over_arrays):
     model = make()
+    stepping = over(over_arrays, model)
     model.train()  # decode must switch dropout off and on again
     source, lengths = batch()
     options = SearchOptions(strategy=strategy, beam_size=4, n_best=3, max_length=9, seed=1)
-    found = decode(model, source, lengths, options)
+    found = decode(stepping, source, lengths, options)
     assert model.training
     model.eval()
     for rank in range(3):
@@ -125,12 +150,13 @@ def test_scores_equal_the_teacher_forced_forward_pass(make, strategy):
         assert [candidates[rank].log_prob for candidates in found] == pytest.approx(
             forced, rel=1e-4, abs=1e-4
         )
-        assert text_log_probs(model, source, lengths, texts) == pytest.approx(forced, rel=1e-4, abs=1e-4)
+        assert text_log_probs(stepping, source, lengths, texts) == pytest.approx(forced, rel=1e-4, abs=1e-4)
 
 
+@over_both
 @pytest.mark.parametrize("make", [lstm, transformer], ids=["lstm", "transformer"])
-def test_an_input_gets_the_same_text_alone_and_in_a_batch(make):
-    model = make()
+def test_an_input_gets_the_same_text_alone_and_in_a_batch(make, over_arrays):
+    model = over(over_arrays, make())
     source, lengths = batch(3)
     for strategy in ("greedy", "beam", "sample"):
         options = SearchOptions(strategy=strategy, beam_size=4, max_length=12, seed=5)
@@ -140,3 +166,27 @@ def test_an_input_gets_the_same_text_alone_and_in_a_batch(make):
             alone = decode(model, source[row : row + 1, :length], lengths[row : row + 1], options)[0]
             assert [h.tokens for h in alone] == [h.tokens for h in found]
             assert [h.log_prob for h in alone] == pytest.approx([h.log_prob for h in found], abs=1e-4)
+
+
+@over_both
+@pytest.mark.parametrize("make", [lstm, transformer], ids=["lstm", "transformer"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_wide_beam_finds_the_best_of_all_texts(make, seed, over_arrays):
+    model = make(seed)
+    model.eval()
+    longest, kept = 2, 6
+    tokens = [token for token in range(VOCABULARY) if token != EOS]
+    source, lengths = (values[:1] for values in batch(seed))
+    totals = {}
+    for size in range(longest + 1):
+        texts = list(itertools.product(tokens, repeat=size))
+        inputs = (paddle.concat([values] * len(texts)) for values in (source, lengths))
+        logits = model(*inputs, paddle.to_tensor([[BOS, *text] for text in texts])).numpy()  # [K, T, V]
+        log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        for text, rows in zip(texts, log_probs, strict=True):
+            totals[text] = float(rows[np.arange(size + 1), [*text, EOS]].sum())
+    best = sorted(totals, key=lambda text: -totals[text])[:kept]
+    options = SearchOptions(beam_size=len(tokens) ** longest, n_best=kept, max_length=longest)
+    (found,) = decode(over(over_arrays, model), source, lengths, options)
+    assert [tuple(h.tokens) for h in found] == best
+    assert [h.log_prob for h in found] == pytest.approx([totals[text] for text in best], abs=1e-4)
