@@ -159,6 +159,13 @@ class Task(ABC):
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
         """Sets weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""
 
+    def fitted_weights(self, config: Any, data: TrainingData) -> Mapping[str, np.ndarray]:
+        """Weights, by name, that are computed from the training data when a run begins, and then stay.
+
+        They replace those of the same name that ``training.start_from`` brings; none by default.
+        """
+        return {}
+
 
 def find_task(name: str) -> Task:
     """The task a config names.

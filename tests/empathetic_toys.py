@@ -72,10 +72,17 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
         if name in (
             "embedding.table.weight",
             "own_target_embedding.table.weight",
-            "emotion_head.ngrams.weight",
         ):
             values[0] = 0.0  # padding
         parameter.set_value(paddle.to_tensor(values))
+    for name, buffer in network.emotion_head.named_buffers():  # of n-grams, whose bucket 0 is padding
+        values = (
+            np.abs(rng.normal(0.0, 0.4, buffer.shape))
+            if name == "ngram_idf"
+            else rng.normal(0.0, 2.0, buffer.shape)
+        )
+        values[0] = 0.0
+        buffer.set_value(paddle.to_tensor(values.astype("float32")))
     network.eval()
     return network
 

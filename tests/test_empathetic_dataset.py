@@ -1,4 +1,4 @@
-"""Dialogues as numbers: packed contexts, extended ids, singletons, situations, batches."""
+"""Dialogues as numbers: packed contexts, extended ids, singletons, batches."""
 
 from collections import Counter
 
@@ -103,11 +103,11 @@ def test_character_ngrams_are_stable_and_shared_by_similar_words() -> None:
     assert character_ngrams("a", 1000).tolist()[1:] == [0] * 15
 
 
-def dataset(rate: float = 0.5, **settings: object) -> DialogueDataset:
+def dataset(rate: float = 0.5) -> DialogueDataset:
     config = make_config(data={"unknown_rate": rate})
     texts = [([turn.split() for turn in d.context], d.target.split()) for d in DIALOGUES]
     counts = count_words(([[w.lower() for w in t] for t in c], [w.lower() for w in t2]) for c, t2 in texts)
-    return DialogueDataset(DIALOGUES, config, make_vocabulary(), 50, counts, **settings)
+    return DialogueDataset(DIALOGUES, config, make_vocabulary(), 50, counts)
 
 
 def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -> None:
@@ -136,15 +136,6 @@ def test_a_hidden_word_of_the_reply_is_unknown_or_copied() -> None:
     assert set(data[0].target.tolist()) & set(data[0].source[:, WORD].tolist())
     words = data[1].source[1:, WORD].tolist()  # i won a happy prize
     assert [word >= size for word in words] == [True, True, False, True, True]  # "a" is no singleton
-
-
-def test_situations_are_examples_without_a_reply() -> None:
-    data = dataset(situations=True)
-    assert len(data) == len(DIALOGUES) + 2
-    assert (data[3].has_target, data[3].emotion) == (False, emotion_id("sad"))
-    arrays = collate([data[0], data[3]])
-    assert arrays[-1].sum(-1).tolist() == [len(data[0].target) + 1, 0.0]
-    assert data.lengths.tolist()[3] == [2, 0]
 
 
 def test_a_batch_is_shifted_by_begin_and_end() -> None:

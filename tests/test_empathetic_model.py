@@ -14,7 +14,6 @@ from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
 from tasks.empathetic.criterion import EmpatheticLoss
 from tasks.empathetic.dataset import DialogueDataset, collate
-from tasks.empathetic.emotion_head import NGRAM_SCALE
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import HINT, ROLE, WORD
 from tasks.empathetic.model import EmoPrepend
@@ -253,31 +252,36 @@ def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
     without = source.clone()
     without[:, :, 3:] = 0
     assert (source != without).any().item()
-    *reply, emotion = network(source, lengths, target)
-    *reply_without, emotion_without = network(without, lengths, target)
-    assert not np.allclose(emotion.numpy(), emotion_without.numpy())
-    np.testing.assert_array_equal(reply[0].numpy(), reply_without[0].numpy())
+    emotions = [network.emotion_probabilities(given, lengths).numpy() for given in (source, without)]
+    assert not np.allclose(*emotions)
+    for output, same in zip(network(source, lengths, target), network(without, lengths, target), strict=True):
+        np.testing.assert_array_equal(output.numpy(), same.numpy())
 
 
-def test_the_ngram_classifier_is_a_linear_one_of_unit_vectors_learning_by_itself() -> None:
-    config = make_config(emotion={"ngram_buckets": 101})
+def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> None:
+    config = make_config(emotion={"ngram_buckets": 101, "encoder_share": 0.3})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, emotion, label, mask = batch(config)
     outputs = network(source, lengths, target)
-    table = network.emotion_head.ngrams.weight.numpy()
+    idf, table = (network.emotion_head.state_dict()[name].numpy() for name in ("ngram_idf", "ngram_table"))
+    answers = []
     for row, packed in enumerate(source.numpy()[:, :, 3:]):
         buckets = packed[packed > 0]
-        expected = NGRAM_SCALE * table[buckets].sum(0) / math.sqrt(len(buckets))
-        np.testing.assert_allclose(outputs[-1][row, 1].numpy(), expected, rtol=1e-4, atol=1e-5)
-    joined = F.softmax(0.15 * outputs[-1][:, 0] + outputs[-1][:, 1])
+        by_ngrams = idf[buckets] / np.linalg.norm(idf[buckets]) @ table[buckets]
+        answers.append(0.3 * outputs[-1][row].numpy() + by_ngrams)
     np.testing.assert_allclose(
-        network.emotion_probabilities(source, lengths).numpy(), joined.numpy(), atol=1e-6
+        network.emotion_probabilities(source, lengths).numpy(),
+        F.softmax(paddle.to_tensor(np.array(answers))).numpy(),
+        atol=1e-5,
     )
-    chosen = -paddle.log(F.softmax(outputs[-1])).numpy()[np.arange(3), :, emotion.numpy()]  # [B, P]
+    chosen = -paddle.log(F.softmax(outputs[-1])).numpy()[np.arange(3), emotion.numpy()]  # [B]
     criterion = EmpatheticLoss()
-    loss = float(criterion(*outputs, emotion, label, mask))
-    reply = float(criterion.token_nll.sum() / mask.sum())
-    assert loss == pytest.approx(reply + chosen.sum(-1).mean(), rel=1e-4)
+    loss = criterion(*outputs, emotion, label, mask)
+    assert float(loss) == pytest.approx(
+        float(criterion.token_nll.sum() / mask.sum()) + chosen.mean(), rel=1e-4
+    )
+    loss.backward()
+    assert all(buffer.stop_gradient for buffer in network.emotion_head.buffers())
 
 
 def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None:

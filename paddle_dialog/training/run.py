@@ -74,8 +74,11 @@ class Run:
         sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
         self.network = task.build_network(config, sizes)
         task.initialise(config, self.network, self.data)
+        fitted = {} if checkpoint is not None else task.fitted_weights(config, self.data)
         if start is not None:
-            set_weights(self.network, start[1].weights, start[0])
+            set_weights(self.network, {**start[1].weights, **fitted}, start[0])
+        elif fitted:
+            set_weights(self.network, {**read_weights(self.network), **fitted}, "fitted weights")
         for note in self.data.notes:
             logger.info("%s", note)
         self.criterion = task.build_criterion(config)

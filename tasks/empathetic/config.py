@@ -64,10 +64,11 @@ class EmotionConfig:
         roles: mark each word as the speaker's or the listener's.
         hints: mark the words that the lexicon knows.
         lexicon: ``nrc``, or a file of words; see ``EmotionLexicon.load``.
-        ngram_buckets: rows of the head's linear classifier of hashed word and character n-grams; 0 is none.
+        ngram_buckets: rows of the linear classifier of hashed word and character n-grams, which is fitted to the
+            training contexts before the network is trained; 0 is none.
         encoder_share: factor of the other classifier's logits, which reads the encoder's outputs, where they are
             added to those of the n-grams; it fits the training contexts far better than new ones.
-        situations: the situation sentences of the training data are further examples for the head.
+        situations: the situation sentences of the training data are further texts for the n-gram classifier.
     """
 
     prepend: Literal["predicted", "gold", "none"] = "predicted"
@@ -78,7 +79,7 @@ class EmotionConfig:
     hints: bool = True
     lexicon: str = "nrc"
     ngram_buckets: int = at_least(0, 0)
-    encoder_share: float = rate(0.15)
+    encoder_share: float = rate(0.1)
     situations: bool = False
 
 

@@ -13,7 +13,7 @@ from tasks.empathetic.dataset import NO_EMOTION
 
 
 class EmpatheticLoss(nn.Layer):
-    """Mean nll per word, plus λ times the mean nll of the annotated emotions, summed over the classifiers.
+    """Mean nll per word, plus λ times the mean nll of the annotated emotions.
 
     ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
@@ -63,8 +63,9 @@ class EmpatheticLoss(nn.Layer):
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
-    """Mean cross-entropy of logits [B, P, 32] over the annotated rows of ``emotion`` [B], summed over P."""
+    """Mean cross-entropy of logits [B, 32] over the annotated rows of ``emotion`` [B]."""
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
-    label = paddle.clip(emotion, min=0).reshape([-1, 1, 1]).expand([-1, logits.shape[1], 1])  # [B, P, 1]
-    nll = F.cross_entropy(logits, label, reduction="none").squeeze(-1).sum(-1) * annotated  # [B]
+    nll = (
+        F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
+    )  # [B]
     return mean_over_ranks(nll.sum(), annotated.sum())

@@ -28,7 +28,6 @@ class Example(NamedTuple):
     source: np.ndarray  # packed [S, k]
     target: np.ndarray  # extended ids [T], without begin and end
     emotion: int  # class id or NO_EMOTION
-    has_target: bool  # False where only the emotion is to be learned
 
 
 def longest_target(config: EmpatheticConfig) -> int:
@@ -52,7 +51,6 @@ class DialogueDataset(io.Dataset):
         max_target_length: longest reply; the rest is cut.
         counts: occurrences in the training text; given for training data only, where some of the words seen once
             are shown as unknown, others in each epoch.
-        situations: appends each conversation's situation as an example of its emotion.
 
     Attributes:
         dialogues: the examples as they were read.
@@ -66,7 +64,6 @@ class DialogueDataset(io.Dataset):
         vocabulary: Vocabulary,
         max_target_length: int,
         counts: Counter[str] | None = None,
-        situations: bool = False,
     ) -> None:
         super().__init__()
         self.dialogues = dialogues
@@ -75,15 +72,13 @@ class DialogueDataset(io.Dataset):
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
         self._contexts: list[EncodedContext] = []
-        self._targets: list[np.ndarray | None] = []
+        self._targets: list[np.ndarray] = []
         self._emotions: list[int] = []
         self.cut_targets = 0
         for number, dialogue in enumerate(dialogues, start=1):
             tokens = tokens_of(dialogue.target)
             self.cut_targets += len(tokens) > max_target_length
             self._append(dialogue.context, tokens[:max_target_length], dialogue.emotion, f"dialogue {number}")
-        for situation, emotion in _situations(dialogues) if situations else ():
-            self._append([situation], None, emotion, f"situation {situation[:40]!r}")
         words = self.encoder.words() if counts is not None else []
         self._once = np.array([counts is not None and counts[word] == 1 for word in words], dtype=bool)
 
@@ -94,8 +89,8 @@ class DialogueDataset(io.Dataset):
     @property
     def lengths(self) -> np.ndarray:
         """Positions of source and target of each example, [N, 2]."""
-        targets = [0 if target is None else len(target) for target in self._targets]
-        return np.array([[len(c.words) + 1, t] for c, t in zip(self._contexts, targets, strict=True)])
+        pairs = zip(self._contexts, self._targets, strict=True)
+        return np.array([[len(context.words) + 1, len(target)] for context, target in pairs])
 
     def context_words(self, index: int) -> list[str]:
         """What stands at each position of an example's source."""
@@ -107,18 +102,31 @@ class DialogueDataset(io.Dataset):
 
     def __getitem__(self, index: int) -> Example:
         context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
-        words = np.zeros(0, dtype=np.int32) if target is None else target
-        unknown = self._shown_as_unknown(index, context.words, words)
+        unknown = self._shown_as_unknown(index, context.words, target)
         source, extended = self.encoder.pack(context, emotion if self._gold else None, unknown)
-        return Example(source, self.encoder.target(words, extended, unknown), emotion, target is not None)
+        return Example(source, self.encoder.target(target, extended, unknown), emotion)
 
-    def _append(
-        self, turns: Sequence[str], target: Sequence[str] | None, label: str | None, what: str
-    ) -> None:
+    def annotated_contexts(self, situations: bool) -> tuple[list[EncodedContext], np.ndarray]:
+        """The contexts whose emotion is known, and that emotion [N].
+
+        Args:
+            situations: add the situation of each conversation, once, as a context of a single turn.
+        """
+        known = [index for index, emotion in enumerate(self._emotions) if emotion != NO_EMOTION]
+        contexts, labels = (
+            [self._contexts[index] for index in known],
+            [self._emotions[index] for index in known],
+        )
+        for situation, emotion in _situations(self.dialogues) if situations else ():
+            contexts.append(self.encoder.context([situation]))
+            labels.append(emotion_id(emotion))
+        return contexts, np.array(labels, dtype=np.int64)
+
+    def _append(self, turns: Sequence[str], target: Sequence[str], label: str | None, what: str) -> None:
         if label is None and self._gold:
             raise UserError(f"{what} has no emotion, and emotion.prepend: gold needs one; take predicted")
         self._contexts.append(self.encoder.context(turns))
-        self._targets.append(None if target is None else self.encoder.numbers(target))
+        self._targets.append(self.encoder.numbers(target))
         self._emotions.append(NO_EMOTION if label is None else emotion_id(label))
 
     def _shown_as_unknown(self, index: int, *texts: np.ndarray) -> set[int]:
@@ -142,7 +150,6 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
     begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
     target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
     target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
-    lengths = lengths * [example.has_target for example in examples]
     mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
     return [source, source_lengths, target_input, emotions, target_output, mask]

@@ -11,20 +11,17 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.masks import additive_mask
 from tasks.empathetic.emotions import EMOTIONS
 
-# Adam's steps are as long whatever the size of the input: this is by how much faster the n-gram table learns.
-NGRAM_SCALE = 3.0
-
 
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
 
-    Each learns from a loss of its own: taught by the loss of their sum, the n-grams would stop learning as soon as
-    the encoder knows the training examples by heart. ``combine`` makes one answer of both.
+    The map is trained; the classifier is fitted to the training texts before (``tasks.empathetic.ngram_classifier``)
+    and stays as it is. ``answer`` makes one of both.
 
     Args:
         width: of the encoder outputs H.
         pooling: ``cls`` takes position 0; ``attention`` weighs all positions by a learned query.
-        dropout: rate on the pooled features, and on which n-grams are seen.
+        dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
         encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
     """
@@ -39,44 +36,37 @@ class EmotionHead(nn.Layer):
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
-        self.ngrams = None
-        if ngram_buckets:
-            init = paddle.ParamAttr(initializer=nn.initializer.Constant(0.0))
-            self.ngrams = nn.Embedding(ngram_buckets, len(EMOTIONS), padding_idx=0, weight_attr=init)
+        self.has_ngrams = ngram_buckets > 0
+        if self.has_ngrams:  # buffers: no optimiser touches them
+            self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, len(EMOTIONS)]))
+            self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
         self.encoder_share = encoder_share
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
 
-    def forward(self, outputs: Tensor, real: Tensor, ngrams: Tensor) -> Tensor:
-        """Logits of the emotions by each of the P = 1 or 2 classifiers.
+    def forward(self, outputs: Tensor, real: Tensor) -> Tensor:
+        """Logits [B, 32] of the emotions by the encoder, which are to be trained.
 
         Args:
             outputs: of the encoder [B, S, H].
             real: bool [B, S].
-            ngrams: buckets of each position, int64 [B, S, G]; 0 is none.
-
-        Returns:
-            [B, P, 32], the encoder's first.
         """
         pooled = outputs[:, 0] if self.query is None else self._pool(outputs, real)  # [B, H]
-        logits = [self.output(self.dropout(pooled))]
-        if self.ngrams is not None:
-            logits.append(self._classify(ngrams.flatten(1)))
-        return paddle.stack(logits, axis=1)
+        return self.output(self.dropout(pooled))
 
-    def combine(self, logits: Tensor) -> Tensor:
-        """The head's answer [B, 32] from the logits [B, P, 32] of its classifiers."""
-        if logits.shape[1] == 1:
-            return logits[:, 0]
-        return self.encoder_share * logits[:, 0] + logits[:, 1]
+    def answer(self, logits: Tensor, ngrams: Tensor) -> Tensor:
+        """The emotions' logits [B, 32] by both classifiers, without a gradient.
 
-    def _classify(self, buckets: Tensor) -> Tensor:
-        """Logits [B, 32] of n-grams [B, N] that all weigh the same, in a vector of length NGRAM_SCALE."""
-        assert self.ngrams is not None
-        present = (buckets > 0).astype(self.ngrams.weight.dtype)  # [B, N]
-        length = paddle.clip(present.sum(-1, keepdim=True), min=1.0).sqrt()  # [B, 1]
-        weights = self.dropout(present) * (NGRAM_SCALE / length)  # [B, N]
-        return paddle.matmul(weights.unsqueeze(1), self.ngrams(buckets)).squeeze(1)
+        Args:
+            logits: by the encoder [B, 32].
+            ngrams: buckets of each position, int64 [B, S, G]; 0 is none.
+        """
+        if not self.has_ngrams:
+            return logits.detach()
+        buckets = ngrams.flatten(1)  # [B, S * G]
+        weights = F.normalize(self.ngram_idf[buckets], axis=-1)  # [B, S * G]
+        by_ngrams = paddle.matmul(weights.unsqueeze(1), self.ngram_table[buckets]).squeeze(1)  # [B, 32]
+        return self.encoder_share * logits.detach() + by_ngrams
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:
         assert self.query is not None

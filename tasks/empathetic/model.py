@@ -100,7 +100,7 @@ class EmoPrepend(nn.Layer):
 
         Returns:
             Logits [B, T, V]; with a pointer also gate logits [B, T], attention [B, T, S] and the context's ids
-            [B, S]; last the emotion logits [B, P, 32] of each of the head's classifiers.
+            [B, S]; last the emotion logits [B, 32] of the encoder's classifier.
         """
         memory, past, emotion, emotion_logits = self._read(source, source_lengths)
         hidden, attention, _ = self.decoder(self._embed_reply(target, emotion), memory, past)
@@ -142,7 +142,8 @@ class EmoPrepend(nn.Layer):
 
     def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """Probabilities [B, 32] of the emotions, whatever emotion the source gives."""
-        return F.softmax(self.emotion_head.combine(self._read(source, source_lengths)[3]), axis=-1)
+        logits = self._read(source, source_lengths)[3]  # [B, 32]
+        return F.softmax(self.emotion_head.answer(logits, source[:, :, NGRAMS:]), axis=-1)
 
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Attention [B, T, S] of each target position over the context, for heat maps."""
@@ -157,12 +158,13 @@ class EmoPrepend(nn.Layer):
         return None if gate is None else F.sigmoid(-gate)
 
     def _read(self, source: Tensor, lengths: Tensor) -> tuple[Any, Any, Tensor | None, Tensor]:
-        """Memory and past of the decoder, the emotion's embedding [B, E], and the emotion logits [B, P, 32]."""
+        """Memory and past of the decoder, the emotion's embedding [B, E], the encoder's emotion logits [B, 32]."""
         real = length_mask(lengths, source.shape[1])  # [B, S]
         outputs, final = self.encoder(self._embed_context(source), lengths, real)  # [B, S, H]
-        emotion_logits = self.emotion_head(outputs, real, source[:, :, NGRAMS:])  # [B, P, 32]
+        emotion_logits = self.emotion_head(outputs, real)  # [B, 32]
         memory, past = self.decoder.prepare(outputs, real, final)
-        emotion = self._prepended(self.emotion_head.combine(emotion_logits), source[:, 0, HINT])
+        answer = self.emotion_head.answer(emotion_logits, source[:, :, NGRAMS:])  # [B, 32]
+        emotion = self._prepended(answer, source[:, 0, HINT])
         return memory, past, emotion, emotion_logits
 
     def _embed_context(self, source: Tensor) -> Tensor:
@@ -181,7 +183,7 @@ class EmoPrepend(nn.Layer):
         if self._emotion.prepend == "none":
             return None
         if self._emotion.prepend_form == "weighted":
-            weights = F.softmax(logits.detach(), axis=-1)  # [B, 32]
+            weights = F.softmax(logits, axis=-1)  # [B, 32]
         else:
             weights = F.one_hot(logits.argmax(-1), len(EMOTIONS))
         is_given = (given > 0).astype(weights.dtype).unsqueeze(-1)  # [B, 1]

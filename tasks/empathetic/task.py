@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 from paddle import nn
 
 from paddle_dialog.layers.embeddings import set_vectors_from_file
@@ -25,6 +27,8 @@ from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_
 if TYPE_CHECKING:
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.empathetic.api import ReplyEndpoint
+
+logger = logging.getLogger("paddle_dialog")
 
 VOCABULARY = "text"  # one vocabulary for context and reply
 
@@ -51,13 +55,10 @@ class EmpatheticTask(Task):
             vocabulary = check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary)
         else:
             vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary)
-        dataset = DialogueDataset(
-            train, config, vocabulary, settings.max_target_length, counts, config.emotion.situations
-        )
+        dataset = DialogueDataset(train, config, vocabulary, settings.max_target_length, counts)
         notes = [
             f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
-            f"{settings.max_target_length} words"
-            + (f", {len(dataset) - len(train):,} situations" if config.emotion.situations else ""),
+            f"{settings.max_target_length} words",
             f"vocabulary: {len(vocabulary):,} tokens, special and reserved ones included",
         ]
         dev = None
@@ -98,6 +99,18 @@ class EmpatheticTask(Task):
         if path is not None:
             tables = {network.embedding, network.target_embedding}
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
+
+    def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
+        """The n-gram classifier of the emotion."""
+        emotion = config.emotion
+        if not emotion.ngram_buckets:
+            return {}
+        from tasks.empathetic.ngram_classifier import fit_ngram_classifier  # what only training needs
+
+        logger.info("fitting the emotions' n-gram classifier")
+        assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
+        idf, table = fit_ngram_classifier(data.train.dataset, emotion.ngram_buckets, emotion.situations)
+        return {"emotion_head.ngram_idf": idf, "emotion_head.ngram_table": table}
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
