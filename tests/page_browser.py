@@ -27,7 +27,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
-PATIENCE = 30_000  # ms; an answer is there in a moment on an idle machine
+PATIENCE = 120_000  # ms; an answer is there in a moment on an idle machine
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")

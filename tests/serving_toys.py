@@ -24,6 +24,9 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 
+PATIENCE = 120.0  # seconds; on an idle machine nothing here takes one
+
+
 class EchoRequest(RequestModel):
     """A text to send back."""
 
@@ -63,7 +66,7 @@ class EchoEndpoint(Endpoint[EchoRequest]):
     def answer(self, items: Sequence[str], settings: Any) -> list[dict[str, Any] | Unanswerable]:
         self.batches.append(list(items))
         self.busy.set()
-        assert self.open.wait(20)
+        assert self.open.wait(PATIENCE)
         if "fault" in items:
             raise RuntimeError(f"secret /etc/passwd of {items}")
         if "spoil" in items:
@@ -74,7 +77,7 @@ class EchoEndpoint(Endpoint[EchoRequest]):
 def make_config(**settings: Any) -> ServeConfig:
     """Settings of a test: no wait, so that only what waits already is gathered."""
     batching = BatchingConfig(**{"max_wait_ms": 0.0, **settings.pop("batching", {})})
-    limits = LimitsConfig(**{"seconds": 20.0, **settings.pop("limits", {})})
+    limits = LimitsConfig(**{"seconds": PATIENCE, **settings.pop("limits", {})})
     return ServeConfig(batching=batching, limits=limits, **settings)
 
 
@@ -103,7 +106,7 @@ def running(app: FastAPI) -> Iterator[TestClient]:
         yield client
 
 
-def eventually(holds: Callable[[], object], seconds: float = 20.0) -> None:
+def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Waits until something holds."""
     end = time.monotonic() + seconds
     while not holds():

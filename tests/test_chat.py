@@ -281,7 +281,7 @@ def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe: Path, tmp_path:
     os.write(leader, "my dog died 🏝\n".encode())
     assert re.search(r"\[\w+ \d+%, \w+ \d+%, \w+ \d+%\]\r\n.+\r\n> $", wait_for(leader, r"%\]\r\n.+\r\n> "))
     process.send_signal(2)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=300)
     os.close(leader)
     assert process.returncode == 130, stderr
     assert b"interrupted" in stderr and b"Traceback" not in stderr

@@ -138,11 +138,11 @@ def test_a_run_of_two_survives_a_lost_process_and_a_signal(corpus: Corpus, two: 
     assert "started with 2 processes and data.batch_size 8, and this is 1 with 8" in refused.error_line()
 
     launched = launch(corpus, recipe, "--resume", "auto")
-    wait_for_step(launched, folder, 13)
+    wait_for_step(launched, folder, 9)
     launched.send_signal(signal.SIGTERM)
     assert finish(launched) not in (0, None)
     stopped = progress(folder)
-    assert 13 <= stopped["step"] < STEPS
+    assert 9 <= stopped["step"] < STEPS
     assert f"stopped at step {stopped['step']}; --resume auto continues" in worker_logs(corpus)[0]
     assert all("Traceback" not in log for log in worker_logs(corpus))
 

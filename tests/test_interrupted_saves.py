@@ -153,11 +153,8 @@ def test_ctrl_c_ends_a_run_with_workers_in_order(trained, tmp_path):
     assert (tmp_path / "run" / "last").is_dir()
 
     killed = start("train", *arguments, "--resume", "auto")
-    workers = []
-    for raw in killed.stderr:
-        if "step 15/" in raw.decode():
-            workers = children(killed.pid)
-            killed.kill()
-            break
-    assert len(workers) == 2
-    killed.communicate(timeout=60)  # returns when the last process that holds the pipe has gone
+    assert any(" tokens/s " in raw.decode() for raw in killed.stderr)
+    while len(children(killed.pid)) != 2:  # each epoch has new ones
+        assert killed.poll() is None
+    killed.kill()
+    killed.communicate(timeout=300)  # returns when the last process that holds the pipe has gone

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 import pytest
-from serving_toys import EchoEndpoint, eventually
+from serving_toys import PATIENCE, EchoEndpoint, eventually
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import NO_ANSWER, Batcher, Busy
@@ -39,7 +39,7 @@ async def blocked(batcher, endpoint, *jobs):
     """Submits jobs while the worker is busy with another one; returns their tasks once all wait."""
     endpoint.open.clear()
     first = asyncio.ensure_future(batcher.submit(endpoint, Job("first", None)))
-    assert await asyncio.to_thread(endpoint.busy.wait, 20)
+    assert await asyncio.to_thread(endpoint.busy.wait, PATIENCE)
     tasks = [asyncio.ensure_future(batcher.submit(endpoint, job)) for job in jobs]
     await asyncio.sleep(0)
     return [first, *tasks]

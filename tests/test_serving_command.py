@@ -7,6 +7,7 @@ import threading
 import httpx
 import pytest
 from command import run_here, start
+from serving_toys import PATIENCE, eventually
 
 
 def serve(trained, *overrides, **options):
@@ -35,29 +36,28 @@ def serve(trained, *overrides, **options):
 
 
 def test_sigterm_answers_what_was_accepted_and_ends_well(trained):
-    # One at a time, and the first of a batch waits: when the signal comes, most are still in the queue.
-    process, address = serve(trained, "batching.max_batch=4", "batching.max_wait_ms=1500")
+    # The first of a batch waits for company, longer than any test: when the signal comes, all are in the queue.
+    patient = ("batching.max_batch=4", "batching.max_wait_ms=600000", "limits.seconds=600")
+    process, address = serve(trained, *patient)
     answers = []
     try:
-        with httpx.Client(base_url=address, timeout=60) as client:
-            while client.get("/readyz").status_code == 503:
-                pass
+        with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+            eventually(lambda: client.get("/readyz").status_code != 503)
             card = client.get("/v1/models").json()["models"][0]["card"]
 
         def ask():
-            answers.append(
-                httpx.post(f"{address}/v1/couplet", json={"first": "天山春红风", "n_best": 2}, timeout=60)
-            )
+            body = {"first": "天山春红风", "n_best": 2}
+            answers.append(httpx.post(f"{address}/v1/couplet", json=body, timeout=PATIENCE))
 
         threads = [threading.Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
-        while "queue_length 3.0" not in httpx.get(f"{address}/metrics", timeout=60).text:
-            pass
+        metrics = f"{address}/metrics"
+        eventually(lambda: "queue_length 3.0" in httpx.get(metrics, timeout=PATIENCE).text)
         process.send_signal(signal.SIGTERM)
         for thread in threads:
             thread.join()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert [answer.status_code for answer in answers] == [200] * 3
@@ -92,7 +92,7 @@ def test_a_damaged_bundle_ends_the_server_with_a_sentence(trained, tmp_path):
     shutil.copytree(trained["lstm"].folder / "best", folder)
     (folder / "model.safetensors").write_bytes(b"no weights")
     process, _ = serve(trained, f"models.couplet.weights={folder}")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     lines = [line for line in err.decode().splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and "is damaged" in lines[0] and "Traceback" not in err.decode()

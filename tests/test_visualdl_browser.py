@@ -27,7 +27,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
-PATIENCE = 60_000  # ms; a page is there in seconds on an idle machine
+PATIENCE = 120_000  # ms; a page is there in seconds on an idle machine
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = [
