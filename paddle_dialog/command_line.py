@@ -24,6 +24,9 @@ for _message in (
 ):
     warnings.filterwarnings("ignore", message=_message)
 
+# Read when NumPy is imported. A search multiplies few rows at a time, which a second thread only slows down.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 if TYPE_CHECKING:
     from paddle_dialog.task import Predictor
 
