@@ -8,15 +8,19 @@ from typing import Any
 from paddle_dialog.training.progress import Progress
 
 
-def model_card(task: str, config: Any, progress: Progress, notes: Sequence[str]) -> str:
+def model_card(
+    task: str, config: Any, progress: Progress, batches_per_epoch: int, notes: Sequence[str]
+) -> str:
     """A short Markdown page: data, recipe, and the dev curve.
 
     Args:
         task: the task's name.
         config: the run's configuration.
         progress: the run's counters.
+        batches_per_epoch: of this process.
         notes: what was read, skipped and cut.
     """
+    epochs = progress.epoch + progress.batch / batches_per_epoch
     curve = "\n".join(f"| {step:,} | {perplexity:.3f} |" for step, perplexity in progress.curve)
     read = "\n".join(f"- {note}" for note in notes)
     return f"""# {task}, {config.model.name}
@@ -27,7 +31,7 @@ Trained by paddle_dialog; the whole recipe stands in `config.yaml` beside this f
 {read}
 
 ## Training
-{progress.step:,} steps, {progress.epoch} whole epochs, {progress.seconds / 60:.0f} minutes.
+{progress.step:,} steps, {epochs:.2f} epochs, {progress.seconds / 60:.0f} minutes.
 
 | step | dev perplexity |
 |---|---|

@@ -211,7 +211,7 @@ class Run:
             dump(self.config),
             self.data.vocabularies,
             read_weights(self.network),
-            model_card(self.task.name, self.config, self.progress, self.data.notes),
+            model_card(self.task.name, self.config, self.progress, len(self.batches), self.data.notes),
             extra,
         )
         save_bundle(bundle, self.folder / name)
