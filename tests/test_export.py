@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,10 @@ def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Train
     assert str(trained["transformer"].data.parent) not in everything
     card = (target / "README.md").read_text(encoding="utf-8")
     assert card.startswith("## Use") and "train.tsv: 320 couplets" in card
+    told = re.search(r"(\d+) steps, ([\d.]+) epochs", card)
+    assert told and float(told[2]) == pytest.approx(
+        int(told[1]) / 10, abs=0.01
+    )  # 320 couplets in batches of 32
     assert "| perplexity | 1.2500 |" in card and "| form.length_equal | 1.0000 |" in card
 
 
