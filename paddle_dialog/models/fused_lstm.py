@@ -40,7 +40,9 @@ class FusedLstm:
         self._input_feeding = network.cell.input_feeding
         with paddle.no_grad():
             self._weights = [
-                paddle.concat([cell.weight_ih, cell.weight_hh], axis=1).t() for cell in network.cell.cells
+                # A transposed view would be copied at every step.
+                paddle.concat([cell.weight_ih, cell.weight_hh], axis=1).t().contiguous()
+                for cell in network.cell.cells
             ]  # [input + H, 4H] each
             self._biases = [cell.bias_ih + cell.bias_hh for cell in network.cell.cells]  # [4H] each
 
