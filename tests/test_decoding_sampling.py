@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode
-from paddle_dialog.decoding.sampling import sampling_distribution
+from paddle_dialog.decoding.sampling import Sampler, draw_tokens, sampling_distribution
+from paddle_dialog.decoding.scores import ScoreTable
 
 PROBABILITIES = np.array([0.05, 0.4, 0.1, 0.25, 0.2])
 
@@ -132,3 +133,56 @@ def test_a_text_without_any_allowed_token_is_left_out():
     options = SearchOptions(strategy="sample", n_best=2, max_length=3, processors=[everything])
     dead, alive = decode(TableModel(0), *inputs(0, 1), options)
     assert dead == [] and len(alive) == 2
+
+
+@given(
+    scores=st.lists(
+        st.lists(
+            st.sampled_from([-0.5, -1.0, -1.0000001, -2.0, -30.0, -900.0, -np.inf]), min_size=9, max_size=9
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    temperature=st.floats(0.1, 3),
+    top_k=st.integers(0, 10),
+    top_p=st.floats(0.01, 1),
+    uniform=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=8),
+)
+@settings(deadline=None, max_examples=300)
+def test_draws_invert_the_cumulative_distribution_of_their_row(scores, temperature, top_k, top_p, uniform):
+    table = ScoreTable()
+    table.load(np.zeros((len(scores), 9), dtype=np.float32), True)
+    table.values[:] = scores
+    rows = np.arange(len(uniform)) % len(scores)
+    drawn = draw_tokens(table, rows, np.array(uniform), temperature, top_k, top_p)
+    for token, row, number in zip(drawn.tolist(), rows, uniform, strict=True):
+        if np.isneginf(table.values[row]).all():
+            assert token == -1
+            continue
+        cumulative = np.cumsum(sampling_distribution(table.values[row], temperature, top_k, top_p))
+        below = cumulative[token - 1] if token else 0.0
+        assert cumulative[token] > below  # a token of the distribution
+        assert below - 1e-9 <= number <= cumulative[token] + 1e-9
+
+
+def test_draws_depend_on_seed_draw_and_the_numbers_of_the_input():
+    sampler = Sampler(TableModel(0), SearchOptions(strategy="sample", n_best=2, max_length=3, seed=2**32 + 5))
+    source, lengths = np.array([[7, 0, 9], [4, 8, 0]]), np.array([3, 2])
+    found = sampler._uniform_numbers(source, lengths, np.array([3, 3]))
+    for number, (draw, ids) in enumerate([(0, [7, 0, 9]), (1, [7, 0, 9]), (0, [4, 8]), (1, [4, 8])]):
+        expected = np.random.default_rng([2**32 + 5, draw, *ids]).random(4)
+        np.testing.assert_array_equal(found[number], expected)
+
+
+def test_draws_that_begin_alike_are_computed_once_until_they_part():
+    model = TableModel(0)
+    rows = []
+    step = model.step
+    model.step = lambda token, state: rows.append(len(token)) or step(token, state)
+    options = SearchOptions(strategy="sample", n_best=50, max_length=4, seed=3)
+    found = decode(model, *inputs(0, 1), options)
+    texts = [sorted(tuple(h.tokens) for h in each) for each in found]
+    assert [len(each) for each in texts] == [50, 50]
+    prefixes = [{text[:size] for text in each if len(text) >= size} for each in texts for size in range(5)]
+    assert rows[0] == 2
+    assert rows == [len(prefixes[size]) + len(prefixes[5 + size]) for size in range(len(rows))]

@@ -7,7 +7,7 @@ import numpy as np
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.decoding.scores import capped
+from paddle_dialog.decoding.scores import CHUNKS, ScoreTable, best_candidates, capped
 from paddle_dialog.decoding.stepping import Stepper
 
 
@@ -53,8 +53,67 @@ def _restricted(probabilities: np.ndarray, kept: np.ndarray) -> np.ndarray:
     return result / result.sum()
 
 
+def draw_tokens(
+    table: ScoreTable, rows: np.ndarray, uniform: np.ndarray, temperature: float, top_k: int, top_p: float
+) -> np.ndarray:
+    """Draws tokens from the ``sampling_distribution`` of rows by inverting its cumulative sum over the ids.
+
+    Args:
+        table: log-probabilities of N rows.
+        rows: the row that each of M draws is made from [M].
+        uniform: numbers in [0, 1) that decide the draws [M].
+        temperature, top_k, top_p: of the distribution.
+
+    Returns:
+        A token for each draw [M], -1 where its row allows none.
+    """
+    if 0 < top_k <= min(CHUNKS, table.values.shape[1]):
+        return _draw_among_best(table, rows, uniform, temperature, top_k, top_p)
+    drawn = np.full(len(rows), -1, dtype=np.int64)  # [M]
+    for row in np.unique(rows).tolist():
+        values = table.values[row]  # [V]
+        if values.max() == -np.inf:
+            continue
+        distribution = sampling_distribution(values, temperature, top_k, top_p)  # [V]
+        possible = np.flatnonzero(distribution)
+        draws = np.flatnonzero(rows == row)
+        places = np.searchsorted(np.cumsum(distribution[possible]), uniform[draws], side="right")
+        drawn[draws] = possible[np.minimum(places, len(possible) - 1)]  # the sum may round to just below 1
+    return drawn
+
+
+def _draw_among_best(
+    table: ScoreTable, rows: np.ndarray, uniform: np.ndarray, temperature: float, top_k: int, top_p: float
+) -> np.ndarray:
+    """``draw_tokens`` without a look at the tokens that top-k leaves out, for all rows at once."""
+    count, size = table.values.shape
+    best = best_candidates(table, np.zeros(count), np.arange(count), top_k)  # of each row, best first
+    first = np.searchsorted(best.rows, np.arange(count))  # [N]
+    slots = np.arange(len(best.rows)) - first[best.rows]
+    scaled = table.values[best.rows, best.tokens].astype(np.float64) / temperature
+    probabilities = np.zeros((count, top_k))  # [N, K]
+    probabilities[best.rows, slots] = np.exp(scaled - scaled[first[best.rows]])
+    tokens = np.full((count, top_k), size)  # [N, K]
+    tokens[best.rows, slots] = best.tokens
+    possible = probabilities[:, 0] > 0  # [N]
+    probabilities[possible] /= probabilities[possible].sum(axis=1, keepdims=True)
+    if top_p < 1:
+        kept = (np.cumsum(probabilities, axis=1) < top_p * (1 - 1e-12)).sum(axis=1) + 1  # [N]
+        probabilities[np.arange(top_k) >= kept[:, None]] = 0
+        probabilities[possible] /= probabilities[possible].sum(axis=1, keepdims=True)
+    by_id = np.argsort(tokens, axis=1)  # [N, K]
+    tokens, probabilities = (np.take_along_axis(x, by_id, axis=1) for x in (tokens, probabilities))
+    last = top_k - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)  # [N]
+    places = (np.cumsum(probabilities, axis=1)[rows] <= uniform[:, None]).sum(axis=1)  # [M]
+    drawn: np.ndarray = tokens[rows, np.minimum(places, last[rows])]
+    return np.where(possible[rows], drawn, -1)
+
+
 class Sampler:
-    """Draws `n_best` independent texts for every input of a batch at once."""
+    """Draws `n_best` independent texts for every input of a batch at once.
+
+    Draws of an input that have begun alike share a row of the model until they part.
+    """
 
     def __init__(self, model: StepModel, options: SearchOptions) -> None:
         self._model = model
@@ -71,32 +130,39 @@ class Sampler:
             For each input its draws, highest `rank_score` (processed log-probability) first; fewer where the
             processors left no token to draw.
         """
-        limits = np.asarray(self._options.limits(len(source)))  # [B]
+        options, end = self._options, self._options.eos_id
+        limits = np.asarray(options.limits(len(source)))  # [B]
         numbers = self._uniform_numbers(source, lengths, limits)  # one array for each draw
         draws: list[list[Hypothesis]] = [[] for _ in limits]
-        owners = np.repeat(np.arange(len(limits)), self._options.n_best)  # [N]
-        stepper = Stepper(self._model, source, lengths, self._options)
-        stepper.follow(owners, owners)
-        streams = np.arange(len(owners))  # [N] draw of each growing text
-        tokens = np.zeros((len(owners), 0), dtype=np.int64)  # [N, t]
-        totals, log_probs = np.zeros(len(owners)), np.zeros(len(owners))  # [N]
-        while len(owners):
+        stepper = Stepper(self._model, source, lengths, options)
+        owners = np.arange(len(limits))  # [N] input of each row
+        tokens = np.zeros((len(limits), 0), dtype=np.int64)  # [N, t]
+        rows = np.repeat(owners, options.n_best)  # [M] row of each growing text
+        streams = np.arange(len(rows))  # [M] draw of each growing text
+        totals, log_probs = np.zeros(len(rows)), np.zeros(len(rows))  # [M]
+        while len(rows):
             scores = stepper.step(Prefixes(tokens, owners, limits[owners]))
-            uniform = [float(numbers[stream][tokens.shape[1]]) for stream in streams]
-            drawn = self._draw(scores.table.values, uniform)  # [N]
+            uniform = np.array([numbers[stream][tokens.shape[1]] for stream in streams.tolist()])  # [M]
+            drawn = draw_tokens(
+                scores.table, rows, uniform, options.temperature, options.top_k, options.top_p
+            )
             alive = np.flatnonzero(drawn >= 0)
-            totals[alive] += capped(scores.table.values[alive, drawn[alive]])
-            log_probs[alive] += scores.table.log_probs(alive, drawn[alive])
-            for row in np.flatnonzero(drawn == self._options.eos_id).tolist():
-                ended = Hypothesis.of(
-                    tokens[row].tolist(), float(log_probs[row]), bool(scores.ends[row]), float(totals[row])
-                )
+            rows, streams, drawn = rows[alive], streams[alive], drawn[alive]  # [M'] from here on
+            totals = totals[alive] + capped(scores.table.values[rows, drawn])
+            log_probs = log_probs[alive] + scores.table.log_probs(rows, drawn)
+            for place in np.flatnonzero(drawn == end).tolist():
+                row, log_prob, total = rows[place], float(log_probs[place]), float(totals[place])
+                ended = Hypothesis.of(tokens[row].tolist(), log_prob, bool(scores.ends[row]), total)
                 draws[owners[row]].append(ended)
-            rows = alive[drawn[alive] != self._options.eos_id]
-            tokens = np.concatenate([tokens[rows], drawn[rows, None]], axis=1)  # [N', t + 1]
-            owners, streams, totals, log_probs = owners[rows], streams[rows], totals[rows], log_probs[rows]
+            on = np.flatnonzero(drawn != end)
+            streams, totals, log_probs = streams[on], totals[on], log_probs[on]  # [M'']
+            width = scores.table.values.shape[1]
+            grown, rows = np.unique(rows[on] * width + drawn[on], return_inverse=True)  # [N'], [M'']
+            parents = grown // width  # [N']
+            tokens = np.concatenate([tokens[parents], (grown % width)[:, None]], axis=1)  # [N', t + 1]
+            owners = owners[parents]
             if len(rows):
-                stepper.follow(rows, owners)
+                stepper.follow(parents, owners)
         return [sorted(texts, key=lambda h: (-h.rank_score, h.tokens)) for texts in draws]
 
     def _uniform_numbers(
@@ -105,21 +171,18 @@ class Sampler:
         """Numbers in [0, 1), one for each step of each draw, from seed, input ids and draw."""
         numbers = []
         for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
-            seed = ids[:length].ravel().tolist()
+            words = np.concatenate([_seed_words(self._options.seed), [0], ids[:length].ravel()])
+            place = len(words) - 1 - ids[:length].size  # of the draw
+            entropy = words.astype(np.uint32)  # what a list of the numbers would become, number by number
             for draw in range(self._options.n_best):
-                generator = np.random.default_rng([self._options.seed, draw, *seed])
-                numbers.append(generator.random(limit + 1))
+                entropy[place] = draw
+                numbers.append(np.random.default_rng(entropy).random(limit + 1))
         return numbers
 
-    def _draw(self, scores: np.ndarray, uniform: list[float]) -> np.ndarray:
-        """One token of each row by inverting the cumulative distribution, -1 where all are forbidden."""
-        options = self._options
-        drawn = np.full(len(scores), -1, dtype=np.int64)
-        for row, (values, number) in enumerate(zip(scores, uniform, strict=True)):
-            if values.max() == -np.inf:
-                continue
-            distribution = sampling_distribution(values, options.temperature, options.top_k, options.top_p)
-            possible = np.flatnonzero(distribution)
-            place = np.searchsorted(np.cumsum(distribution[possible]), number, side="right")
-            drawn[row] = possible[min(int(place), len(possible) - 1)]  # the sum may round to just below 1
-        return drawn
+
+def _seed_words(seed: int) -> list[int]:
+    """A seed as NumPy's seed sequences read it: its 32-bit words, the lowest first."""
+    words = [seed & 0xFFFFFFFF]
+    while seed := seed >> 32:
+        words.append(seed & 0xFFFFFFFF)
+    return words
