@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.config.schema import ModelConfig
+
+Model = TypeVar("Model")
 
 
 class TrainedNetwork:
@@ -46,6 +48,17 @@ class TrainedNetwork:
         network.eval()
         return network
 
+    def over_arrays(self, make: Callable[[Mapping[str, np.ndarray]], Model | None]) -> Model | None:
+        """A model over arrays, which answers on the CPU without Paddle.
+
+        Args:
+            make: makes it of the weights, or nothing where it does not serve this network.
+
+        Returns:
+            None where the current device is no CPU, too.
+        """
+        return make(self._weights) if current_is_cpu() else None
+
     def step_model(self, config: ModelConfig, vocab_size: int) -> StepModel:
         """The fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
 
@@ -56,10 +69,9 @@ class TrainedNetwork:
         Raises:
             UserError: the weights belong to another model.
         """
-        if current_is_cpu():
-            model = numpy_model(config, vocab_size, self._weights)
-            if model is not None:
-                return model
+        model = self.over_arrays(partial(numpy_model, config, vocab_size))
+        if model is not None:
+            return model
         from paddle_dialog.models import for_decoding  # importing Paddle takes seconds
 
         fused: StepModel = for_decoding(self.network)

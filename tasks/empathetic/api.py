@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import paddle
 from pydantic import BaseModel, Field, create_model
 
 from paddle_dialog.decoding.options import SearchOptions
@@ -19,10 +18,9 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer
 from tasks.empathetic.config import EmpatheticDecodingConfig, RerankConfig
-from tasks.empathetic.dataset import pad_sources
 from tasks.empathetic.dialogue import check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.encoding import tokens_of
+from tasks.empathetic.encoding import pad_sources, tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.tokenise import forget_chunks, tokenise
 
@@ -225,6 +223,8 @@ def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
 
 def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
     """Attention [T, S] of a reply's words, the end included, over the context."""
+    import paddle  # only the network tells it
+
     encoder = predictor.encoder
     context = encoder.context(item.context)
     packed, extended = encoder.pack(context, None if item.emotion is None else emotion_id(item.emotion))

@@ -15,8 +15,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.emotions import emotion_id
-from tasks.empathetic.encoding import DialogueEncoder, EncodedContext, tokens_of
-from tasks.empathetic.lexicon import EmotionLexicon
+from tasks.empathetic.encoding import EncodedContext, make_encoder, pad_sources, tokens_of
 
 NO_EMOTION = -1  # label of an example that is not annotated
 UNLIMITED = 1 << 20  # positions of a recurrent model
@@ -33,12 +32,6 @@ class Example(NamedTuple):
 def longest_target(config: EmpatheticConfig) -> int:
     """Words of a reply that the model can score, which is far more than training takes."""
     return getattr(config.model, "max_positions", UNLIMITED) - 1  # the end token needs a position
-
-
-def make_encoder(config: EmpatheticConfig, vocabulary: Vocabulary) -> DialogueEncoder:
-    """The encoder that a config describes, its lexicon loaded."""
-    lexicon = EmotionLexicon.load(config.emotion.lexicon) if config.emotion.hints else None
-    return DialogueEncoder(vocabulary, config, lexicon)
 
 
 class DialogueDataset(io.Dataset):
@@ -153,15 +146,6 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
     mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
     return [source, source_lengths, target_input, emotions, target_output, mask]
-
-
-def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Packed sources [S, k] as one array [B, S, k] and their lengths [B]."""
-    lengths = np.array([len(source) for source in sources], dtype=np.int64)
-    batch = np.zeros((len(sources), int(lengths.max()), sources[0].shape[1]), dtype=np.int64)
-    for row, source in zip(batch, sources, strict=True):
-        row[: len(source)] = source
-    return batch, lengths
 
 
 def _situations(dialogues: Sequence[Dialogue]) -> list[tuple[str, str]]:

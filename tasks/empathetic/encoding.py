@@ -168,3 +168,18 @@ class DialogueEncoder:
             if self._grams:
                 self._gram_table = np.stack(self._grams)
         return self._table, self._gram_table
+
+
+def make_encoder(config: EmpatheticConfig, vocabulary: Vocabulary) -> DialogueEncoder:
+    """The encoder that a config describes, its lexicon loaded."""
+    lexicon = EmotionLexicon.load(config.emotion.lexicon) if config.emotion.hints else None
+    return DialogueEncoder(vocabulary, config, lexicon)
+
+
+def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Packed sources [S, k] as one array [B, S, k] and their lengths [B]."""
+    lengths = np.array([len(source) for source in sources], dtype=np.int64)
+    batch = np.zeros((len(sources), int(lengths.max()), sources[0].shape[1]), dtype=np.int64)
+    for row, source in zip(batch, sources, strict=True):
+        row[: len(source)] = source
+    return batch, lengths

@@ -5,33 +5,39 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import paddle
-from paddle import nn
 
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength
 from paddle_dialog.decoding.repetition import NoRepeatNGram
-from paddle_dialog.decoding.search import decode, evaluation_mode
+from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.trained import TrainedNetwork
 from tasks.empathetic.answer import Answer, Prediction
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data import parse_context, read_dialogues
-from tasks.empathetic.dataset import make_encoder, pad_sources
 from tasks.empathetic.dialogue import check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.encoding import DialogueEncoder
+from tasks.empathetic.encoding import DialogueEncoder, make_encoder, pad_sources
+from tasks.empathetic.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import Reranker
 from tasks.empathetic.reserved import NOT_WORDS
 from tasks.empathetic.tokenise import detokenise
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from tasks.empathetic.model import EmoPrepend
 
 
 class EmpatheticPredictor(Predictor):
@@ -39,7 +45,7 @@ class EmpatheticPredictor(Predictor):
 
     Args:
         config: decoding settings, and what the model reads.
-        network: the trained network.
+        network: the trained network, or one that is built when it is asked for.
         vocabulary: of context and reply.
         encoder: one that exists already, so that its lexicon is not read again.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
@@ -51,18 +57,29 @@ class EmpatheticPredictor(Predictor):
     def __init__(
         self,
         config: EmpatheticConfig,
-        network: nn.Layer,
+        network: nn.Layer | TrainedNetwork,
         vocabulary: Vocabulary,
         encoder: DialogueEncoder | None = None,
         reply_ngrams: ReplyNgrams | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
-        self.network = network
         self.vocabulary = vocabulary
+        self._model: EmoPrepend | NumpyEmoPrepend
+        if isinstance(network, TrainedNetwork):
+            self._trained = network
+            over_arrays = network.over_arrays(partial(numpy_emo_prepend, config, len(vocabulary)))
+            self._model = self.network if over_arrays is None else over_arrays
+        else:
+            network.eval()
+            self._model = self.network = network
         self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
-        self._reranker = Reranker(network, self._encoder, reply_ngrams)
+        self._reranker = Reranker(self._model, self._encoder, reply_ngrams)
         self.processors: list[LogitsProcessor] = []
-        network.eval()
+
+    @cached_property
+    def network(self) -> nn.Layer:
+        """The trained network in evaluation mode."""
+        return self._trained.network
 
     @property
     def encoder(self) -> DialogueEncoder:
@@ -218,10 +235,10 @@ class EmpatheticPredictor(Predictor):
         self, sources: Sequence[np.ndarray], options: SearchOptions
     ) -> tuple[np.ndarray, list[list[Hypothesis]]]:
         """Emotion probabilities [B, 32] and hypotheses of packed sources."""
-        source, lengths = (paddle.to_tensor(array) for array in pad_sources(sources))
-        with paddle.no_grad(), evaluation_mode(self.network):
-            probabilities = self.network.emotion_probabilities(source, lengths).numpy()
-        return probabilities, decode(self.network, source, lengths, options)
+        source, lengths = (to_model(self._model, array) for array in pad_sources(sources))
+        with evaluation_mode(self._model):
+            probabilities = to_array(self._model.emotion_probabilities(source, lengths)).copy()
+        return probabilities, decode(self._model, source, lengths, options)
 
     def _predictions(self, hypotheses: Sequence[Hypothesis], extended: dict[int, int]) -> list[Prediction]:
         """Replies; ``extended`` holds the extended id of each of the encoder's numbers that has one."""

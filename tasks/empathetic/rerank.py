@@ -6,23 +6,19 @@ reply owes to its context, or how worn its word sequences are, and lets that cou
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import paddle
 
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.prefix_tree import one_input_log_probs
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answer import Prediction
 from tasks.empathetic.config import RerankConfig
 from tasks.empathetic.encoding import DialogueEncoder
 from tasks.empathetic.reply_ngrams import ReplyNgrams
-
-if TYPE_CHECKING:
-    from paddle import nn
 
 REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
 
@@ -31,13 +27,13 @@ class Reranker:
     """Orders candidates by a weighted sum.
 
     Args:
-        network: scores replies without a context.
-        encoder: of the network's sources.
+        model: scores replies without a context.
+        encoder: of the model's sources.
         ngrams: of the training replies; None where they are not known.
     """
 
-    def __init__(self, network: nn.Layer, encoder: DialogueEncoder, ngrams: ReplyNgrams | None) -> None:
-        self._network = network
+    def __init__(self, model: StepModel, encoder: DialogueEncoder, ngrams: ReplyNgrams | None) -> None:
+        self._model = model
         self._encoder = encoder
         self._ngrams = ngrams
 
@@ -79,17 +75,13 @@ class Reranker:
         return sums
 
     def unconditional(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """log p(reply) per token, the end token counted, float64 [N]: what the network says of a reply to nobody.
+        """log p(reply) per token, the end token counted, float64 [N]: what the model says of a reply to nobody.
 
         The context is the CLS position alone; words outside the vocabulary count as unknown.
         """
-        if not texts:
-            return np.zeros(0)
         blank, _ = self._encoder.pack(self._encoder.context([]))  # [1, k]
-        source = paddle.to_tensor(np.tile(blank, (len(texts), 1, 1)))  # [N, 1, k]
         ids = [self._encoder.vocabulary.encode(text) for text in texts]
-        totals = text_log_probs(self._network, source, paddle.ones([len(texts)], dtype="int64"), ids)
-        return np.array(totals) / [len(text) + 1 for text in texts]
+        return one_input_log_probs(self._model, blank, ids) / [len(text) + 1 for text in texts]
 
     def _known_ngrams(self) -> ReplyNgrams:
         if self._ngrams is None:
@@ -115,12 +107,12 @@ def consensus(texts: Sequence[Sequence[str]]) -> np.ndarray:
     """
     if len(texts) < 2:
         return np.zeros(len(texts))
-    bags = [Counter([*text, *pairwise(text)]) for text in texts]
-    sizes = [bag.total() for bag in bags]
-    alike = np.zeros((len(texts), len(texts)))  # [K, K]
-    for i, one in enumerate(bags):
-        for j in range(i):
-            shared = (one & bags[j]).total()
-            alike[i, j] = alike[j, i] = 2 * shared / max(sizes[i] + sizes[j], 1)
+    places: dict[Hashable, int] = {}
+    bags = [[places.setdefault(gram, len(places)) for gram in [*text, *pairwise(text)]] for text in texts]
+    counts = np.stack([np.bincount(bag, minlength=len(places)) for bag in bags])  # [K, n-grams]
+    sizes = counts.sum(axis=1)  # [K]
+    shared = np.stack([np.minimum(counts, one).sum(axis=1) for one in counts])  # [K, K]
+    alike = 2 * shared / np.maximum(sizes[:, None] + sizes, 1)  # [K, K]
+    np.fill_diagonal(alike, 0)
     mean: np.ndarray[Any, Any] = alike.sum(axis=1) / (len(texts) - 1)
     return mean

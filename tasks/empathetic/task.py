@@ -1,4 +1,7 @@
-"""The empathetic task: a conversation to the listener's next turn, and the speaker's emotion."""
+"""The empathetic task: a conversation to the listener's next turn, and the speaker's emotion.
+
+Importing Paddle takes seconds, and answering does without: what needs it is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from paddle import nn
 
-from paddle_dialog.layers.embeddings import set_vectors_from_file
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.analysis import dev_emotion_accuracy, word_maps
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.criterion import EmpatheticLoss
 from tasks.empathetic.data import Dialogue, read_dialogues
-from tasks.empathetic.dataset import DialogueDataset, collate, longest_target
 from tasks.empathetic.encoding import tokens_of
-from tasks.empathetic.model import EmoPrepend
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import REPLY_NGRAMS
 from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
 
 if TYPE_CHECKING:
+    from paddle import nn
+
     from paddle_dialog.serving.config import LimitsConfig
+    from paddle_dialog.trained import TrainedNetwork
     from tasks.empathetic.api import ReplyEndpoint
 
 logger = logging.getLogger("paddle_dialog")
@@ -46,6 +46,8 @@ class EmpatheticTask(Task):
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Reads and encodes the dialogues; the vocabulary is built from the training text alone."""
+        from tasks.empathetic.dataset import DialogueDataset, collate, longest_target
+
         settings = config.data
         train = read_dialogues(settings.train)
         counts = count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in train)
@@ -87,16 +89,22 @@ class EmpatheticTask(Task):
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """EmoPrepend in the family that the config names."""
+        from tasks.empathetic.model import EmoPrepend
+
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
         """Cross-entropy of reply and emotion."""
+        from tasks.empathetic.criterion import EmpatheticLoss
+
         return EmpatheticLoss(config.training.label_smoothing, config.emotion.weight)
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
         """Loads pretrained word vectors where the config names a file."""
         path, trainable = config.model.pretrained_vectors, config.model.train_vectors
         if path is not None:
+            from paddle_dialog.layers.embeddings import set_vectors_from_file
+
             tables = {network.embedding, network.target_embedding}
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
 
@@ -105,7 +113,8 @@ class EmpatheticTask(Task):
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
-        from tasks.empathetic.ngram_classifier import fit_ngram_classifier  # what only training needs
+        from tasks.empathetic.dataset import DialogueDataset
+        from tasks.empathetic.ngram_classifier import fit_ngram_classifier
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
@@ -114,6 +123,9 @@ class EmpatheticTask(Task):
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
+        from tasks.empathetic.analysis import dev_emotion_accuracy, word_maps
+        from tasks.empathetic.dataset import DialogueDataset
+
         examples = data.dev if data.dev is not None else data.train
         assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
         dataset = examples.dataset
@@ -138,6 +150,12 @@ class EmpatheticTask(Task):
     ) -> EmpatheticPredictor:
         """A predictor around a trained network."""
         return EmpatheticPredictor(config, network, vocabularies[VOCABULARY], reply_ngrams=self._reply_ngrams)
+
+    def trained_predictor(
+        self, config: EmpatheticConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> EmpatheticPredictor:
+        """A predictor of a bundle's weights, which builds the network when it is asked for."""
+        return EmpatheticPredictor(config, trained, vocabularies[VOCABULARY], reply_ngrams=self._reply_ngrams)
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
         """``POST`` address of the task."""

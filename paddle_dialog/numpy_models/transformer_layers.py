@@ -1,0 +1,225 @@
+"""The Transformer's layers on arrays: the encoder's over a whole source, the decoder's position by position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.layers.sinusoids import sinusoids
+from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
+from paddle_dialog.numpy_models.sources import RowInputs
+
+GROWTH = 4  # positions that a full cache is enlarged by
+
+
+class DecoderState(NamedTuple):
+    """What the decoder's layers need; keys and values of L layers are the 2L parts of one array."""
+
+    rows: RowInputs  # N rows of B inputs
+    memory: np.ndarray  # of the source [B, S, 2L, D]
+    mask: np.ndarray  # additive [B, 1, 1, S]
+    past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
+    length: int  # positions in `past`
+
+    def reorder(self, index: np.ndarray) -> tuple[DecoderState, np.ndarray | None]:
+        """The state of the rows ``index`` [M], and the inputs that are left [B'], or None where all are."""
+        moved = self.reorder_within(index)
+        rows, left = self.rows.take(index)
+        if len(left) == len(self.memory):
+            return moved._replace(rows=rows), None
+        return moved._replace(rows=rows, memory=self.memory[left], mask=self.mask[left]), left
+
+    def reorder_within(self, index: np.ndarray) -> DecoderState:
+        """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
+        return self._replace(past=self.past.take(index, axis=0))
+
+
+def position_vectors(config: TransformerConfig, weights: Weights, name: str) -> np.ndarray:
+    """The vectors of all positions [max_positions, D]; learned ones are the weight ``name``."""
+    if config.positions == "sinusoidal":
+        return sinusoids(config.max_positions, config.width)
+    return weights.take(name, config.max_positions, config.width)
+
+
+class EncoderStack:
+    """The encoder's layers; pre-norm stacks end with a layer norm.
+
+    Args:
+        config: of the network.
+        weights: of the network.
+        name: of the stack.
+    """
+
+    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
+        self._layers = [
+            _EncoderLayer(config, weights, f"{name}.layers.{n}") for n in range(config.encoder_layers)
+        ]
+        self._norm = _final_norm(config, weights, name)
+
+    def __call__(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Maps the embedded source [B, S, D] of the given lengths [B] to [B, S, D]."""
+        mask = padding_mask(lengths, x.shape[1])[:, None, None]  # [B, 1, 1, S]
+        for layer in self._layers:
+            x = layer(x, mask)  # [B, S, D]
+        return x if self._norm is None else self._norm(x)
+
+
+class DecoderStack:
+    """The decoder's layers with their cache; arguments as for ``EncoderStack``."""
+
+    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
+        self._layers = [
+            _DecoderLayer(config, weights, f"{name}.layers.{n}", 2 * n) for n in range(config.decoder_layers)
+        ]
+        self._norm = _final_norm(config, weights, name)
+
+    def prepare(self, encoded: np.ndarray, lengths: np.ndarray) -> DecoderState:
+        """The state before the first position, for encoded sources [B, S, D] of the given lengths [B]."""
+        batch, length, width = encoded.shape
+        memory = np.concatenate([layer.prepare(encoded) for layer in self._layers], axis=-1)  # [B, S, 2LD]
+        parts = 2 * len(self._layers)
+        return DecoderState(
+            RowInputs.of(np.arange(batch), batch),
+            memory.reshape(batch, length, parts, width),
+            padding_mask(lengths, length)[:, None, None],
+            np.empty((batch, GROWTH, parts, width), dtype=np.float32),
+            0,
+        )
+
+    def __call__(self, x: np.ndarray, state: DecoderState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
+        """One more position of every row, whose input is ``x`` [N, D].
+
+        Returns:
+            Output [N, D], the last layer's attention over the source for each head [B, heads, R, S], where R is the
+            most rows of an input, and the new state, which takes over the memory of the old.
+        """
+        if state.length == state.past.shape[1]:
+            more = np.empty((len(x), GROWTH, *state.past.shape[2:]), dtype=np.float32)
+            state = state._replace(past=np.concatenate([state.past, more], axis=1))
+        state = state._replace(length=state.length + 1)
+        for layer in self._layers:
+            x, weights = layer(x, state)  # [N, D], [B, heads, R, S]
+        return x if self._norm is None else self._norm(x), weights, state
+
+
+def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> LayerNorm | None:
+    return LayerNorm(weights, f"{name}.final_norm", config.width) if config.norm == "pre" else None
+
+
+class _Layer:
+    """What a layer of the encoder and one of the decoder have in common."""
+
+    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
+        width, bias = config.width, config.bias
+        self._weights, self._name, self._width, self._bias = weights, name, width, bias
+        self._heads = config.num_heads
+        self._pre_norm = config.norm == "pre"
+        self._query_key_value = self._linear("self_attention.query_key_value", width, 3 * width)
+        self._output = self._linear("self_attention.output", width, width)
+        self._expand = self._linear("feed_forward.expand", width, config.inner_width)
+        self._contract = self._linear("feed_forward.contract", config.inner_width, width)
+        self._self_norm = LayerNorm(weights, f"{name}.self_attention_norm", width)
+        self._feed_forward_norm = LayerNorm(weights, f"{name}.feed_forward_norm", width)
+
+    def _linear(self, name: str, inputs: int, outputs: int) -> Linear:
+        return Linear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
+
+    def _residual(
+        self, x: np.ndarray, norm: LayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """``x`` [..., D] and what a sublayer adds to it."""
+        return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
+
+    def _feed_forward(self, x: np.ndarray) -> np.ndarray:
+        inner = self._expand(x)  # [..., inner]
+        return self._contract(np.maximum(inner, np.float32(0), out=inner))
+
+
+class _EncoderLayer(_Layer):
+    """Self-attention and feed-forward over the source."""
+
+    def __call__(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
+
+        def self_attention(y: np.ndarray) -> np.ndarray:
+            fused = self._query_key_value(y)  # [B, S, 3D]
+            width = y.shape[-1]
+            query, key, value = (fused[..., part * width : (part + 1) * width] for part in range(3))
+            return self._output(attend(query, key, value, mask, self._heads)[0])  # [B, S, D]
+
+        x = self._residual(x, self._self_norm, self_attention)
+        return self._residual(x, self._feed_forward_norm, self._feed_forward)
+
+
+class _DecoderLayer(_Layer):
+    """One position of the target; its keys and values are parts ``part`` and ``part + 1`` of the state's arrays."""
+
+    def __init__(self, config: TransformerConfig, weights: Weights, name: str, part: int) -> None:
+        super().__init__(config, weights, name)
+        width = config.width
+        self._part = part
+        self._query = self._linear("cross_attention.query", width, width)
+        self._key_value = self._linear("cross_attention.key_value", width, 2 * width)
+        self._cross_output = self._linear("cross_attention.output", width, width)
+        self._cross_norm = LayerNorm(weights, f"{name}.cross_attention_norm", width)
+
+    def prepare(self, source: np.ndarray) -> np.ndarray:
+        """Keys and values [B, S, 2D] of the encoded source [B, S, D]."""
+        return self._key_value(source)
+
+    def __call__(self, x: np.ndarray, state: DecoderState) -> tuple[np.ndarray, np.ndarray]:
+        """Maps [N, D] at the last of ``state.length`` positions to [N, D], and fills the cache there.
+
+        Returns:
+            The output, and the weights [B, heads, R, S] of the attention over the source.
+        """
+        part, length = self._part, state.length
+        weights: np.ndarray
+
+        def self_attention(y: np.ndarray) -> np.ndarray:
+            fused = self._query_key_value(y).reshape(len(y), 3, -1)  # [N, 3, D]
+            state.past[:, length - 1, part : part + 2] = fused[:, 1:]
+            key, value = (state.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
+            return self._output(attend(fused[:, :1], key, value, None, self._heads)[0][:, 0])
+
+        def cross_attention(y: np.ndarray) -> np.ndarray:
+            nonlocal weights
+            query = state.rows.spread(self._query(y))  # [B, R, D]
+            key, value = (state.memory[:, :, part + k] for k in range(2))  # [B, S, D] each
+            context, weights = attend(query, key, value, state.mask, self._heads)  # [B, R, D]
+            return self._cross_output(state.rows.collect(context))
+
+        x = self._residual(x, self._self_norm, self_attention)
+        x = self._residual(x, self._cross_norm, cross_attention)
+        return self._residual(x, self._feed_forward_norm, self._feed_forward), weights
+
+
+def attend(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: [N, T, D].
+        key: [N, S, D].
+        value: [N, S, D].
+        mask: additive [N, 1, 1, S], or None.
+        heads: D = heads * d.
+
+    Returns:
+        Context [N, T, D] and the weights [N, heads, T, S].
+    """
+    rows, length, width = query.shape
+    size = width // heads
+    query, key, value = (
+        part.reshape(rows, -1, heads, size).swapaxes(1, 2) for part in (query, key, value)
+    )  # [N, heads, ·, d]
+    scores = np.matmul(query * np.float32(size**-0.5), key.swapaxes(2, 3))  # [N, heads, T, S]
+    if mask is not None:
+        scores += mask
+    weights = softmax(scores)
+    context = np.matmul(weights, value)  # [N, heads, T, d]
+    return context.swapaxes(1, 2).reshape(rows, length, width), weights

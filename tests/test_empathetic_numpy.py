@@ -1,0 +1,199 @@
+"""EmoPrepend over arrays gives the numbers and the replies of the network whose weights it has."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, save_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.bundle import read_weights
+from paddle_dialog.trained import TrainedNetwork
+from tasks.empathetic.encoding import make_encoder, pad_sources
+from tasks.empathetic.model import EmoPrepend
+from tasks.empathetic.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.prediction import EmpatheticPredictor
+
+Sections = dict[str, dict[str, Any]]
+VOCABULARY = make_vocabulary()
+PRE = {"norm": "pre"}
+POST = {"norm": "post", "positions": "learned"}
+OWN_TABLES = {"share_embeddings": False, "tie_output": False}
+CASES: list[Sections] = [
+    {},
+    {"model": {**POST, "bias": False}},
+    {"model": {**POST, **OWN_TABLES}, "generator": {"pointer": False, "temperature": 0.7}},
+    {"model": {**PRE, **OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
+    {"model": {**PRE, "share_embeddings": False, "tie_output": True}, "emotion": {"prepend": "gold"}},
+    {"emotion": {"prepend": "none", "roles": False, "hints": False}, "generator": {"temperature": 1.5}},
+    {"model": {**PRE, "bias": False}, "emotion": {"ngram_buckets": 50, "encoder_share": 0.3}},
+    {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},
+    {"emotion": {"head": "cls", "roles": False}, "generator": {"pointer": False}},
+]
+CONTEXTS = [
+    *(dialogue.context for dialogue in DIALOGUES),
+    ["qwrtz took my qwrtz bike", "oh no !", "zkp found qwrtz , my dog"],
+    ["zkp"],
+]
+
+
+def models(sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend]:
+    """A random network and the model over arrays made of it."""
+    config = make_config(**sections)
+    network = make_network(config, len(VOCABULARY))
+    made = numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
+    assert made is not None
+    return network, made
+
+
+def packed(sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
+    """The contexts as a batch; three words of theirs are not in the vocabulary."""
+    encoder = make_encoder(make_config(**sections), VOCABULARY)
+    return pad_sources(
+        [
+            encoder.pack(encoder.context(turns), emotion)[0]
+            for turns, emotion in zip(CONTEXTS, given_emotion, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("sections", CASES)
+@settings(deadline=None, max_examples=8)
+@given(data=st.data())
+def test_steps_equal_the_network_whatever_rows_the_search_takes(
+    sections: Sections, data: st.DataObject
+) -> None:
+    network, made = models(sections)
+    must = sections.get("emotion", {}).get("prepend") == "gold"
+    label = st.integers(0, 31) if must else st.none() | st.integers(0, 31)
+    source, lengths = packed(sections, data.draw(st.lists(label, min_size=5, max_size=5)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    tensors = [paddle.to_tensor(array) for array in (source, lengths)]
+    with paddle.no_grad():
+        np.testing.assert_allclose(
+            made.emotion_probabilities(source, lengths),
+            network.emotion_probabilities(*tensors).numpy(),
+            atol=1e-5,
+        )
+        theirs, ours = network.encode(*tensors), made.encode(source, lengths)
+        rows, owners = len(lengths), np.arange(len(lengths))
+        for step in range(data.draw(st.integers(1, 7))):
+            index = np.array(data.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=6)))
+            within = len(index) == rows and np.array_equal(owners[index], owners)
+            name = "reorder_within" if within else "reorder"
+            theirs = getattr(network, name)(theirs, paddle.to_tensor(index))
+            ours = getattr(made, name)(ours, index)
+            rows, owners = len(index), owners[index]
+            size = len(VOCABULARY) + (ours.extra if made.returns_log_probabilities else 0)
+            token = np.full(rows, 2) if step == 0 else rng.integers(0, size, rows)
+            expected, theirs = network.step(paddle.to_tensor(token), theirs)
+            found, ours = made.step(token, ours)
+            assert found.shape == (rows, size)
+            # Paddle's softmax leaves 1e-28 where this leaves nothing, which is as little under a logarithm.
+            np.testing.assert_allclose(
+                np.maximum(found, -50), np.maximum(expected.numpy(), -50), atol=2e-4, rtol=1e-4
+            )
+
+
+@pytest.mark.parametrize("strategy", ["beam", "sample"])
+@pytest.mark.parametrize("sections", [CASES[0], CASES[2], CASES[6]])
+def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
+    sections: Sections, strategy: str
+) -> None:
+    decoding = {
+        "strategy": strategy,
+        "max_length": 8,
+        "top_k": 5,
+        "rerank": {"candidates": 6, "mutual_information": 0.3, "consensus": 0.2},
+    }
+    config = make_config(**sections, decoding=decoding)
+    network = make_network(config, len(VOCABULARY))
+    trained = TrainedNetwork(read_weights(network), lambda: EmoPrepend(config, len(VOCABULARY)), Path())
+    ours = EmpatheticPredictor(config, trained, VOCABULARY)
+    expected = EmpatheticPredictor(config, network, VOCABULARY).answer(CONTEXTS, 4)
+    together = ours.answer(CONTEXTS, 4)
+    assert "network" not in vars(ours) and "network" not in vars(trained)  # the arrays were enough
+    alone = [ours.answer([context], 4)[0] for context in CONTEXTS]
+    for found in (together, alone):
+        for answer, wanted in zip(found, expected, strict=True):
+            assert answer.emotion == wanted.emotion
+            assert [p.tokens for p in answer.predictions] == [p.tokens for p in wanted.predictions]
+            scores = ([p.score for p in each.predictions] for each in (answer, wanted))
+            np.testing.assert_allclose(*scores, atol=1e-4)
+            np.testing.assert_allclose(answer.probabilities, wanted.probabilities, atol=1e-5)
+
+
+def test_a_context_that_changes_in_place_is_read_anew() -> None:
+    made = models({})[1]
+    source, lengths = packed({}, [None] * 5)
+    before = made.emotion_probabilities(source, lengths)
+    source[0, 1, 0] += 1
+    after = made.emotion_probabilities(source, lengths)
+    assert np.abs(after[0] - before[0]).max() > 1e-4
+    np.testing.assert_allclose(after[1:], before[1:], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "sections"),
+    [("lstm", {}), ("convolutional", {}), ("transformer", {"model": {"activation": "gelu"}})],
+)
+def test_what_is_not_served_stays_with_the_network(family: str, sections: Sections) -> None:
+    config = make_config(family, **sections)
+    network = make_network(config, len(VOCABULARY))
+    weights = read_weights(network)
+    assert numpy_emo_prepend(config, len(VOCABULARY), weights) is None
+    trained = TrainedNetwork(weights, lambda: EmoPrepend(config, len(VOCABULARY)), Path())
+    ours, theirs = (EmpatheticPredictor(config, each, VOCABULARY) for each in (trained, network))
+    assert isinstance(ours.network, EmoPrepend)
+    (found,), (expected,) = ours.answer(CONTEXTS[:1]), theirs.answer(CONTEXTS[:1])
+    assert found.predictions == expected.predictions
+
+
+@pytest.mark.parametrize("change", ["missing", "shape", "foreign"])
+def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str) -> None:
+    config = make_config()
+    weights = read_weights(make_network(config, len(VOCABULARY)))
+    if change == "missing":
+        del weights["generator.gate.bias"]
+    elif change == "shape":
+        weights["emotion_head.output.weight"] = weights["emotion_head.output.weight"][:-1]
+    else:
+        weights["odd.weight"] = np.zeros(1, dtype=np.float32)
+    assert numpy_emo_prepend(config, len(VOCABULARY), weights) is None
+
+
+REFUSE_PADDLE = """
+import runpy, sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("paddle", "paddlenlp", "visualdl", "matplotlib"):
+            sys.exit("imports " + name)
+sys.meta_path.insert(0, Refuse())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices")
+@pytest.mark.parametrize(("tool", "text"), [("predict", ["my dog died ."]), ("chat", [])])
+def test_tools_answer_without_importing_paddle(tool: str, text: list[str], tmp_path: Path) -> None:
+    recipe = save_model(
+        tmp_path,
+        emotion={"ngram_buckets": 50},
+        decoding={"max_length": 6, "rerank": {"candidates": 5, "mutual_information": 0.3}},
+    )
+    path = Path(__file__).parents[1] / "tools" / f"{tool}.py"
+    weights = tmp_path / "run" / "best"
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSE_PADDLE, path, "-c", recipe, "--weights", weights, *text],
+        capture_output=True,
+        input="my dog died .\n/quit\n",
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[")
