@@ -176,13 +176,11 @@ def test_draws_depend_on_seed_draw_and_the_numbers_of_the_input():
 
 def test_draws_that_begin_alike_are_computed_once_until_they_part():
     model = TableModel(0)
-    rows = []
-    step = model.step
-    model.step = lambda token, state: rows.append(len(token)) or step(token, state)
     options = SearchOptions(strategy="sample", n_best=50, max_length=4, seed=3)
     found = decode(model, *inputs(0, 1), options)
     texts = [sorted(tuple(h.tokens) for h in each) for each in found]
     assert [len(each) for each in texts] == [50, 50]
     prefixes = [{text[:size] for text in each if len(text) >= size} for each in texts for size in range(5)]
+    rows = model.rows_asked
     assert rows[0] == 2
     assert rows == [len(prefixes[size]) + len(prefixes[5 + size]) for size in range(len(rows))]
