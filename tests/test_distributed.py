@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import paddle
 import pytest
 from command import ROOT, run_here
 from conftest import write_couplets
 from safetensors.numpy import load_file
+
+from paddle_dialog.training import distributed
 
 BATCH, EPOCHS = 8, 4
 RECIPE = """
@@ -98,6 +104,46 @@ def wait_for_step(launched: subprocess.Popen[bytes], folder: Path, step: int) ->
     while not (log.exists() and f" step {step}/{STEPS} " in log.read_text(encoding="utf-8")):
         assert launched.poll() is None and time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_signals_do_not_break_a_wait_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come all the time, so during the calls too; Paddle's own client of the store fails at the first."""
+    port = free_port()
+    store = paddle.base.core.TCPStore("127.0.0.1", port, True, 1, 60)
+    monkeypatch.setattr(paddle.base.core, "create_or_get_global_tcp_store", lambda: store)
+    monkeypatch.setattr(distributed, "num_ranks", lambda: 2)
+    monkeypatch.setattr(distributed, "_meetings", itertools.count(1))
+    came: list[int] = []
+    previous = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    main, ended = threading.main_thread().ident, threading.Event()
+
+    def disturb() -> None:
+        while not ended.wait(0.001):
+            signal.pthread_kill(main, signal.SIGTERM)
+
+    def arrive() -> None:
+        while len(came) < 10 and not ended.is_set():
+            time.sleep(0.01)
+        other = paddle.base.core.TCPStore("127.0.0.1", port, False, 1, 60)
+        other.add("paddle_dialog/arrived", 1)
+
+    threads = [threading.Thread(target=work) for work in (disturb, arrive)]
+    try:
+        for thread in threads:
+            thread.start()
+        distributed.meet()
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+        signal.signal(signal.SIGTERM, previous)
+    assert len(came) >= 10
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def losses(folder: Path) -> list[float]:

@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
         if device == "cpu":
             _tell_of_idle_cores()
         progress = run.train()
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         if not lost_connection(error):
             raise
         print(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,15 @@ from paddle_dialog.errors import UserError
 
 _meetings = itertools.count(1)
 
-LOST_CONNECTION = ("gloo", "Connection reset by peer", "Connection closed by peer", "Broken pipe", "NCCL")
+LOST_CONNECTION = (
+    "gloo",
+    "Connection reset by peer",
+    "Connection closed by peer",
+    "Broken pipe",
+    "NCCL",
+    "TCP receive error",  # Paddle's store, a ValueError
+    "TCP send error",
+)
 
 
 def num_ranks() -> int:
@@ -62,9 +71,26 @@ def meet() -> None:
         return
     store = paddle.base.core.create_or_get_global_tcp_store()
     expected = num_ranks() * next(_meetings)
-    store.add("paddle_dialog/arrived", 1)
-    while store.add("paddle_dialog/arrived", 0) < expected:
+    with _signals_held():
+        arrived = store.add("paddle_dialog/arrived", 1)
+    while arrived < expected:
         time.sleep(0.01)
+        with _signals_held():
+            arrived = store.add("paddle_dialog/arrived", 0)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Lets signals wait for the end of the block: Paddle's store takes one for a broken connection."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    held = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def sum_over_ranks(values: Sequence[float]) -> list[float]:
@@ -169,6 +195,6 @@ def evaluating_alone(model: paddle.Model) -> Iterator[None]:
         adapter._nranks = ranks
 
 
-def lost_connection(error: RuntimeError) -> bool:
+def lost_connection(error: Exception) -> bool:
     """Whether an error says that another process of the run has gone."""
     return num_ranks() > 1 and any(sign in str(error) for sign in LOST_CONNECTION)
