@@ -7,11 +7,16 @@ import fcntl
 import json
 import os
 import random
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from command import Outcome, run, run_here
+
+# A shell that starts the tests in the background has them, and all commands they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 UPPER, LOWER = "天山春红风高来", "地水秋绿月低去"
 RECIPES = {
