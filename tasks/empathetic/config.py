@@ -79,7 +79,7 @@ class EmotionConfig:
     hints: bool = True
     lexicon: str = "nrc"
     ngram_buckets: int = at_least(0, 0)
-    encoder_share: float = rate(0.1)
+    encoder_share: float = rate(0.05)
     situations: bool = False
 
 
