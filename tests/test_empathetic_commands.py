@@ -9,6 +9,7 @@ import pytest
 from command import run, run_here
 
 import paddle_dialog
+from paddle_dialog.bundle import load_bundle
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data import read_dialogues
 from tasks.empathetic.emotions import EMOTIONS
@@ -52,6 +53,34 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "step 6 dev perplexity" in outcome.stderr
     assert "(reference [afraid] That would keep me up too." in outcome.stderr
     return path
+
+
+def test_a_run_from_other_weights_fits_the_ngrams_anew_and_a_resumed_one_does_not(
+    config: Path, tmp_path: Path
+) -> None:
+    buckets, best = "emotion.ngram_buckets=300", config.parent / "run" / "best"
+    arguments = [
+        "-c",
+        config,
+        "-o",
+        f"output_dir={tmp_path}",
+        "-o",
+        buckets,
+        "-o",
+        f"training.start_from={best}",
+    ]
+    begun = run_here("train", *arguments, "-o", "training.max_steps=1")
+    assert begun.status == 0 and "fitting the emotions' n-gram classifier" in begun.stderr, begun.stderr
+    before, after = load_bundle(best).weights, load_bundle(tmp_path / "last").weights
+    assert before["emotion_head.ngram_table"].shape == (512, 32)
+    assert after["emotion_head.ngram_table"].shape == (300, 32) and after["emotion_head.ngram_table"].any()
+    steps = np.abs(after["embedding.table.weight"] - before["embedding.table.weight"])
+    assert 0 < steps.max() < 0.011  # one of Adam's, of a rate of 0.01
+    resumed = run_here("train", *arguments, "-o", "training.max_steps=2", "--resume", "auto")
+    assert resumed.status == 0 and "fitting" not in resumed.stderr, resumed.stderr
+    np.testing.assert_array_equal(
+        load_bundle(tmp_path / "last").weights["emotion_head.ngram_table"], after["emotion_head.ngram_table"]
+    )
 
 
 def test_predict_prints_the_record_of_the_contract(config: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import paddle
-from paddle import io
+from paddle import io, nn
 
 from paddle_dialog.bundle import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
@@ -71,14 +71,7 @@ class Run:
             start = load_start(Path(config.training.start_from), task.name)
         vocabularies = None if start is None else start[1].vocabularies
         self.data: TrainingData = task.prepare_data(config, vocabularies)
-        sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
-        self.network = task.build_network(config, sizes)
-        task.initialise(config, self.network, self.data)
-        fitted = {} if checkpoint is not None else task.fitted_weights(config, self.data)
-        if start is not None:
-            set_weights(self.network, {**start[1].weights, **fitted}, start[0])
-        elif fitted:
-            set_weights(self.network, {**read_weights(self.network), **fitted}, "fitted weights")
+        self.network = self._build_network(start, begins=checkpoint is None)
         for note in self.data.notes:
             logger.info("%s", note)
         self.criterion = task.build_criterion(config)
@@ -215,6 +208,18 @@ class Run:
             extra,
         )
         save_bundle(bundle, self.folder / name)
+
+    def _build_network(self, start: tuple[Path, Bundle] | None, begins: bool) -> nn.Layer:
+        """The network with the weights it goes on from; those that a task fits are fitted where a run begins."""
+        sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
+        network = self.task.build_network(self.config, sizes)
+        self.task.initialise(self.config, network, self.data)
+        fitted = self.task.fitted_weights(self.config, self.data) if begins else {}
+        if start is not None:
+            set_weights(network, {**start[1].weights, **fitted}, start[0])
+        elif fitted:
+            set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
+        return network
 
     def _training_batches(self) -> TrainingBatches:
         train, data = self.data.train, self.config.data
