@@ -51,6 +51,7 @@ def fit_ngram_classifier(
         machine = LinearSVC(C=PENALTY, fit_intercept=False, tol=0.01, random_state=0)
         machine.fit(features, labels == emotion)
         table[:, emotion] = MARGIN_SCALE * machine.coef_[0]
+    # An emotion that the data lack is less likely than any they have.
     table[:, np.setdiff1d(np.arange(len(EMOTIONS)), known)] = table[:, known].min()
     table[0] = 0.0
     return idf, table
