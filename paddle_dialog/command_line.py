@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -67,8 +67,17 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def run_tool(main: Callable[[argparse.Namespace], int | None], parser: argparse.ArgumentParser) -> int:
+def run_tool(
+    main: Callable[[argparse.Namespace], int | None],
+    parser: argparse.ArgumentParser,
+    words: Sequence[str] | None = None,
+) -> int:
     """Parses the command line, runs a tool, and turns what went wrong into its exit status.
+
+    Args:
+        main: the tool.
+        parser: of its arguments.
+        words: the command line, by default that of the process.
 
     Returns:
         0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
@@ -76,7 +85,7 @@ def run_tool(main: Callable[[argparse.Namespace], int | None], parser: argparse.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")  # Chinese comes out whatever the locale
-    arguments = parser.parse_intermixed_args()
+    arguments = parser.parse_intermixed_args(words)
     try:
         return main(arguments) or DONE
     except UserError as error:

@@ -1,74 +1,8 @@
-"""Measure how fast a recipe trains and answers on this machine.
+"""Measure how fast a recipe trains and answers on this machine. (The code: paddle_dialog_commands/benchmark.py.)"""
 
-python tools/benchmark.py -c configs/couplet_lstm.yaml -o data.train=couplets.tsv --against book
-"""
-
-from __future__ import annotations
-
-import argparse
-import json
 import sys
-from typing import Any
 
-from paddle_dialog.command_line import base_parser, integer_from, load_model, run_tool
-
-
-def main(arguments: argparse.Namespace) -> None:
-    """Prints the training speed and, where there are weights, the decoding speed."""
-    from paddle_dialog.config import load_config
-    from paddle_dialog.device import select_device
-
-    result: dict[str, Any] = {}
-    if not arguments.decoding_only:
-        from paddle_dialog.benchmark.training import measure_training
-        from paddle_dialog.training.allocator import keep_freed_memory
-
-        keep_freed_memory()
-        task, config = load_config(arguments.config, arguments.override)
-        select_device(arguments.device)
-        rival = None if arguments.against == "reference" else arguments.against
-        result.update(measure_training(task, config, arguments.steps, rival, arguments.cpu_time))
-    if arguments.weights is not None or arguments.decoding_only:
-        from paddle_dialog.benchmark.decoding import measure_decoding
-
-        predictor = load_model(arguments)
-        texts = predictor.example_inputs(arguments.data or predictor.config.data.dev, 64)
-        single = [text for text in texts if len(text) == arguments.length][:8] or texts[:1]
-        result.update(
-            measure_decoding(predictor, single, texts, arguments.repeats, arguments.against == "reference")
-        )
-    if arguments.json:
-        print(json.dumps(result))
-        return
-    for section, values in result.items():
-        for name, value in values.items() if isinstance(values, dict) else [("", values)]:
-            print(f"{section} {name:<24}{value:>12}")
-
+from paddle_dialog_commands.console import run_script
 
 if __name__ == "__main__":
-    parser = base_parser(__doc__)
-    parser.add_argument(
-        "--steps", type=integer_from(1), default=20, metavar="N", help="timed training steps (20)"
-    )
-    parser.add_argument("--weights", metavar="DIR", help="a bundle: also time decoding with it")
-    parser.add_argument("--decoding-only", action="store_true", help="leave training out")
-    parser.add_argument("--data", metavar="FILE", help="what to answer (default: the config's data.dev)")
-    parser.add_argument(
-        "--length", type=integer_from(1), default=7, metavar="N", help="of lines timed alone (7)"
-    )
-    parser.add_argument(
-        "--repeats", type=integer_from(1), default=5, metavar="N", help="rounds of decoding (5)"
-    )
-    parser.add_argument(
-        "--against",
-        choices=("book", "transformer", "reference"),
-        help="book: train the textbook's couplet model too, on the same batches and on random ones; transformer: "
-        "the recipe's network from Paddle's own layers; reference: decode with Paddle's beam search too",
-    )
-    parser.add_argument(
-        "--cpu-time",
-        action="store_true",
-        help="count the training's processor time, not the wall's, on a CPU busy with other work",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    sys.exit(run_tool(main, parser))
+    sys.exit(run_script("benchmark"))

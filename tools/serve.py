@@ -1,23 +1,8 @@
-"""Serve the models over HTTP: a page for people, an API for programs.
+"""Serve the models over HTTP: a page for people, an API for programs. (The code: paddle_dialog_commands/serve.py.)"""
 
-python tools/serve.py -c configs/serve.yaml -o port=8080
-"""
-
-from __future__ import annotations
-
-import argparse
 import sys
 
-from paddle_dialog.command_line import base_parser, run_tool
-
-
-def main(arguments: argparse.Namespace) -> None:
-    """Serves until it is told to end."""
-    from paddle_dialog.serving.config import load_serve_config
-    from paddle_dialog.serving.server import serve
-
-    serve(load_serve_config(arguments.config, arguments.override), arguments.device)
-
+from paddle_dialog_commands.console import run_script
 
 if __name__ == "__main__":
-    sys.exit(run_tool(main, base_parser(__doc__)))
+    sys.exit(run_script("serve"))

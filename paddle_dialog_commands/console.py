@@ -1,0 +1,56 @@
+"""Starting a command: from its script in ``tools/``, or as a subcommand of ``paddle-dialog``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from paddle_dialog.command_line import BAD_INPUT, DONE, run_tool
+
+COMMANDS = ("predict", "chat", "serve", "evaluate", "train", "export", "benchmark", "summary")
+
+
+def run_script(name: str) -> int:
+    """Runs a command with the arguments of this process; returns its exit status."""
+    command = importlib.import_module(f"paddle_dialog_commands.{name}")
+    return run_tool(command.main, command.make_parser(), sys.argv[1:])
+
+
+def main() -> int:
+    """``paddle-dialog COMMAND …``; returns the exit status."""
+    name, *arguments = sys.argv[1:] or ["--help"]
+    if name in ("-h", "--help"):
+        print(_usage())
+        return DONE
+    if name == "--version":
+        print(version("paddle_dialog"))
+        return DONE
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        print(f"error: '{name}' is no command of paddle-dialog; {hint}", file=sys.stderr)
+        return BAD_INPUT
+    return _run_subcommand(name, arguments)
+
+
+def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
+    """Runs a command whose help speaks of ``paddle-dialog`` and of recipes by their names."""
+    command = importlib.import_module(f"paddle_dialog_commands.{name}")
+    parser = command.make_parser()
+    parser.prog = f"paddle-dialog {name}"
+    example = parser.epilog.replace(f"python tools/{name}.py", parser.prog)
+    parser.epilog = re.sub(r"\bconfigs/([\w/]+)\.yaml", r"\1", example)
+    return run_tool(command.main, parser, arguments)
+
+
+def _usage() -> str:
+    """The commands with what each does."""
+    lines = ["usage: paddle-dialog COMMAND …", ""]
+    for name in COMMANDS:
+        purpose = (importlib.import_module(f"paddle_dialog_commands.{name}").__doc__ or "").partition("\n")[0]
+        lines.append(f"  {name:<11}{purpose}")
+    return "\n".join([*lines, "", "paddle-dialog COMMAND --help tells of one."])

@@ -1,0 +1,75 @@
+"""Measure a trained model.
+
+python tools/evaluate.py -c configs/couplet_lstm.yaml --data dev.tsv --json --figures figures
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from paddle_dialog.command_line import base_parser, load_model
+from paddle_dialog.errors import UserError
+from paddle_dialog.figures.folder import FigureFolder
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Prints all metrics of the task on one file."""
+    predictor = load_model(arguments)
+    source = arguments.data or predictor.config.data.dev
+    if source is None:
+        raise UserError("no data: name a file with --data, or set data.dev in the config")
+    predictions = Path(arguments.predictions) if arguments.predictions else None
+    if predictions is not None and same_file(predictions, source):
+        raise UserError(f"{source}: --predictions would overwrite the data; name another file")
+    figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
+    result = predictor.evaluate(source, predictions)
+    if figures is not None:
+        predictor.draw_figures(source, figures)
+        print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps(result, ensure_ascii=False))
+        return
+    for name, value in flat(result):
+        print(f"{name:<28}{value:.4f}" if isinstance(value, float) else f"{name:<28}{value}")
+
+
+def same_file(path: Path, source: str) -> bool:
+    """Whether a data source, which may be no path at all, is this file."""
+    try:
+        return path.samefile(source)
+    except (OSError, ValueError):
+        return False
+
+
+def flat(result: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested metrics as ``section.name``."""
+    rows: list[tuple[str, Any]] = []
+    for name, value in result.items():
+        if isinstance(value, dict):
+            rows.extend(flat(value, f"{prefix}{name}."))
+        else:
+            rows.append((f"{prefix}{name}", value))
+    return rows
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = base_parser(__doc__)
+    parser.add_argument(
+        "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"
+    )
+    parser.add_argument("--data", metavar="FILE", help="the examples; by default the config's data.dev")
+    parser.add_argument(
+        "--predictions", metavar="FILE", help="write every hypothesis there, one JSON object a line"
+    )
+    parser.add_argument(
+        "--figures",
+        metavar="DIR",
+        help="draw the model at work there, as PNG files and for VisualDL in DIR/vdl",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    return parser

@@ -1,0 +1,45 @@
+"""Make a bundle that ships from the model of a run: float16 weights, no training state, a full model card.
+
+python tools/export.py --weights runs/couplet/best --output pretrained/couplet --about card.md --metrics dev.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from paddle_dialog.command_line import OneLineParser
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Writes the bundle and prints its size."""
+    from paddle_dialog.errors import UserError
+    from paddle_dialog.export import export_bundle
+
+    try:
+        about = Path(arguments.about).read_text(encoding="utf-8") if arguments.about else ""
+        metrics = (
+            json.loads(Path(arguments.metrics).read_text(encoding="utf-8")) if arguments.metrics else None
+        )
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
+    size = export_bundle(Path(arguments.weights), Path(arguments.output), about, metrics)
+    print(f"{arguments.output}: {size / 1e6:.1f} MB")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    purpose, _, example = (__doc__ or "").partition("\n\n")
+    parser = OneLineParser(description=purpose, epilog=f"example: {example.strip()}")
+    parser.add_argument(
+        "--weights", required=True, metavar="DIR", help="the model of a run, e.g. runs/couplet/best"
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
+    parser.add_argument(
+        "--about", metavar="FILE", help="Markdown for the model card: data, licence, use, limits"
+    )
+    parser.add_argument("--metrics", metavar="FILE", help="what tools/evaluate.py --json printed")
+    return parser

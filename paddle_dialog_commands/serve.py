@@ -1,0 +1,23 @@
+"""Serve the models over HTTP: a page for people, an API for programs.
+
+python tools/serve.py -c configs/serve.yaml -o port=8080
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from paddle_dialog.command_line import base_parser
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Serves until it is told to end."""
+    from paddle_dialog.serving.config import load_serve_config
+    from paddle_dialog.serving.server import serve
+
+    serve(load_serve_config(arguments.config, arguments.override), arguments.device)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    return base_parser(__doc__)

@@ -1,0 +1,42 @@
+"""Count a model's parameters.
+
+python tools/summary.py -c configs/reference/couplet_lstm.yaml --vocab-size 7931
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+
+from paddle_dialog.command_line import base_parser, integer_from
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Prints the parameters module by module, and their total; a shared table counts once."""
+    from paddle_dialog.config import load_config
+    from paddle_dialog.device import select_device
+
+    task, config = load_config(arguments.config, arguments.override)
+    select_device(arguments.device)
+    network = task.build_network(config, task.vocabulary_sizes(arguments.vocab_size))
+    modules: dict[str, int] = {}
+    for name, parameter in network.named_parameters():
+        module = name.partition(".")[0]
+        modules[module] = modules.get(module, 0) + math.prod(parameter.shape)
+    total = sum(modules.values())
+    if arguments.json:
+        print(json.dumps({"total": total, "modules": modules}))
+        return
+    for module, count in [*modules.items(), ("total", total)]:
+        print(f"{module:<24}{count:>14,}")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = base_parser(__doc__)
+    parser.add_argument(
+        "--vocab-size", type=integer_from(5), default=8000, metavar="N", help="tokens (default 8000)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    return parser

@@ -1,0 +1,71 @@
+"""Train a model.
+
+python tools/train.py -c configs/couplet_lstm.yaml -o data.train=couplets.tsv -o data.dev=dev.tsv
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+
+from paddle_dialog.command_line import DONE, INTERNAL_ERROR, INTERRUPTED, base_parser
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Trains what the config says; 130 where the run was stopped by a signal."""
+    from paddle_dialog.config import load_config
+    from paddle_dialog.device import select_device
+    from paddle_dialog.training.allocator import keep_freed_memory
+    from paddle_dialog.training.distributed import is_main, join_processes, lost_connection
+    from paddle_dialog.training.run import Run
+
+    task, config = load_config(arguments.config, arguments.override)
+    device = select_device(arguments.device)
+    if device == "cpu":
+        keep_freed_memory()
+    join_processes(device)
+    try:
+        run = Run(task, config, arguments.resume, arguments.overwrite)
+        if device == "cpu":
+            _tell_of_idle_cores()
+        progress = run.train()
+    except (RuntimeError, ValueError) as error:
+        if not lost_connection(error):
+            raise
+        print(
+            "error: another process of this run has ended, and so does this one; --resume auto continues from the "
+            f"last checkpoint ({str(error).splitlines()[-1].strip()})",
+            file=sys.stderr,
+        )
+        return INTERNAL_ERROR
+    if not is_main():
+        return INTERRUPTED if run.interrupted else DONE
+    summary = f"{run.folder}: step {progress.step}"
+    if progress.best_step:
+        summary += f", best dev perplexity {progress.best_perplexity:.3f} at step {progress.best_step}"
+    print(summary)
+    return INTERRUPTED if run.interrupted else DONE
+
+
+def _tell_of_idle_cores() -> None:
+    """Paddle's operators hardly gain from threads, so that one process leaves all cores but one idle."""
+    from paddle_dialog.training.distributed import num_ranks
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if num_ranks() == 1 and cores > 1:
+        logging.getLogger("paddle_dialog").info(
+            "one process uses one of %d cores; python -m paddle.distributed.launch --nproc_per_node %d "
+            "tools/train.py … uses all (docs/scaling.md)",
+            cores,
+            cores,
+        )
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = base_parser(__doc__)
+    parser.add_argument("--resume", metavar="auto|DIR", help="continue the run in output_dir, or in DIR")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew although output_dir holds a run")
+    return parser
