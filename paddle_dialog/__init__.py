@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paddle_dialog.mkl import choose_path
+
 if TYPE_CHECKING:
     from paddle_dialog.task import Predictor
 
 __all__ = ["load"]
+
+choose_path()  # here, because all that imports Paddle imports us first
 
 
 def load(folder: str | Path) -> Predictor:

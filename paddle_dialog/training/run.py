@@ -17,6 +17,7 @@ from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.perplexity import token_perplexity_metric
+from paddle_dialog.mkl import describe_path
 from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
@@ -64,6 +65,9 @@ class Run:
         checkpoint = find_start(self.folder, task.name, resume, overwrite)
         make_folder(self.folder)
         logger.info("configuration:\n%s", dump(config).rstrip())
+        path = describe_path()
+        if path is not None and paddle.get_device() == "cpu":
+            logger.info("%s", path)
 
         paddle.seed(config.seed)
         start = checkpoint

@@ -1,0 +1,88 @@
+"""The instructions that Paddle's matrix products use on processors of AMD.
+
+Paddle's CPU build brings an old MKL, which gives processors that are not Intel's a slow path: on an EPYC of the fifth
+generation its products took three to six times as long as they need (docs/performance.md). One variable of the
+environment names the path; MKL reads it at the first product.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.util import find_spec
+from pathlib import Path
+
+VARIABLE = "MKL_DEBUG_CPU_TYPE"
+CHOICES = (VARIABLE, "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")  # each says what a user wants of MKL
+AVX2, AVX512 = "5", "7"
+AVX2_FLAGS = {"avx2", "fma"}
+AVX512_FLAGS = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}  # those of Skylake-SP
+CPU_INFO = Path("/proc/cpuinfo")
+LIBRARY = Path("libs", "libmklml_intel.so")  # in Paddle's package
+
+_chosen: str | None = None
+
+
+def choose_path() -> None:
+    """Names MKL's fast path in the environment, where there is one that it would not take by itself.
+
+    That is on x86-64 processors of AMD with AVX2, under Linux, with the MKL that Paddle brings. What the user has
+    set by one of ``CHOICES`` stays, and where the processor cannot be read nothing is done. Processes that this one
+    starts inherit the choice.
+    """
+    global _chosen
+    if platform.machine() != "x86_64" or any(name in os.environ for name in CHOICES):
+        return
+    path = fast_path(*_vendor_and_flags())
+    if path is not None and _mkl_is_there():
+        os.environ[VARIABLE] = _chosen = path
+
+
+def fast_path(vendor: str, flags: set[str]) -> str | None:
+    """The value for a processor, None where MKL needs none.
+
+    Args:
+        vendor: as the processor tells it, such as ``AuthenticAMD``.
+        flags: the instruction sets it has, as Linux names them.
+    """
+    if vendor != "AuthenticAMD" or not flags >= AVX2_FLAGS:
+        return None
+    return AVX512 if flags >= AVX512_FLAGS else AVX2
+
+
+def describe_path() -> str | None:
+    """One line for the log: which path was named and by whom; None where nothing was."""
+    value = os.environ.get(VARIABLE)
+    if value is None:
+        return None
+    name = {AVX2: "AVX2", AVX512: "AVX-512"}.get(value)
+    path = f"{VARIABLE}={value}" + (f" ({name})" if name else "")
+    if value != _chosen:
+        return f"matrix products: {path}, as the environment says"
+    return f"matrix products: {path} was set for this AMD processor (docs/performance.md)"
+
+
+def _vendor_and_flags() -> tuple[str, set[str]]:
+    """What Linux tells of the first processor; nothing where it cannot be read."""
+    fields: dict[str, str] = {}
+    try:
+        with CPU_INFO.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                name, _, value = line.partition(":")
+                if not name.strip():  # the next processor follows
+                    break
+                fields[name.strip()] = value.strip()
+    except OSError:
+        return "", set()
+    return fields.get("vendor_id", ""), set(fields.get("flags", "").split())
+
+
+def _mkl_is_there() -> bool:
+    """Whether the installed Paddle brings the old MKL; told without importing Paddle."""
+    try:
+        package = find_spec("paddle")
+    except ValueError:  # something else put itself in Paddle's place
+        return False
+    return package is not None and any(
+        (Path(folder) / LIBRARY).exists() for folder in package.submodule_search_locations or ()
+    )
