@@ -11,7 +11,6 @@ import numpy as np
 from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
 from paddle_dialog.config import config_from_text, dump
 from paddle_dialog.errors import UserError
-from paddle_dialog.training.checkpoint import OPTIMIZER, PROGRESS
 
 
 def export_bundle(
@@ -41,14 +40,14 @@ def export_bundle(
     card = bundle.card
     for path in paths:
         card = card.replace(path, Path(path).name)
-    extra = {name: content for name, content in bundle.extra.items() if name not in (PROGRESS, OPTIMIZER)}
+    task.use_bundle_files(bundle.extra)  # of these the task makes what ships; all else is a run's state
     exported = Bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
         {name: _halved(name, values, source) for name, values in bundle.weights.items()},
         "\n".join(part for part in (about, card, _table(metrics or {})) if part),
-        {**task.bundle_files(bundle.vocabularies), **extra},
+        task.bundle_files(bundle.vocabularies),
     )
     save_bundle(exported, target)
     return sum(path.stat().st_size for path in target.iterdir())

@@ -83,6 +83,7 @@ class Predictor(ABC):
     """A trained model that answers inputs of its task."""
 
     config: ExperimentConfig
+    has_reference: ClassVar[bool] = False  # whether it heeds `decoding.engine: reference`
 
     @abstractmethod
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:

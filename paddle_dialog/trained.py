@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,11 +14,14 @@ from paddle_dialog.bundle import set_weights
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
 from paddle_dialog.numpy_models import numpy_model
+from paddle_dialog.numpy_models.operators import NotServed
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.config.schema import ModelConfig
+
+logger = logging.getLogger("paddle_dialog")
 
 Model = TypeVar("Model")
 
@@ -48,16 +52,24 @@ class TrainedNetwork:
         network.eval()
         return network
 
-    def over_arrays(self, make: Callable[[Mapping[str, np.ndarray]], Model | None]) -> Model | None:
+    def over_arrays(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
         """A model over arrays, which answers on the CPU without Paddle.
 
         Args:
-            make: makes it of the weights, or nothing where it does not serve this network.
+            make: makes it of the weights.
 
         Returns:
-            None where the current device is no CPU, too.
+            None where it does not serve this network, which the log says, and where the device is no CPU.
         """
-        return make(self._weights) if current_is_cpu() else None
+        if not current_is_cpu():
+            return None
+        try:
+            return make(self._weights)
+        except NotServed as reason:
+            logger.warning(
+                "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
+            )
+            return None
 
     def step_model(self, config: ModelConfig, vocab_size: int) -> StepModel:
         """The fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.

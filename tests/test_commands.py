@@ -1,5 +1,6 @@
 """The commands as a user types them: what goes where, in which form, with which status."""
 
+import dataclasses
 import json
 import os
 import pty
@@ -13,6 +14,7 @@ from command import ROOT, run, run_here, start
 
 import paddle_dialog
 from paddle_dialog import inference
+from paddle_dialog.bundle import load_bundle, save_bundle
 
 FIRST = "天山春红风"
 FORM = {
@@ -199,6 +201,25 @@ def test_sampling_from_the_best_token_alone_is_greedy(lstm):
     arguments = ("-c", lstm.config, "--json", FIRST)
     sample = run_here("predict", *arguments, "-o", "decoding.strategy=sample", "-o", "decoding.top_k=1")
     assert texts(sample) == texts(run_here("predict", *arguments, "-o", "decoding.strategy=greedy"))
+
+
+def test_weights_under_other_names_answer_alike_and_it_is_said(lstm, tmp_path):
+    bundle = load_bundle(lstm.folder / "best")
+    renamed = {re.sub("^cell", "decoder.cell", name): values for name, values in bundle.weights.items()}
+    save_bundle(dataclasses.replace(bundle, weights=renamed), tmp_path / "renamed")
+    fast = run_here("predict", "-c", lstm.config, FIRST, "--weights", lstm.folder / "best")
+    slow = run("predict", "-c", lstm.config, FIRST, "--weights", tmp_path / "renamed")
+    assert (slow.status, slow.stdout) == (0, fast.stdout)
+    assert "is missing, where" in slow.stderr and "answering through Paddle" in slow.stderr
+    assert "Paddle" not in fast.stderr
+
+
+def test_decoding_is_timed_against_paddles_own_beam_search(model):
+    arguments = ("-c", model.config, "--decoding-only", "--against", "reference", "--repeats", 1, "--json")
+    (record,) = records(run_here("benchmark", *arguments))
+    assert record.keys() == {"decoding", "reference", "times_reference"}
+    for section in record.values():
+        assert all(value > 0 for value in section.values())
 
 
 def test_the_reference_engine_finds_what_the_fast_one_finds(lstm):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle import read_weights
+from paddle_dialog.numpy_models.operators import NotServed
 from paddle_dialog.trained import TrainedNetwork
 from tasks.empathetic.encoding import make_encoder, pad_sources
 from tasks.empathetic.model import EmoPrepend
@@ -46,9 +47,7 @@ def models(sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend]:
     """A random network and the model over arrays made of it."""
     config = make_config(**sections)
     network = make_network(config, len(VOCABULARY))
-    made = numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
-    assert made is not None
-    return network, made
+    return network, numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
 
 
 def packed(sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
@@ -139,17 +138,23 @@ def test_a_context_that_changes_in_place_is_read_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "sections"),
-    [("lstm", {}), ("convolutional", {}), ("transformer", {"model": {"activation": "gelu"}})],
+    ("family", "sections", "told"),
+    [
+        ("lstm", {}, "the model is lstm_attention"),
+        ("convolutional", {}, "the model is convolutional_transformer"),
+        ("transformer", {"model": {"activation": "gelu"}}, "activation is gelu"),
+    ],
 )
-def test_what_is_not_served_stays_with_the_network(family: str, sections: Sections) -> None:
+def test_what_is_not_served_stays_with_the_network(
+    family: str, sections: Sections, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     config = make_config(family, **sections)
     network = make_network(config, len(VOCABULARY))
     weights = read_weights(network)
-    assert numpy_emo_prepend(config, len(VOCABULARY), weights) is None
     trained = TrainedNetwork(weights, lambda: EmoPrepend(config, len(VOCABULARY)), Path())
     ours, theirs = (EmpatheticPredictor(config, each, VOCABULARY) for each in (trained, network))
     assert isinstance(ours.network, EmoPrepend)
+    assert caplog.messages == [f".: {told}; answering through Paddle, which starts seconds later"]
     (found,), (expected,) = ours.answer(CONTEXTS[:1]), theirs.answer(CONTEXTS[:1])
     assert found.predictions == expected.predictions
 
@@ -164,7 +169,8 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str)
         weights["emotion_head.output.weight"] = weights["emotion_head.output.weight"][:-1]
     else:
         weights["odd.weight"] = np.zeros(1, dtype=np.float32)
-    assert numpy_emo_prepend(config, len(VOCABULARY), weights) is None
+    with pytest.raises(NotServed, match=r"generator\.gate\.bias is missing|of shape|odd\.weight is unknown"):
+        numpy_emo_prepend(config, len(VOCABULARY), weights)
 
 
 REFUSE_PADDLE = """

@@ -36,8 +36,6 @@ def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Train
         [[p.text for p in row] for row in paddle_dialog.load(f).predict(lines)] for f in (source, target)
     ]
     assert texts[0] == texts[1]
-    assert not {path.name for path in target.iterdir()} & {"progress.json", "optimizer.safetensors"}
-    assert (target / "tones.txt").exists()
     everything = "".join(
         p.read_text(encoding="utf-8") for p in target.iterdir() if p.suffix in (".md", ".yaml")
     )
@@ -49,6 +47,17 @@ def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Train
         int(told[1]) / 10, abs=0.01
     )  # 320 couplets in batches of 32
     assert "| perplexity | 1.2500 |" in card and "| form.length_equal | 1.0000 |" in card
+
+
+def test_only_what_the_task_names_ships(trained: dict[str, Trained], tmp_path: Path) -> None:
+    options = ["training.max_steps=1", "training.ema_decay=0.9", f"output_dir={tmp_path}/run"]
+    outcome = run_here("train", "-c", trained["transformer"].config, *(a for o in options for a in ("-o", o)))
+    assert outcome.status == 0, outcome.stderr
+    assert "average.safetensors" in load_bundle(tmp_path / "run" / "last").extra
+    export_bundle(tmp_path / "run" / "last", tmp_path / "shipped")
+    assert {path.name for path in (tmp_path / "shipped").iterdir()} == {
+        *("bundle.json", "config.yaml", "model.safetensors", "README.md", "text.vocabulary.txt", "tones.txt")
+    }
 
 
 def test_weights_beyond_float16_are_refused(trained: dict[str, Trained], tmp_path: Path) -> None:
@@ -72,7 +81,6 @@ def test_a_run_starts_from_the_weights_of_another(trained: dict[str, Trained], t
     assert list(before.vocabularies["text"]) == list(after.vocabularies["text"])
     for name, values in before.weights.items():
         np.testing.assert_allclose(after.weights[name], values, atol=1e-6)
-    line = run_here(
-        "train", "-c", first.config, "-o", "training.start_from=nowhere", "--overwrite"
-    ).error_line()
+    options = ("-o", "training.start_from=nowhere", "-o", f"output_dir={tmp_path}/third")
+    line = run_here("train", "-c", first.config, *options).error_line()
     assert "nowhere: is not a bundle" in line

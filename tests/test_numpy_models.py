@@ -23,9 +23,10 @@ from paddle_dialog.config.schema import (
 from paddle_dialog.decoding import SearchOptions, decode
 from paddle_dialog.models import build_model
 from paddle_dialog.numpy_models import numpy_model
-from paddle_dialog.numpy_models.operators import SMALL, Linear
+from paddle_dialog.numpy_models.operators import SMALL, Linear, NotServed
 from paddle_dialog.numpy_models.sources import RowInputs
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from paddle_dialog.trained import TrainedNetwork
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.task import TASK
 
@@ -59,9 +60,7 @@ def models(config: ModelConfig, seed: int = 3) -> tuple[Any, Any]:
     for parameter in network.parameters():
         parameter.set_value(parameter + 0.3 * paddle.randn(parameter.shape))
     network.eval()
-    made = numpy_model(config, VOCABULARY, read_weights(network))
-    assert made is not None
-    return network, made
+    return network, numpy_model(config, VOCABULARY, read_weights(network))
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -151,8 +150,15 @@ def test_rows_come_back_from_the_grid_beside_those_of_their_input(inputs: list[i
     np.testing.assert_array_equal(rows.collect(grid), values)
 
 
-@pytest.mark.parametrize("change", ["missing", "shape", "foreign"])
-def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("missing", r"^output\.bias is missing"),
+        ("shape", r"^output\.bias is of shape \[\d+\], where "),
+        ("foreign", r"^odd\.weight is unknown"),
+    ],
+)
+def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str, told: str) -> None:
     config = CONFIGS[0]
     weights = read_weights(build_model(config, VOCABULARY))
     if change == "missing":
@@ -161,14 +167,24 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str)
         weights["output.bias"] = weights["output.bias"][:-1]
     else:
         weights["odd.weight"] = np.zeros(1, dtype=np.float32)
-    assert numpy_model(config, VOCABULARY, weights) is None
+    with pytest.raises(NotServed, match=told):
+        numpy_model(config, VOCABULARY, weights)
 
 
 @pytest.mark.parametrize(
-    "config", [LstmAttentionConfig(**LSTM, cell="gru"), TransformerConfig(**TRANSFORMER, activation="gelu")]
+    ("config", "told"),
+    [
+        (LstmAttentionConfig(**LSTM, cell="gru"), "cell is gru"),
+        (TransformerConfig(**TRANSFORMER, activation="gelu"), "activation is gelu"),
+    ],
 )
-def test_other_cells_and_activations_stay_with_the_network(config: ModelConfig) -> None:
-    assert numpy_model(config, VOCABULARY, read_weights(build_model(config, VOCABULARY))) is None
+def test_other_cells_and_activations_stay_with_the_network(
+    config: ModelConfig, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = build_model(config, VOCABULARY)
+    trained = TrainedNetwork(read_weights(network), lambda: network, Path("somewhere"))
+    assert not getattr(trained.step_model(config, VOCABULARY), "uses_arrays", False)
+    assert caplog.messages == [f"somewhere: {told}; answering through Paddle, which starts seconds later"]
 
 
 def test_half_precision_weights_are_widened() -> None:
@@ -176,7 +192,6 @@ def test_half_precision_weights_are_widened() -> None:
     halves = {k: v.astype(np.float16) for k, v in read_weights(build_model(config, VOCABULARY)).items()}
     widened = {name: values.astype(np.float32) for name, values in halves.items()}
     found, expected = (numpy_model(config, VOCABULARY, w) for w in (halves, widened))
-    assert found is not None and expected is not None
     source, lengths, token = np.array([[5, 3]]), np.array([2]), np.array([2])
     ours, theirs = (model.step(token, model.encode(source, lengths))[0] for model in (found, expected))
     assert ours.dtype == np.float32

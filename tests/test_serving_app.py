@@ -82,6 +82,12 @@ def test_unknown_addresses_and_methods(endpoint):
         refusal(client.get("/%2e%2e/%2e%2e/app.py"), 404)
         response = client.get("/v1/echo")
         refusal(response, 405)
+        for path in ("/healthz", "/readyz", "/metrics", "/v1/models"):
+            refusal(client.post(path), 405)
+        described = client.get("/openapi.json").json()["paths"]
+        assert all(
+            "405" in operation["responses"] for path in described.values() for operation in path.values()
+        )
         assert response.headers["allow"] == "POST"
 
 

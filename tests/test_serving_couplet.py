@@ -1,6 +1,7 @@
 """The couplet's address: the command's JSON, locks, rules, banned words, batches."""
 
 import asyncio
+import re
 
 import httpx
 import pytest
@@ -46,6 +47,17 @@ def test_the_answer_is_that_of_the_command_with_tones():
     assert record["tones"]["second"] == [tone_names(p["text"]) for p in expected["predictions"]]
     assert card["task"] == "couplet" and card["details"]["longest_line"] == 10
     assert card["details"]["rules"]["final_tone"] is True
+
+
+@pytest.mark.parametrize("first", ["", " ", "\u3000\t", "\u200b", "couplet", "！？"])
+def test_the_schema_refuses_an_empty_line_as_the_server_does(first):
+    schema = CoupletEndpoint(LimitsConfig()).request_model.model_json_schema()["properties"]["first"]
+    assert schema["minLength"] == 1 and not re.search(schema["pattern"], first)
+    assert re.search(schema["pattern"], "abc春") and re.search(schema["pattern"], "𠀀")
+    with start() as client:
+        status, record = ask(client, first=first)
+        assert status == 422 and "pattern" not in record["error"]
+        assert ask(client, lock="")[0] == 422
 
 
 def test_tones_by_name():

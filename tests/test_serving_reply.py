@@ -1,15 +1,19 @@
 """The reply's address: the command's JSON, emotion, decoding, attention, banned words, memory."""
 
 import json
+import re
 
 import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary
+from hypothesis import example, given
+from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic import api
 from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.dialogue import clean_turn
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.tokenise import _split_chunk
@@ -40,6 +44,20 @@ def test_the_answer_is_that_of_the_command():
     (expected,) = make_predictor().predict_records([json.dumps({"context": CONTEXT})], 2)
     with start() as client:
         assert ask(client, n_best=2) == (200, expected)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=4))
+@example("\x00 \x1f\u3000\x85")
+@example("\ufeff")
+def test_the_schema_takes_just_the_turns_that_are_not_empty(turn):
+    limits = LimitsConfig(characters=100)
+    schema = ReplyEndpoint(limits).request_model.model_json_schema()["properties"]["context"]["items"]
+    assert schema["minLength"] == 1 and schema["maxLength"] == 100
+    if re.search(schema["pattern"], turn):
+        clean_turn(turn, "turn")
+    else:
+        with pytest.raises(ValueError, match="turn is empty"):
+            clean_turn(turn, "turn")
 
 
 def test_an_emotion_is_told_to_the_model():

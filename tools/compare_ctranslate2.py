@@ -50,7 +50,6 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.data}: holds no 上联 of {size} characters")
 
     model = numpy_model(dataclasses.replace(config, aligned_input=False), len(vocabulary), weights)
-    assert model is not None
     minimum = MinimumLength(size, vocabulary.eos_id)
     options = SearchOptions(beam_size=arguments.beam, max_length=size, processors=[minimum])
 

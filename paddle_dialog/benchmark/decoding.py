@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
+from paddle_dialog.errors import UserError
 from paddle_dialog.task import Predictor
 
 
@@ -30,7 +31,15 @@ def measure_decoding(
     Returns:
         ``decoding`` {``milliseconds_one``, ``inputs_per_second``}, and with ``against_reference`` also
         ``reference`` and ``times_reference``.
+
+    Raises:
+        UserError: the task's predictor knows no reference decoder.
     """
+    if against_reference and not predictor.has_reference:
+        raise UserError(
+            f"--against reference: Paddle's beam search does not decode the task '{predictor.config.task}'; "
+            "leave it out"
+        )
     engines = {"decoding": predictor.config.decoding.engine}
     if against_reference:
         engines = {"decoding": "fast", "reference": "reference"}

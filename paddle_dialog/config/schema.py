@@ -219,8 +219,6 @@ class ExperimentConfig:
                     f"must be below model.max_positions ({self.model.max_positions}), "
                     f"and is {self.decoding.max_length}",
                 )
-            if self.decoding.engine == "reference":
-                yield "decoding.engine", "reference decodes lstm_attention only; take engine: fast"
         if self.training.patience is not None and self.data.dev is None:
             yield "training.patience", "early stopping needs data.dev"
         if self.training.keep_best > 1 and self.data.dev is None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array
 from paddle_dialog.decoding.interface import Array, Hypothesis
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
-    from paddle_dialog.models.lstm_attention import LstmAttention
+    from paddle import Tensor
+
+    from paddle_dialog.models import LstmAttention, Transformer
 
 UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stays there holds no text
 
 
 def reference_beam_search(
-    model: LstmAttention,
+    model: LstmAttention | Transformer,
     source: Array,
     lengths: Array,
     beam_size: int = 10,
@@ -30,7 +32,7 @@ def reference_beam_search(
     back as it is, unfinished, with the log-probability and the mean over its tokens alone.
 
     Args:
-        model: the recurrent family; its attention cell is what Paddle's decoder drives.
+        model: the network; its cached step is the cell that Paddle's decoder drives.
         source: ids, [B, S] int64, an array or a tensor.
         lengths: [B] int64.
         beam_size: K, >= 1.
@@ -52,15 +54,22 @@ def reference_beam_search(
     import paddle  # the other searches do without this import of seconds
     from paddle import nn
 
-    decoder = nn.BeamSearchDecoder(
-        model.cell, bos_id, eos_id, beam_size, embedding_fn=model.target_embedding, output_fn=model.output
-    )
     with evaluation_mode(model):
-        state = model.encode(*(paddle.to_tensor(to_array(values)) for values in (source, lengths)))
-        tile = nn.BeamSearchDecoder.tile_beam_merge_with_batch
-        memory = type(state.memory)(*(tile(tensor, beam_size) for tensor in state.memory))  # [B * K, ...]
+        source, lengths = (paddle.to_tensor(to_array(values)) for values in (source, lengths))
+        state: Any = model.encode(source, lengths)
+        part = "cell" if hasattr(state, "cell") else "past"  # what a step changes; all else is the source's
+        begin = state.cell if part == "cell" else [(k[:, :, :0], v[:, :, :0]) for k, v in state.memory]
+        rows = paddle.arange(source.shape[0]).repeat_interleave(beam_size)  # [B * K]
+        fixed = model.reorder(state._replace(**{part: None}), rows)
+        step: Any = model.step  # each family's takes its own state
+
+        def cell(token: Tensor, changing: Any) -> tuple[Tensor, Any]:
+            logits, new = step(token, fixed._replace(**{part: changing}))
+            return logits, getattr(new, part)
+
+        decoder = nn.BeamSearchDecoder(cell, bos_id, eos_id, beam_size)
         ids, final, steps = nn.dynamic_decode(
-            decoder, inits=state.cell, max_step_num=max_length, return_length=True, memory=memory
+            decoder, inits=begin, max_step_num=max_length, return_length=True
         )
     texts = ids.numpy().transpose(0, 2, 1)  # [B, K, T]
     scores, ended = final.log_probs.numpy(), final.finished.numpy()  # [B, K]

@@ -14,11 +14,11 @@ import numpy as np
 from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.numpy_models.lstm import NumpyLstm
-from paddle_dialog.numpy_models.operators import Weights
+from paddle_dialog.numpy_models.operators import NotServed, Weights
 from paddle_dialog.numpy_models.transformer import NumpyTransformer
 
 
-def numpy_model(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> StepModel | None:
+def numpy_model(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> StepModel:
     """A trained model over arrays.
 
     Args:
@@ -26,20 +26,18 @@ def numpy_model(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.nd
         vocab_size: V.
         arrays: its weights by structured name.
 
-    Returns:
-        None for what is not served here: GRU cells, GELU, and weights that are not the config's.
+    Raises:
+        NotServed: it has GRU cells or GELU, or its weights are not the config's.
     """
     weights = Weights(arrays)
     model: StepModel
-    try:
-        if isinstance(config, LstmAttentionConfig):
-            if config.cell != "lstm":
-                return None
-            model = NumpyLstm(config, vocab_size, weights)
-        else:
-            if config.activation != "relu":
-                return None
-            model = NumpyTransformer(config, vocab_size, weights)
-    except KeyError:
-        return None
-    return model if weights.all_taken else None
+    if isinstance(config, LstmAttentionConfig):
+        if config.cell != "lstm":
+            raise NotServed(f"cell is {config.cell}")
+        model = NumpyLstm(config, vocab_size, weights)
+    else:
+        if config.activation != "relu":
+            raise NotServed(f"activation is {config.activation}")
+        model = NumpyTransformer(config, vocab_size, weights)
+    weights.check_all_taken()
+    return model

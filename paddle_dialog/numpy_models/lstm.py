@@ -33,7 +33,7 @@ class NumpyLstm:
         weights: of the network.
 
     Raises:
-        KeyError: a weight is missing or has another shape.
+        NotServed: a weight is missing or has another shape.
     """
 
     uses_arrays = True

@@ -15,6 +15,10 @@ SMALL = 15_000  # numbers in x up to which block by block is faster
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 
+class NotServed(Exception):
+    """The array form does not serve a network; the message says why."""
+
+
 class Weights:
     """The weights of a network, handed out one by one.
 
@@ -30,18 +34,24 @@ class Weights:
         """One of them as float32, not to be written to.
 
         Raises:
-            KeyError: there is none of this name and shape.
+            NotServed: there is none of this name and shape.
         """
-        array = self._arrays[name]
-        if array.shape != shape:
-            raise KeyError(f"{name} of shape {shape}")
+        array = self._arrays.get(name)
+        if array is None or array.shape != shape:
+            found = "missing" if array is None else f"of shape {list(array.shape)}"
+            raise NotServed(f"{name} is {found}, where {list(shape)} is expected")
         self._taken.add(name)
         return array.astype(np.float32, copy=False)
 
-    @property
-    def all_taken(self) -> bool:
-        """Whether every weight was of use."""
-        return self._taken == self._arrays.keys()
+    def check_all_taken(self) -> None:
+        """Makes sure that every weight was of use.
+
+        Raises:
+            NotServed: one was not.
+        """
+        left = self._arrays.keys() - self._taken
+        if left:
+            raise NotServed(f"{min(left)} is unknown")
 
 
 class Linear:

@@ -34,7 +34,7 @@ class NumpyTransformer:
         weights: of the network.
 
     Raises:
-        KeyError: a weight is missing or has another shape.
+        NotServed: a weight is missing or has another shape.
     """
 
     uses_arrays = True

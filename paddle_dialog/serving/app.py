@@ -88,7 +88,8 @@ def create_app(
     _add_probes(app, batcher, metrics)
     _add_pages(app)
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
-    app.add_middleware(Gate, limits=config.limits, api_key=config.api_key)
+    posts = [endpoint.path for endpoint in endpoints]
+    app.add_middleware(Gate, limits=config.limits, api_key=config.api_key, posts=posts)
     app.add_middleware(Guard, metrics=metrics, paths=paths)
     return app
 
@@ -98,7 +99,7 @@ def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard]) -> None:
         "/v1/models",
         summary="The models that are served",
         response_model=ModelCards,
-        responses={status: ERRORS[status] for status in (401, 503)},
+        responses={status: ERRORS[status] for status in (401, 405, 503)},
     )
     async def models() -> Response:
         if not batcher.is_ready:
@@ -107,7 +108,9 @@ def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard]) -> None:
 
 
 def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
-    @app.get("/healthz", summary="Whether the process answers", response_model=State)
+    @app.get(
+        "/healthz", summary="Whether the process answers", response_model=State, responses={405: ERRORS[405]}
+    )
     async def healthz() -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -115,7 +118,7 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         "/readyz",
         summary="Whether the models are loaded",
         response_model=State,
-        responses={503: ERRORS[503]},
+        responses={status: ERRORS[status] for status in (405, 503)},
     )
     async def readyz() -> Response:
         return JSONResponse({"status": "ready"}) if batcher.is_ready else busy_response(LOADING, 1)
@@ -124,7 +127,7 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         "/metrics",
         summary="Counters for Prometheus",
         response_class=Response,
-        responses={200: {"content": {"text/plain": {}}}, 401: ERRORS[401]},
+        responses={200: {"content": {"text/plain": {}}}, 401: ERRORS[401], 405: ERRORS[405]},
     )
     async def prometheus() -> Response:
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})

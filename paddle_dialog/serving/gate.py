@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import anyio
 from starlette.datastructures import Headers
@@ -23,11 +23,15 @@ class Gate:
         app: what it guards.
         limits: of a body.
         api_key: asked for as ``Authorization: Bearer`` or ``X-API-Key``; None asks for none.
+        posts: the addresses that take a body; others refuse the method.
     """
 
-    def __init__(self, app: ASGIApp, limits: LimitsConfig, api_key: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: LimitsConfig, api_key: str | None, posts: Collection[str]
+    ) -> None:
         self._app = app
         self._limits = limits
+        self._posts = frozenset(posts)
         self._key = api_key.encode("utf-8") if api_key else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +67,8 @@ class Gate:
             return error_response(400, "Content-Length is not a number")
         if int(length) > self._limits.body_bytes:
             return self._too_large()
-        if scope["method"] == "POST" and not _is_json(headers.get("content-type", "")):
+        takes_json = scope["method"] == "POST" and scope["path"] in self._posts
+        if takes_json and not _is_json(headers.get("content-type", "")):
             return error_response(415, "the body must be JSON; send Content-Type: application/json")
         return None
 

@@ -27,6 +27,7 @@ BANNED = "the text has a word that this server does not take; write it different
 _STATUSES = {
     400: "The body is not JSON.",
     401: "The key is missing or wrong.",
+    405: "The address does not take this method; see Allow.",
     408: "The body came too slowly.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",

@@ -8,10 +8,11 @@ import unicodedata
 
 # Blocks as of Unicode 17 (extension A, unified, B, C to F and I, G, H, J), and the twelve unified ideographs
 # that stand among the compatibility ones. Places not yet assigned do no harm.
-_HANZI = re.compile(
+HANZI = (
     "[〇\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002a6df\U0002a700-\U0002ee5f\U00030000-\U0003347f"
     "\ufa0e\ufa0f\ufa11\ufa13\ufa14\ufa1f\ufa21\ufa23\ufa24\ufa27-\ufa29]"
 )
+_HANZI = re.compile(HANZI)
 
 _CHINESE_FORM = {",": "，", ".": "。", "!": "！", "?": "？", ";": "；", ":": "：", "、": "、", "。": "。"}
 

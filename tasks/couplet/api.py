@@ -12,7 +12,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.characters import is_punctuation
+from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
 from tasks.couplet.form import Form
@@ -44,10 +44,16 @@ class CoupletRules(RequestModel):
 class CoupletRequest(RequestModel):
     """A 上联 to answer."""
 
-    first: str = Field(min_length=1, description="The 上联.", examples=[EXAMPLE])
+    first: str = Field(
+        min_length=1,
+        description="The 上联, with one Chinese character at least.",
+        examples=[EXAMPLE],
+        json_schema_extra={"pattern": HANZI},  # checked by the model, which says it in plain words
+    )
     n_best: int = Field(5, ge=1, description="How many 下联, best first.")
     lock: str | None = Field(
         None,
+        min_length=1,
         description="One character for each of the 上联, ？ where any may stand.",
         examples=["？？？？花更红"],
     )
@@ -187,6 +193,6 @@ def _bounded(field: Any, **bounds: Any) -> Any:
     """A request's field within the server's limits."""
     lower = {"ge": 1} if "le" in bounds else {}
     lower |= {"min_length": 1} if field.is_required() else {}
-    kept = {"description": field.description, "examples": field.examples}
+    kept = {name: getattr(field, name) for name in ("description", "examples", "json_schema_extra")}
     default = {} if field.is_required() else {"default": field.default}
     return Field(**{**default, **lower, **kept, **bounds})

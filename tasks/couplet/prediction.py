@@ -72,6 +72,8 @@ class CoupletPredictor(Predictor):
         template: characters that `predict_records` locks, as in `predict`; None by default.
     """
 
+    has_reference = True
+
     def __init__(
         self, config: CoupletConfig, network: nn.Layer | TrainedNetwork, vocabulary: Vocabulary
     ) -> None:

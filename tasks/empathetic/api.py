@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, Field, create_model
@@ -18,7 +18,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer
 from tasks.empathetic.config import EmpatheticDecodingConfig, RerankConfig
-from tasks.empathetic.dialogue import check_alternation, clean_turn
+from tasks.empathetic.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import pad_sources, tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
@@ -116,12 +116,14 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def __init__(self, limits: LimitsConfig) -> None:
         context, n_best = ReplyRequest.model_fields["context"], ReplyRequest.model_fields["n_best"]
         self._limits = limits
+        # `prepare` checks this, which says it in plain words.
+        turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
         self.request_model = create_model(
             "ReplyRequest",
             __base__=ReplyRequest,
             __doc__=ReplyRequest.__doc__,
             context=(
-                list[str],
+                list[Annotated[str, Field(json_schema_extra=turn)]],
                 Field(
                     min_length=1,
                     max_length=limits.turns,

@@ -25,6 +25,7 @@ class Dialogue:
     situation: str | None = None
 
 
+HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that finds something in every turn which is not empty
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's characters to a terminal
 
 

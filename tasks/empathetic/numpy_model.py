@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.schema import TransformerConfig
-from paddle_dialog.numpy_models.operators import Linear, Weights, padding_mask, softmax, without_padding
+from paddle_dialog.numpy_models.operators import (
+    Linear,
+    NotServed,
+    Weights,
+    padding_mask,
+    softmax,
+    without_padding,
+)
 from paddle_dialog.numpy_models.pointer_generator import NumpyPointer, same_words
 from paddle_dialog.numpy_models.transformer_layers import (
     DecoderStack,
@@ -25,7 +32,7 @@ from tasks.empathetic.reserved import FIRST_EMOTION_ID
 
 def numpy_emo_prepend(
     config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
-) -> NumpyEmoPrepend | None:
+) -> NumpyEmoPrepend:
     """A trained model over arrays.
 
     Args:
@@ -33,17 +40,17 @@ def numpy_emo_prepend(
         vocab_size: V.
         arrays: its weights by structured name.
 
-    Returns:
-        None for what is not served here: other families, GELU, and weights that are not the config's.
+    Raises:
+        NotServed: it is of another family or has GELU, or its weights are not the config's.
     """
-    if not isinstance(config.model, TransformerConfig) or config.model.activation != "relu":
-        return None
+    if not isinstance(config.model, TransformerConfig):
+        raise NotServed(f"the model is {config.model.name}")
+    if config.model.activation != "relu":
+        raise NotServed(f"activation is {config.model.activation}")
     weights = Weights(arrays)
-    try:
-        model = NumpyEmoPrepend(config, config.model, vocab_size, weights)
-    except KeyError:
-        return None
-    return model if weights.all_taken else None
+    model = NumpyEmoPrepend(config, config.model, vocab_size, weights)
+    weights.check_all_taken()
+    return model
 
 
 class Reading(NamedTuple):
@@ -77,7 +84,7 @@ class NumpyEmoPrepend:
         weights: of the network.
 
     Raises:
-        KeyError: a weight is missing or has another shape.
+        NotServed: a weight is missing or has another shape.
     """
 
     uses_arrays = True
