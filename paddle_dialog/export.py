@@ -40,14 +40,13 @@ def export_bundle(
     card = bundle.card
     for path in paths:
         card = card.replace(path, Path(path).name)
-    task.use_bundle_files(bundle.extra)  # of these the task makes what ships; all else is a run's state
     exported = Bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
         {name: _halved(name, values, source) for name, values in bundle.weights.items()},
         "\n".join(part for part in (about, card, _table(metrics or {})) if part),
-        task.bundle_files(bundle.vocabularies),
+        task.bundle_files(config, bundle.vocabularies, bundle.extra),
     )
     save_bundle(exported, target)
     return sum(path.stat().st_size for path in target.iterdir())

@@ -39,8 +39,7 @@ def load_predictor(
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
     sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
-    trained = TrainedNetwork(bundle.weights, lambda: found.build_network(config, sizes), folder)
-    found.use_bundle_files(bundle.extra)
+    trained = TrainedNetwork(bundle.weights, lambda: found.build_network(config, sizes), folder, bundle.extra)
     return found.trained_predictor(config, trained, bundle.vocabularies)
 
 

@@ -51,6 +51,7 @@ class TrainingData:
         collate: makes a batch of arrays: the network's inputs, then the criterion's labels, the last of which
             is the mask [B, T] of real target tokens.
         notes: what was read, skipped and cut, a sentence each.
+        files: what answering needs to know of the data, as files of the bundle by name; see ``Task.bundle_files``.
     """
 
     train: EncodedData | StreamedData
@@ -58,6 +59,7 @@ class TrainingData:
     vocabularies: Mapping[str, Vocabulary]
     collate: Callable[[list[Any]], list[np.ndarray]]
     notes: list[str] = field(default_factory=list)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass
@@ -112,6 +114,7 @@ class Task(ABC):
     name: ClassVar[str]
     config_class: ClassVar[type[ExperimentConfig]]
     can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
+    file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
 
     @abstractmethod
     def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
@@ -140,18 +143,27 @@ class Task(ABC):
     def trained_predictor(
         self, config: Any, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> Predictor:
-        """A predictor of a bundle's weights; a task that can answer without the network builds none here."""
+        """A predictor of a bundle; a task that can answer without the network builds none here.
+
+        The task's own files are in ``trained.files``. An older bundle may lack some; what cannot be done without
+        them says so when it is asked for.
+        """
         return self.predictor(config, trained.network, vocabularies)
 
-    def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
-        """Files that a bundle carries beside weights, config and vocabularies, by name; none by default."""
-        return {}
+    def bundle_files(
+        self, config: Any, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
+    ) -> dict[str, bytes]:
+        """The task's own files in a bundle, beside weights, config, vocabularies and card; asked at each save.
 
-    def use_bundle_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027
-        """Takes what `bundle_files` made, and maybe other files, from a bundle that has been read.
+        They are written as they are, checked by their checksums, and come back in ``trained.files``.
 
-        A bundle may lack them; what cannot be done without them says so when it is asked for.
+        Args:
+            known: files that exist already: those that `prepare_data` made, or all of a bundle that is exported.
+
+        Returns:
+            Those of ``file_names``. A task overrides this to make files that need no training data.
         """
+        return {name: known[name] for name in self.file_names if name in known}
 
     def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
         """What a server offers of this task over HTTP within its limits; nothing by default."""

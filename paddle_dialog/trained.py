@@ -33,12 +33,20 @@ class TrainedNetwork:
         weights: by structured name.
         build: makes the untrained network.
         where: the bundle, for messages.
+        files: the task's own files in the bundle, by name.
     """
 
-    def __init__(self, weights: Mapping[str, np.ndarray], build: Callable[[], nn.Layer], where: Path) -> None:
+    def __init__(
+        self,
+        weights: Mapping[str, np.ndarray],
+        build: Callable[[], nn.Layer],
+        where: Path,
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._weights = weights
         self._build = build
         self._where = where
+        self.files = {} if files is None else files
 
     @cached_property
     def network(self) -> nn.Layer:

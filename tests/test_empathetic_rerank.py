@@ -12,9 +12,11 @@ from empathetic_toys import make_config, make_network, make_vocabulary
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answer import Prediction
 from tasks.empathetic.config import RerankConfig
+from tasks.empathetic.data import read_dialogues
+from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reply_ngrams import ReplyNgrams
-from tasks.empathetic.rerank import Reranker, consensus
+from tasks.empathetic.rerank import REPLY_NGRAMS, Reranker, consensus
 from tasks.empathetic.task import EmpatheticTask
 
 STOCK = ["i", "am", "sorry", "to", "hear", "that", "."]
@@ -159,17 +161,16 @@ def test_the_summary_says_what_decided() -> None:
     assert "best of" not in predictor().decoding_summary()
 
 
-def test_a_bundle_carries_the_ngrams() -> None:
+def test_a_bundle_carries_the_ngrams_and_no_state_of_the_run() -> None:
     task = EmpatheticTask()
-    assert task.bundle_files({}) == {}
-    config = make_config(data={"train": "sample", "dev": None})
-    task.prepare_data(config, None)
-    files = task.bundle_files({})
-    other = EmpatheticTask()
-    other.use_bundle_files(files)
-    assert other.bundle_files({}) == files and len(files) == 1
-    other.use_bundle_files({})
-    assert other.bundle_files({}) == {}
+    config = make_config(emotion={"hints": False}, data={"train": "sample", "dev": None})
+    data = task.prepare_data(config, None)
+    files = task.bundle_files(config, data.vocabularies, {**data.files, "optimizer.safetensors": b"large"})
+    assert files == data.files and list(files) == [REPLY_NGRAMS]
+    expected = ReplyNgrams.of(tokens_of(d.target) for d in read_dialogues("sample"))
+    found = ReplyNgrams.from_bytes(files[REPLY_NGRAMS], "here")
+    assert found.count("i") == expected.count("i") > 2
+    assert task.bundle_files(config, data.vocabularies, {}) == {}
 
 
 def test_settings_that_contradict_each_other() -> None:

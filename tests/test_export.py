@@ -56,7 +56,7 @@ def test_only_what_the_task_names_ships(trained: dict[str, Trained], tmp_path: P
     assert "average.safetensors" in load_bundle(tmp_path / "run" / "last").extra
     export_bundle(tmp_path / "run" / "last", tmp_path / "shipped")
     assert {path.name for path in (tmp_path / "shipped").iterdir()} == {
-        *("bundle.json", "config.yaml", "model.safetensors", "README.md", "text.vocabulary.txt", "tones.txt")
+        *("bundle.json", "config.yaml", "model.safetensors", "README.md", "text.vocabulary.txt")
     }
 
 

@@ -28,7 +28,6 @@ from paddle_dialog.numpy_models.sources import RowInputs
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from paddle_dialog.trained import TrainedNetwork
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.task import TASK
 
 VOCABULARY = 90
 LSTM: dict[str, Any] = {"embedding_size": 8, "hidden_size": 8}
@@ -217,10 +216,7 @@ def test_couplets_are_answered_without_importing_paddle(model: ModelConfig, tmp_
         decoding=DecodingConfig(max_length=8, beam_size=4),
     )
     weights = read_weights(build_model(model, len(vocabulary)))
-    files = TASK.bundle_files({"text": vocabulary})
-    save_bundle(
-        Bundle("couplet", dump(config), {"text": vocabulary}, weights, extra=files), tmp_path / "bundle"
-    )
+    save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")
     done = subprocess.run(
         [sys.executable, "-c", LOAD_AND_PREDICT, tmp_path / "bundle"], capture_output=True, text=True
     )

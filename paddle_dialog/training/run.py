@@ -198,7 +198,7 @@ class Run:
     def _save(self, name: str, resumable: bool = False) -> None:
         if not is_main():
             return
-        extra = self.task.bundle_files(self.data.vocabularies)
+        extra = self.task.bundle_files(self.config, self.data.vocabularies, self.data.files)
         if resumable:
             if self.clip.loss_scale is not None:
                 self.clip.loss_scale.store(self.progress)

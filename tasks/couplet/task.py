@@ -12,7 +12,6 @@ import numpy as np
 
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
-from paddle_dialog.text.tones import remember_tones, write_tones
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data import Couplet, limit_length, read_couplets
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from tasks.couplet.api import CoupletEndpoint
 
 VOCABULARY = "text"  # one vocabulary for both lines
-TONES = "tones.txt"
 
 
 class CoupletTask(Task):
@@ -63,16 +61,6 @@ class CoupletTask(Task):
             notes.append(f"dev data {settings.dev}: {report}")
             dev = _encode(pairs, vocabulary)
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
-
-    def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
-        """The tones of the vocabulary, since looking them up anew costs each start most of a second."""
-        characters = (token for token in vocabularies[VOCABULARY].tokens if len(token) == 1)
-        return {TONES: write_tones(characters).encode("utf-8")}
-
-    def use_bundle_files(self, files: Mapping[str, bytes]) -> None:
-        """Remembers the tones if the bundle has them."""
-        if TONES in files:
-            remember_tones(files[TONES].decode("utf-8"))
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
         """One vocabulary of ``size`` tokens."""

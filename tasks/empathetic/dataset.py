@@ -15,7 +15,13 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.emotions import emotion_id
-from tasks.empathetic.encoding import EncodedContext, make_encoder, pad_sources, tokens_of
+from tasks.empathetic.encoding import (
+    DialogueEncoder,
+    EncodedContext,
+    make_encoder,
+    pad_sources,
+    tokens_of,
+)
 
 NO_EMOTION = -1  # label of an example that is not annotated
 UNLIMITED = 1 << 20  # positions of a recurrent model
@@ -44,6 +50,7 @@ class DialogueDataset(io.Dataset):
         max_target_length: longest reply; the rest is cut.
         counts: occurrences in the training text; given for training data only, where some of the words seen once
             are shown as unknown, others in each epoch.
+        encoder: one that has met no word yet, of a model whose bundle brings its hints; made by default.
 
     Attributes:
         dialogues: the examples as they were read.
@@ -57,10 +64,11 @@ class DialogueDataset(io.Dataset):
         vocabulary: Vocabulary,
         max_target_length: int,
         counts: Counter[str] | None = None,
+        encoder: DialogueEncoder | None = None,
     ) -> None:
         super().__init__()
         self.dialogues = dialogues
-        self.encoder = make_encoder(config, vocabulary)
+        self.encoder = make_encoder(config, vocabulary) if encoder is None else encoder
         self._gold = config.emotion.prepend == "gold"
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate

@@ -29,6 +29,7 @@ from tasks.empathetic.ngrams import (
 from tasks.empathetic.reserved import CLS_ID, FIRST_EMOTION_ID, HINT_ID, LISTENER_ID, SPEAKER_ID
 from tasks.empathetic.tokenise import tokenise
 
+HINTS = "hints.txt"  # the file in a bundle that marks the vocabulary's words which are hints
 WORD, ROLE, HINT, NGRAMS = 0, 1, 2, 3  # columns of a packed source
 _ROLE_IDS = np.zeros(3, dtype=np.int64)
 _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
@@ -61,13 +62,14 @@ class DialogueEncoder:
     Args:
         vocabulary: of context and reply.
         config: which columns are filled, and how long a context may be.
-        lexicon: words that are hints; None marks none.
+        lexicon: words that are hints if they are in the vocabulary; None marks none.
     """
 
     def __init__(
         self, vocabulary: Vocabulary, config: EmpatheticConfig, lexicon: EmotionLexicon | None = None
     ) -> None:
         self.vocabulary = vocabulary
+        self._config = config
         self._lexicon = lexicon
         self._max_length = config.data.max_length
         self._roles = config.emotion.roles
@@ -82,6 +84,10 @@ class DialogueEncoder:
     def words(self) -> list[str]:
         """All words met so far, in the order of their numbers."""
         return list(self._numbers)
+
+    def fresh(self) -> DialogueEncoder:
+        """Another encoder of the same model, which has met no word yet."""
+        return DialogueEncoder(self.vocabulary, self._config, self._lexicon)
 
     def forget(self) -> None:
         """Drops all words met so far, which a long-lived encoder would gather without end; numbers start anew."""
@@ -156,8 +162,8 @@ class DialogueEncoder:
     def _number(self, word: str) -> int:
         number = self._numbers.setdefault(word, len(self._numbers))
         if number == len(self._rows):
-            hint = HINT_ID if self._lexicon is not None and word in self._lexicon else 0
-            self._rows.append((self.vocabulary.id(word), hint, stable_hash(word)))
+            hinted = self._lexicon is not None and word in self.vocabulary and word in self._lexicon
+            self._rows.append((self.vocabulary.id(word), HINT_ID if hinted else 0, stable_hash(word)))
             if self._buckets:
                 self._grams.append(character_ngrams(word, self._buckets))
         return number
@@ -170,10 +176,24 @@ class DialogueEncoder:
         return self._table, self._gram_table
 
 
-def make_encoder(config: EmpatheticConfig, vocabulary: Vocabulary) -> DialogueEncoder:
-    """The encoder that a config describes, its lexicon loaded."""
-    lexicon = EmotionLexicon.load(config.emotion.lexicon) if config.emotion.hints else None
-    return DialogueEncoder(vocabulary, config, lexicon)
+def make_encoder(
+    config: EmpatheticConfig, vocabulary: Vocabulary, marks: bytes | None = None
+) -> DialogueEncoder:
+    """The encoder that a config describes.
+
+    Args:
+        config: of the model.
+        vocabulary: of context and reply.
+        marks: which words of it are hints, from a bundle; None loads the config's lexicon.
+
+    Raises:
+        UserError: the marks are faulty, or the lexicon cannot be read.
+    """
+    if not config.emotion.hints:
+        return DialogueEncoder(vocabulary, config)
+    if marks is None:
+        return DialogueEncoder(vocabulary, config, EmotionLexicon.load(config.emotion.lexicon))
+    return DialogueEncoder(vocabulary, config, EmotionLexicon.from_marks(marks, vocabulary, HINTS))
 
 
 def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -83,7 +83,10 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Likelihood:
     """Runs the model over the true replies, batched by length."""
     config, network = predictor.config, predictor.network
-    dataset = DialogueDataset(dialogues, config, predictor.vocabulary, longest_target(config))
+    encoder = predictor.encoder.fresh()
+    dataset = DialogueDataset(
+        dialogues, config, predictor.vocabulary, longest_target(config), encoder=encoder
+    )
     criterion = EmpatheticLoss()
     nll, tokens = np.zeros(len(dataset)), np.zeros(len(dataset), dtype=np.int64)  # [N] each
     unknown, size = 0, len(predictor.vocabulary)

@@ -45,7 +45,10 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
     """
     config = predictor.config
     dialogues = read_dialogues(source)
-    dataset = DialogueDataset(dialogues, config, predictor.vocabulary, longest_target(config))
+    encoder = predictor.encoder.fresh()
+    dataset = DialogueDataset(
+        dialogues, config, predictor.vocabulary, longest_target(config), encoder=encoder
+    )
     annotated = [index for index, dialogue in enumerate(dialogues) if dialogue.emotion is not None]
     if annotated:
         probabilities = emotion_probabilities(predictor.network, dataset, annotated, config.data.batch_size)

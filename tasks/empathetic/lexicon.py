@@ -1,5 +1,7 @@
 """Words that hint at an emotion, by default those of the NRC lexicon (Mohammad and Turney, 2013)."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 from collections.abc import Iterable
@@ -7,6 +9,7 @@ from pathlib import Path
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
 
 _PACKAGE, _DISTRIBUTION, _DATA_FILE = "nrclex", "NRCLex", "nrc_en.json"
 
@@ -22,7 +25,7 @@ class EmotionLexicon:
         self._words = frozenset(word.lower() for word in words)
 
     @classmethod
-    def load(cls, source: str = "nrc") -> "EmotionLexicon":
+    def load(cls, source: str = "nrc") -> EmotionLexicon:
         """Read a lexicon.
 
         Args:
@@ -50,6 +53,30 @@ class EmotionLexicon:
         """1 for each token that is in the lexicon, 0 for each that is not."""
         return [int(token in self) for token in tokens]
 
+    def to_marks(self, vocabulary: Vocabulary) -> bytes:
+        """What a bundle carries of the lexicon, so that answering needs none: a line for each token, 1 or 0."""
+        return "".join(f"{hint}\n" for hint in self.hints(vocabulary)).encode("ascii")
+
+    @classmethod
+    def from_marks(cls, marks: bytes, vocabulary: Vocabulary, where: str) -> EmotionLexicon:
+        """The words that the marks of a vocabulary's tokens name.
+
+        Args:
+            marks: what ``to_marks`` made.
+            vocabulary: for which it made them.
+            where: the file, for messages.
+
+        Raises:
+            UserError: the marks have another form or number.
+        """
+        lines = marks.split(b"\n")
+        if lines.pop() or set(lines) - {b"0", b"1"} or len(lines) != len(vocabulary):
+            raise UserError(
+                f"{where}: must hold {len(vocabulary):,} lines of 0 or 1, one for each line of the vocabulary; "
+                "take another bundle"
+            )
+        return cls(token for token, mark in zip(vocabulary, lines, strict=True) if mark == b"1")
+
 
 def _nrc_path() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
@@ -59,8 +86,8 @@ def _nrc_path() -> Path:
             return path
     state = "has no " + _DATA_FILE if folders else "is not installed"
     raise UserError(
-        f"emotion lexicon nrc: the package {_DISTRIBUTION} {state}; "
-        f"pip install {_DISTRIBUTION}==4.1.0, or name a file of one word a line"
+        f"emotion lexicon nrc: the package {_DISTRIBUTION} {state}; pip install {_DISTRIBUTION}==4.1.0, "
+        "name a file of one word a line, or take a bundle that has hints.txt"
     )
 
 

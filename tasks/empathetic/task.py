@@ -15,7 +15,8 @@ from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data import Dialogue, read_dialogues
-from tasks.empathetic.encoding import tokens_of
+from tasks.empathetic.encoding import HINTS, make_encoder, tokens_of
+from tasks.empathetic.lexicon import EmotionLexicon
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import REPLY_NGRAMS
@@ -38,9 +39,7 @@ class EmpatheticTask(Task):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-
-    def __init__(self) -> None:
-        self._reply_ngrams: ReplyNgrams | None = None  # of the data or the bundle read last
+    file_names = (REPLY_NGRAMS, HINTS)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -70,18 +69,20 @@ class EmpatheticTask(Task):
             )
             notes.append(f"dev data {settings.dev}: {len(dev_dataset):,} examples")
             dev = EncodedData(dev_dataset, dev_dataset.lengths)
-        self._reply_ngrams = ReplyNgrams.of(tokens_of(dialogue.target) for dialogue in train)
+        ngrams = ReplyNgrams.of(tokens_of(dialogue.target) for dialogue in train)
+        files = {REPLY_NGRAMS: ngrams.to_bytes()}
         encoded = EncodedData(dataset, dataset.lengths)
-        return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes)
+        return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
 
-    def bundle_files(self, vocabularies: Mapping[str, Vocabulary]) -> dict[str, bytes]:
-        """The n-grams of the training replies, by which replies are re-ranked."""
-        return {} if self._reply_ngrams is None else {REPLY_NGRAMS: self._reply_ngrams.to_bytes()}
-
-    def use_bundle_files(self, files: Mapping[str, bytes]) -> None:
-        """Takes the n-grams for the next predictor, which asks for them if it needs them."""
-        content = files.get(REPLY_NGRAMS)
-        self._reply_ngrams = None if content is None else ReplyNgrams.from_bytes(content, REPLY_NGRAMS)
+    def bundle_files(
+        self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
+    ) -> dict[str, bytes]:
+        """The n-grams of the training replies, by which replies are re-ranked, and which words are hints."""
+        files = super().bundle_files(config, vocabularies, known)
+        if config.emotion.hints and HINTS not in files:
+            lexicon = EmotionLexicon.load(config.emotion.lexicon)
+            files[HINTS] = lexicon.to_marks(vocabularies[VOCABULARY])
+        return files
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
         """One vocabulary of ``size`` tokens."""
@@ -149,13 +150,21 @@ class EmpatheticTask(Task):
         self, config: EmpatheticConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> EmpatheticPredictor:
         """A predictor around a trained network."""
-        return EmpatheticPredictor(config, network, vocabularies[VOCABULARY], reply_ngrams=self._reply_ngrams)
+        return EmpatheticPredictor(config, network, vocabularies[VOCABULARY])
 
     def trained_predictor(
         self, config: EmpatheticConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> EmpatheticPredictor:
         """A predictor of a bundle's weights, which builds the network when it is asked for."""
-        return EmpatheticPredictor(config, trained, vocabularies[VOCABULARY], reply_ngrams=self._reply_ngrams)
+        vocabulary = vocabularies[VOCABULARY]
+        ngrams = trained.files.get(REPLY_NGRAMS)
+        return EmpatheticPredictor(
+            config,
+            trained,
+            vocabulary,
+            make_encoder(config, vocabulary, trained.files.get(HINTS)),
+            None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
+        )
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
         """``POST`` address of the task."""
