@@ -39,3 +39,23 @@ def test_turns_are_plain_text_with_a_situation_each():
             assert turn[0].isupper()
             assert turn[-1] in ".!?"
             assert len(tokenise(turn)) <= 30
+
+
+def test_small_talk_is_plain_text_with_short_replies_that_ask():
+    dialogues = read_dialogues("small_talk")
+    assert len({tuple(dialogue.context) for dialogue in dialogues}) == len(dialogues) >= 150
+    replies = [dialogue.target for dialogue in dialogues]
+    for turn in [turn for dialogue in dialogues for turn in dialogue.context] + replies:
+        assert turn.isascii()
+        assert turn[0].isupper()
+        assert turn[-1] in ".!?"
+    assert all(5 <= len(reply.split()) <= 20 for reply in replies)
+    assert stock_replies([tokenise(reply) for reply in replies]) == 0
+    assert sum(reply.endswith("?") for reply in replies) / len(replies) > 0.8
+
+
+def test_small_talk_has_both_no_emotion_and_emotions_and_longer_conversations():
+    dialogues = read_dialogues("small_talk")
+    without = [dialogue for dialogue in dialogues if dialogue.emotion is None]
+    assert 0.4 < len(without) / len(dialogues) < 0.6
+    assert sum(len(dialogue.context) == 3 for dialogue in dialogues) >= 30

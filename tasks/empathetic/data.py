@@ -15,6 +15,7 @@ __all__ = ["Dialogue", "parse_context", "parse_dialogue", "read_dialogues"]
 
 _SHAPE = '{"context": [turn, …], "target": …, "emotion": …, "situation": …}'
 _CONVERSATION = re.compile(r'\s*\{.*"context"\s*:', re.DOTALL)
+SHIPPED = ("sample", "small_talk")  # files beside this one
 _CSV = (".csv", ".csv.xz", ".csv.gz")
 
 
@@ -22,9 +23,10 @@ def read_dialogues(source: str) -> list[Dialogue]:
     """Read all examples of a source.
 
     Args:
-        source: `sample` (dialogues written for this project), the official archive `….tar.gz` (its train
-            split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of any other name with
-            one JSON object a line (see `parse_dialogue`). CSV and JSONL may end in `.xz` or `.gz`.
+        source: `sample` or `small_talk` (dialogues written for this project), the official archive
+            `….tar.gz` (its train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of
+            any other name with one JSON object a line (see `parse_dialogue`). CSV and JSONL may end in `.xz`
+            or `.gz`.
 
     Returns:
         The examples in the order of the source.
@@ -32,8 +34,8 @@ def read_dialogues(source: str) -> list[Dialogue]:
     Raises:
         UserError: the source cannot be read, or a line of it is not an example (named by file and number).
     """
-    if source == "sample":
-        with importlib.resources.as_file(importlib.resources.files(__package__) / "sample.jsonl") as path:
+    if source in SHIPPED:
+        with importlib.resources.as_file(importlib.resources.files(__package__) / f"{source}.jsonl") as path:
             return _read_jsonl(path)
     if is_archive(source):
         return read_archive(source)
