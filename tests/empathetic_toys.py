@@ -40,6 +40,15 @@ MODELS: dict[str, dict[str, Any]] = {
         "inner_width": 5,
         "dropout": 0.0,
     },
+    "causal": {
+        "name": "causal_transformer",
+        "width": 8,
+        "num_heads": 2,
+        "inner_width": 12,
+        "num_layers": 2,
+        "copy_depth": 4,
+        "dropout": 0.0,
+    },
 }
 DIALOGUES = [
     Dialogue(["my dog died .", "oh no !", "he was called Rex ."], "Rex was a good dog .", "sad", "Dog"),

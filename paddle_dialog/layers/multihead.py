@@ -99,20 +99,28 @@ class SelfAttention(nn.Layer):
         self.dropout = nn.Dropout(dropout)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, past: KeyValue | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        past: KeyValue | None = None,
+        source: KeyValue | None = None,
     ) -> tuple[Tensor, KeyValue]:
-        """Attends over ``x`` [B, T, D] and, where given, the ``past`` of earlier steps.
+        """Attends over ``x`` [B, T, D] and, where given, the ``past`` of earlier steps and a ``source`` before it.
 
         Returns:
-            Output [B, T, D] and the keys and values of all positions so far.
+            Output [B, T, D] and the keys and values of ``past`` and ``x``.
         """
         fused = self.query_key_value(x).split(self._sections, axis=-1)  # [B, T, depth] each
         query, key, value = (_split_heads(part, self.num_heads) for part in fused)  # [B, heads, T, d] each
         if past is not None:
             key = paddle.concat([past[0], key], axis=2)
             value = paddle.concat([past[1], value], axis=2)
+        present = key, value
+        if source is not None:
+            key = paddle.concat([source[0], key], axis=2)
+            value = paddle.concat([source[1], value], axis=2)
         context, _ = scaled_dot_product_attention(query, key, value, mask, self.dropout)  # [B, T, D]
-        return self.output(context), (key, value)
+        return self.output(context), present
 
 
 class CrossAttention(nn.Layer):

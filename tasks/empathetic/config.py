@@ -47,7 +47,39 @@ class ConvolutionalTransformerConfig:
             yield "tie_output", f"needs embedding_size ({self.embedding_size}) equal to width ({self.width})"
 
 
-FamilyConfig = LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig
+@dataclass
+class CausalTransformerConfig:
+    """One causal Transformer that reads the context and goes on with the reply.
+
+    Attributes:
+        copy_depth: of the head that chooses the word to copy.
+        max_positions: longest context and reply together.
+    """
+
+    name: Literal["causal_transformer"] = "causal_transformer"
+    width: int = at_least(1, 256)
+    num_heads: int = at_least(1, 4)
+    inner_width: int = at_least(1, 1024)
+    num_layers: int = at_least(1, 4)
+    activation: Literal["relu", "gelu"] = "relu"
+    bias: bool = False
+    copy_depth: int = at_least(1, 64)
+    max_positions: int = at_least(1, 320)
+    dropout: float = rate(0.1)
+    share_embeddings: bool = True
+    tie_output: bool = True
+    pretrained_vectors: str | None = None
+    train_vectors: bool = True
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.width % self.num_heads:
+            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
+
+
+FamilyConfig = (
+    LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig | CausalTransformerConfig
+)
 
 
 @dataclass
@@ -85,10 +117,29 @@ class EmotionConfig:
 
 @dataclass
 class GeneratorConfig:
-    """The output layer: copying words of the context, and a temperature of the vocabulary's scores."""
+    """The output layer: copying words of the context, and a temperature of the vocabulary's scores.
+
+    Attributes:
+        context_weight: what a word of the speaker's own turns counts in the loss beside a word of the reply; 0
+            learns replies alone. A causal model learns each turn of a conversation once in an epoch.
+    """
 
     pointer: bool = True
+    context_weight: float = at_least(0.0, 0.0)
     temperature: float = field(default=1.0, metadata={"above": 0.0})
+
+
+@dataclass
+class SelectionConfig:
+    """How replies are chosen by vectors of contexts and replies; needs a causal model.
+
+    Attributes:
+        size: of the vectors; 0 is no selection.
+        weight: of its loss beside the reply's.
+    """
+
+    size: int = at_least(0, 0)
+    weight: float = at_least(0.0, 1.0)
 
 
 @dataclass
@@ -98,12 +149,18 @@ class EmpatheticDataConfig(DataConfig):
     Args:
         max_target_length: tokens of a training reply; the rest is cut.
         unknown_rate: share of the words seen once that a training epoch shows as ``<unk>``, so that it is trained.
+        more: a file of further conversations, ``{"turns": [turn, …]}`` a line, to learn from beside ``train``.
+        more_min_count: how often a word of the further conversations alone is seen before it has an entry.
+        mark_turns: a mark stands before each turn of a context, so that the network knows where it begins.
     """
 
     max_length: int = at_least(1, 96)
     overlong: Literal["truncate"] = "truncate"
     max_target_length: int = at_least(1, 64)
     unknown_rate: float = rate(0.3)
+    more: str | None = None
+    more_min_count: int = at_least(1, 10)
+    mark_turns: bool = False
 
 
 @dataclass
@@ -184,11 +241,14 @@ class EmpatheticConfig(ExperimentConfig):
     decoding: EmpatheticDecodingConfig = field(default_factory=EmpatheticDecodingConfig)
     emotion: EmotionConfig = field(default_factory=EmotionConfig)
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings of different sections that contradict each other."""
         yield from super().problems()
         model = self.model
+        if self.selection.size and not isinstance(model, CausalTransformerConfig):
+            yield "selection.size", "needs model.name: causal_transformer; set it to 0"
         if isinstance(model, LstmAttentionConfig):
             if self.emotion.head == "cls" and not model.bidirectional:
                 yield (
@@ -196,9 +256,22 @@ class EmpatheticConfig(ExperimentConfig):
                     "cls is the first position, where a forward encoder has read nothing yet; "
                     "take attention, or model.bidirectional: true",
                 )
+            if self.generator.context_weight:
+                yield "generator.context_weight", "needs model.name: causal_transformer; set it to 0"
             return
         if isinstance(model, TransformerConfig) and model.aligned_input:
             yield "model.aligned_input", "context and reply do not correspond word by word; leave it out"
+        if isinstance(model, CausalTransformerConfig):
+            reply = max(self.data.max_target_length, self.decoding.max_length)
+            if self.data.max_length + reply + 2 > model.max_positions:
+                yield (
+                    "model.max_positions",
+                    f"must hold data.max_length ({self.data.max_length}), the longest reply ({reply}) and two "
+                    f"marks, and is {model.max_positions}",
+                )
+            return
+        if self.generator.context_weight:
+            yield "generator.context_weight", f"needs a causal model, and {model.name} sees the whole context"
         limits = {"data.max_target_length": self.data.max_target_length}
         if isinstance(model, ConvolutionalTransformerConfig):  # the others are checked above
             limits["data.max_length"] = self.data.max_length

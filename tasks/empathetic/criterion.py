@@ -10,6 +10,7 @@ from paddle_dialog.layers.pointer_generator import label_nll
 from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.empathetic.dataset import NO_EMOTION
+from tasks.empathetic.selection_head import selection_nll
 
 
 class EmpatheticLoss(nn.Layer):
@@ -21,12 +22,25 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since nothing but the
             context's words could be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
         emotion_weight: λ.
+        context_weight: what a word of a context counts, where those are learned, beside one of the reply.
+        selection_weight: of the choice among the replies of the batch, where that is learned.
+        pointer: whether the network has one, and so four outputs for the reply.
     """
 
     token_nll: Tensor
 
-    def __init__(self, label_smoothing: float = 0.0, emotion_weight: float = 1.0) -> None:
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        emotion_weight: float = 1.0,
+        context_weight: float = 0.0,
+        selection_weight: float = 0.0,
+        pointer: bool = True,
+    ) -> None:
         super().__init__()
+        self.context_weight = context_weight
+        self.selection_weight = selection_weight
+        self._reply_outputs = 4 if pointer else 1
         self.label_smoothing = label_smoothing
         self.emotion_weight = emotion_weight
         self._generation = SequenceCrossEntropy(label_smoothing)
@@ -38,13 +52,31 @@ class EmpatheticLoss(nn.Layer):
             outputs_and_labels: what ``EmoPrepend`` returns; then emotions [B], label [B, T] and mask [B, T] as
                 ``collate`` gives them.
         """
-        *reply, emotion_logits, emotion, label, mask = outputs_and_labels
+        *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
+        reply, rest = outputs[: self._reply_outputs], outputs[self._reply_outputs :]
         if len(reply) == 1:
             loss = self._generation(reply[0], label, mask)
             self.token_nll = self._generation.token_nll
         else:
             loss = self._copying_loss(reply, label, mask)
+        if len(rest) >= 2:  # a network in training learns contexts too
+            loss = self._with_context(loss, mask.sum(), *rest[:2])
+        if len(rest) % 2:  # and to choose the reply
+            loss = loss + self.selection_weight * selection_nll(rest[-1])
         return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
+
+    def _with_context(self, loss: Tensor, tokens: Tensor, logits: Tensor, label: Tensor) -> Tensor:
+        """The mean over the reply's tokens and the context's, each of which counts ``context_weight``.
+
+        Args:
+            loss: mean over the reply's tokens.
+            tokens: how many these are [].
+            logits: of the context's words [K, V].
+            label: their ids [K].
+        """
+        count = self.context_weight * label.shape[0]
+        nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none")  # [K, 1]
+        return (loss * tokens + self.context_weight * nll.sum()) / (tokens + count)
 
     def _copying_loss(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
         logits, gate, attention, copy_ids = reply

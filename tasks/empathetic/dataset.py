@@ -16,6 +16,7 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.emotions import emotion_id
 from tasks.empathetic.encoding import (
+    NEXT,
     DialogueEncoder,
     EncodedContext,
     make_encoder,
@@ -72,6 +73,7 @@ class DialogueDataset(io.Dataset):
         self._gold = config.emotion.prepend == "gold"
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
+        self._learns_contexts = counts is not None and config.generator.context_weight > 0
         self._contexts: list[EncodedContext] = []
         self._targets: list[np.ndarray] = []
         self._emotions: list[int] = []
@@ -105,6 +107,9 @@ class DialogueDataset(io.Dataset):
         context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
         unknown = self._shown_as_unknown(index, context.words, target)
         source, extended = self.encoder.pack(context, emotion if self._gold else None, unknown)
+        if self._learns_contexts:
+            dialogue = self.dialogues[index]
+            source[:, NEXT] = self.encoder.learned(context, dialogue.context, dialogue.new_turns)
         return Example(source, self.encoder.target(target, extended, unknown), emotion)
 
     def annotated_contexts(self, situations: bool) -> tuple[list[EncodedContext], np.ndarray]:

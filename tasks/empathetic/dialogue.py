@@ -17,12 +17,15 @@ class Dialogue:
         target: the listener's reply.
         emotion: the speaker's emotion, one of `EMOTIONS`, or None if unknown.
         situation: what the speaker had in mind, or None if unknown. No model sees it.
+        new_turns: how many of the newest turns of the context stand in no earlier example of the conversation, so
+            that a model that learns contexts too learns each turn once.
     """
 
     context: list[str]
     target: str
     emotion: str | None = None
     situation: str | None = None
+    new_turns: int = 1
 
 
 HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that finds something in every turn which is not empty

@@ -1,9 +1,9 @@
 """Dialogues as numbers: what a position of the context tells the network, packed into one array.
 
 A packed source is int64 [S, k]. Its columns are the word's id (extended: V, V + 1, … for words outside the
-vocabulary, see ``paddle_dialog.layers.pointer_generator``), the id of its role, the id of a hint, and the buckets of
-its n-grams, each where it stands first. Position 0 is CLS; there the hint column holds the id of the emotion where
-that is given.
+vocabulary, see ``paddle_dialog.layers.pointer_generator``), the id of its role, the id of a hint, the id that a
+language model is to predict there (0 for none; training data alone has them), and the buckets of its n-grams, each
+where it stands first. Position 0 is CLS; there the hint column holds the id of the emotion where that is given.
 """
 
 from __future__ import annotations
@@ -26,11 +26,18 @@ from tasks.empathetic.ngrams import (
     stable_hash,
     word_features,
 )
-from tasks.empathetic.reserved import CLS_ID, FIRST_EMOTION_ID, HINT_ID, LISTENER_ID, SPEAKER_ID
+from tasks.empathetic.reserved import (
+    CLS_ID,
+    FIRST_EMOTION_ID,
+    HINT_ID,
+    LISTENER_ID,
+    SPEAKER_ID,
+    TURN_MARKS,
+)
 from tasks.empathetic.tokenise import tokenise
 
 HINTS = "hints.txt"  # the file in a bundle that marks the vocabulary's words which are hints
-WORD, ROLE, HINT, NGRAMS = 0, 1, 2, 3  # columns of a packed source
+WORD, ROLE, HINT, NEXT, NGRAMS = range(5)  # columns of a packed source
 _ROLE_IDS = np.zeros(3, dtype=np.int64)
 _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
 
@@ -75,6 +82,7 @@ class DialogueEncoder:
         self._roles = config.emotion.roles
         self._buckets = config.emotion.ngram_buckets
         self._extends = config.generator.pointer
+        self._marks = config.data.mark_turns
         self.forget()
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
@@ -99,7 +107,7 @@ class DialogueEncoder:
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
         """A context of turns, oldest first, cut to the newest that the model reads."""
-        history = flatten([tokens_of(turn) for turn in turns], self._max_length)
+        history = flatten(self._marked([tokens_of(turn) for turn in turns]), self._max_length)
         roles = np.array(history.roles, dtype=np.int8)
         first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
         return EncodedContext(self.numbers(history.tokens), roles, 0 if history.dropped_tokens else first)
@@ -135,6 +143,34 @@ class DialogueEncoder:
             features = word_features(hashes, roles, context.first_turn, self._buckets)
             source[1:, NGRAMS:] = once_each(np.concatenate([features, grams[words]], axis=1))
         return source, extended
+
+    def learned(self, context: EncodedContext, turns: Sequence[str], count: int) -> np.ndarray:
+        """What a language model is to predict at each position of a packed context, for the newest turns.
+
+        Args:
+            context: of ``turns``, made by an encoder that marks them.
+            turns: of the context.
+            count: how many of the newest are learned.
+
+        Returns:
+            int64 [S]: after a turn's mark its first word, after its last word the end token; 0 at turns that are
+            not learned and before words outside the vocabulary.
+        """
+        words = context.words
+        sizes = [len(tokens_of(turn)) + 1 for turn in turns[max(len(turns) - count, 0) :]]
+        start = max(len(words) - sum(sizes), 0)
+        ids = self._tables()[0][words, 0]  # [n]
+        following = np.append(ids[1:], Vocabulary.eos_id)  # [n]
+        following[np.isin(following, (SPEAKER_ID, LISTENER_ID))] = Vocabulary.eos_id
+        following[following == Vocabulary.unk_id] = 0
+        following[:start] = 0
+        return np.append(0, following)
+
+    def _marked(self, turns: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+        """The turns with a mark before each, where there are marks."""
+        if not self._marks:
+            return turns
+        return [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(turns)]
 
     def target(
         self, words: np.ndarray, extended: dict[int, int], unknown: Collection[int] = ()

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.convolutional_transformer import (
     ConvolutionalDecoder,
     ConvolutionalEncoder,
@@ -23,7 +25,11 @@ from paddle_dialog.layers.multihead import KeyValue
 from paddle_dialog.layers.positions import LearnedPositions, SinusoidalPositions
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
 from paddle_dialog.layers.transformer import TransformerDecoder, TransformerEncoder
-from tasks.empathetic.config import ConvolutionalTransformerConfig, FamilyConfig
+from tasks.empathetic.config import (
+    CausalTransformerConfig,
+    ConvolutionalTransformerConfig,
+    FamilyConfig,
+)
 
 
 class AttendedMemory(NamedTuple):
@@ -203,6 +209,69 @@ class ConvolutionalReplyDecoder(nn.Layer):
         return x, weights * memory.real, past
 
 
+class CausalMemory(NamedTuple):
+    """The context as a causal reply sees it."""
+
+    layers: list[KeyValue]
+    mask: Tensor  # additive [B, 1, 1, S]
+    real: Tensor  # float [B, 1, S], 1 on real positions
+    keys: Tensor  # of the copying head [B, S, depth]
+    lengths: Tensor  # [B]
+
+
+class CausalContextEncoder(nn.Layer):
+    """Positions, embedding dropout, and the causal stack; its final states are keys and values."""
+
+    def __init__(self, config: CausalTransformerConfig) -> None:
+        super().__init__()
+        self.output_size = config.width
+        self.positions = SinusoidalPositions(config.width, config.max_positions)
+        self.dropout = nn.Dropout(config.dropout)
+        self.stack = CausalTransformer(
+            config.num_layers,
+            config.width,
+            config.num_heads,
+            config.inner_width,
+            config.dropout,
+            config.activation,
+            config.bias,
+        )
+
+    def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
+        """See the module."""
+        x = self.dropout(embedded + self.positions(embedded.shape[1]))  # [B, S, D]
+        outputs, layers = self.stack.read(x)
+        return outputs, (layers, lengths)
+
+
+class CausalReplyDecoder(nn.Layer):
+    """The encoder's own stack, going on after each context's last real position, and the head that copies."""
+
+    def __init__(self, config: CausalTransformerConfig, encoder: CausalContextEncoder) -> None:
+        super().__init__()
+        self._encoder = (encoder,)  # a tuple, because the layers belong to the encoder
+        self.copy = CopyAttention(config.width, config.copy_depth)
+
+    def prepare(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[CausalMemory, None]:
+        """See the module."""
+        layers, lengths = final
+        mask = additive_mask(real).unsqueeze([1, 2])  # [B, 1, 1, S]
+        copied = real.astype("float32").unsqueeze(1)  # [B, 1, S]
+        return CausalMemory(layers, mask, copied, self.copy.prepare(outputs), lengths), None
+
+    def forward(
+        self, embedded: Tensor, memory: CausalMemory, past: list[KeyValue] | None
+    ) -> tuple[Tensor, Tensor, list[KeyValue]]:
+        """See the module."""
+        encoder = self._encoder[0]
+        length, offset = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
+        places = memory.lengths.unsqueeze(1) + paddle.arange(offset, offset + length)  # [B, T]
+        x = encoder.dropout(embedded + F.embedding(places, encoder.positions.table))  # [B, T, D]
+        x, past = encoder.stack(x, memory.layers, memory.mask, past)
+        weights = self.copy(x, memory.keys, memory.mask.squeeze(1))  # [B, T, S]
+        return x, weights * memory.real, past
+
+
 def _attended(layers: list[KeyValue], real: Tensor) -> AttendedMemory:
     # The softmax leaves about 1e-28 on padding; the product with `real` makes it 0, as copying wants it.
     return AttendedMemory(layers, additive_mask(real).unsqueeze([1, 2]), real.astype("float32").unsqueeze(1))
@@ -227,4 +296,7 @@ def build_family(config: FamilyConfig) -> tuple[Any, Any]:
         return encoder, RecurrentReplyDecoder(config, encoder.output_size)
     if isinstance(config, TransformerConfig):
         return TransformerContextEncoder(config), TransformerReplyDecoder(config)
+    if isinstance(config, CausalTransformerConfig):
+        causal = CausalContextEncoder(config)
+        return causal, CausalReplyDecoder(config, causal)
     return ConvolutionalContextEncoder(config), ConvolutionalReplyDecoder(config)

@@ -15,12 +15,13 @@ from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
 from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
 from tasks.empathetic.emotion_head import EmotionHead
 from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.encoding import HINT, NGRAMS, ROLE, WORD
+from tasks.empathetic.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
 from tasks.empathetic.families import build_family
-from tasks.empathetic.reserved import FIRST_EMOTION_ID, SMALLEST_VOCABULARY
+from tasks.empathetic.reserved import FIRST_EMOTION_ID, LISTENER_ID, SMALLEST_VOCABULARY
+from tasks.empathetic.selection_head import SelectionHead
 
 
 class EmoState(NamedTuple):
@@ -59,8 +60,15 @@ class EmoPrepend(nn.Layer):
                 "roles and emotions; give more"
             )
         model, self._emotion = config.model, config.emotion
-        scale = isinstance(model, TransformerConfig)
-        size = model.width if isinstance(model, TransformerConfig) else model.embedding_size
+        self._learns_contexts = config.generator.context_weight > 0
+        # One stack reads context and reply, so the reply's words wear their role as the context's do.
+        self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
+        scale = isinstance(model, TransformerConfig | CausalTransformerConfig)
+        size = (
+            model.width
+            if isinstance(model, TransformerConfig | CausalTransformerConfig)
+            else model.embedding_size
+        )
         self.vocab_size = vocab_size
         self.embedding = TokenEmbedding(vocab_size, size, scale=scale)
         self.own_target_embedding = (
@@ -73,7 +81,7 @@ class EmoPrepend(nn.Layer):
             self.target_embedding if model.tie_output else None,
             config.generator.pointer,
             config.generator.temperature,
-            bias=not isinstance(model, TransformerConfig) or model.bias,
+            bias=not isinstance(model, TransformerConfig | CausalTransformerConfig) or model.bias,
         )
         self.emotion_head = EmotionHead(
             self.encoder.output_size,
@@ -82,6 +90,9 @@ class EmoPrepend(nn.Layer):
             config.emotion.ngram_buckets,
             config.emotion.encoder_share,
         )
+        self.selection = None
+        if config.selection.size:
+            self.selection = SelectionHead(model.width, config.selection.size, model.dropout)
         self.dropout = nn.Dropout(model.dropout)
         self.returns_log_probabilities = config.generator.pointer
 
@@ -100,18 +111,24 @@ class EmoPrepend(nn.Layer):
 
         Returns:
             Logits [B, T, V]; with a pointer also gate logits [B, T], attention [B, T, S] and the context's ids
-            [B, S]; last the emotion logits [B, 32] of the encoder's classifier.
+            [B, S]; while contexts are learned, logits [K, V] and ids [K] of their words; while selection is
+            learned, its logits [B, B]; last the emotion logits [B, 32] of the encoder's classifier.
         """
-        memory, past, emotion, emotion_logits = self._read(source, source_lengths)
+        outputs, memory, past, emotion, emotion_logits = self._read(source, source_lengths)
         hidden, attention, _ = self.decoder(self._embed_reply(target, emotion), memory, past)
         logits, gate = self.generator(self.dropout(hidden))  # [B, T, V], [B, T]
-        if gate is None:
-            return logits, emotion_logits
-        return logits, gate, attention, source[:, :, WORD], emotion_logits
+        reply = (logits,) if gate is None else (logits, gate, attention, source[:, :, WORD])
+        if not self.training:
+            return *reply, emotion_logits
+        if self._learns_contexts:
+            reply = *reply, *self._score_context(outputs, source[:, :, NEXT])
+        if self.selection is not None:
+            reply = *reply, self._compare(self.selection, outputs, source_lengths, target)
+        return *reply, emotion_logits
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> EmoState:
         """The state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
-        memory, past, emotion, _ = self._read(source, source_lengths)
+        _, memory, past, emotion, _ = self._read(source, source_lengths)
         copy_ids = source[:, :, WORD]  # [B, S]
         extra = paddle.clip(copy_ids.max() + 1 - self.vocab_size, min=0)  # []
         extras = extra.reshape([1]).expand([source.shape[0]])  # [B]
@@ -142,30 +159,62 @@ class EmoPrepend(nn.Layer):
 
     def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
         """Probabilities [B, 32] of the emotions, whatever emotion the source gives."""
-        logits = self._read(source, source_lengths)[3]  # [B, 32]
+        logits = self._read(source, source_lengths)[-1]  # [B, 32]
         return F.softmax(self.emotion_head.answer(logits, source[:, :, NGRAMS:]), axis=-1)
+
+    def context_vectors(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+        """Unit vectors [B, K] of packed contexts; the network must have been made with ``selection.size``."""
+        assert self.selection is not None
+        real = length_mask(source_lengths, source.shape[1])  # [B, S]
+        outputs, _ = self.encoder(self._embed_context(source), source_lengths, real)  # [B, S, H]
+        return self.selection.context_vectors(outputs, real, source_lengths)
+
+    def reply_vectors(self, target: Tensor, lengths: Tensor) -> Tensor:
+        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        assert self.selection is not None
+        real = length_mask(lengths, target.shape[1])  # [B, T]
+        outputs, _ = self.encoder(self._embed_reply(target, None), lengths, real)  # [B, T, H]
+        return self.selection.reply_vectors(outputs, real, lengths)
 
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Attention [B, T, S] of each target position over the context, for heat maps."""
-        memory, past, emotion, _ = self._read(source, source_lengths)
+        _, memory, past, emotion, _ = self._read(source, source_lengths)
         return self.decoder(self._embed_reply(target, emotion), memory, past)[1]
 
     def copy_probabilities(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
         """1 - p_gen [B, T] at each target position; None without a pointer."""
-        memory, past, emotion, _ = self._read(source, source_lengths)
+        _, memory, past, emotion, _ = self._read(source, source_lengths)
         hidden = self.decoder(self._embed_reply(target, emotion), memory, past)[0]
         gate = self.generator(self.dropout(hidden))[1]
         return None if gate is None else F.sigmoid(-gate)
 
-    def _read(self, source: Tensor, lengths: Tensor) -> tuple[Any, Any, Tensor | None, Tensor]:
-        """Memory and past of the decoder, the emotion's embedding [B, E], the encoder's emotion logits [B, 32]."""
+    def _compare(self, head: SelectionHead, outputs: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Selection logits [B, B] of contexts, their outputs [B, S, H] and lengths [B], and replies [B, T]."""
+        real = length_mask(lengths, outputs.shape[1])  # [B, S]
+        contexts = head.context_vectors(outputs, real, lengths)  # [B, K]
+        words = (target != Vocabulary.pad_id).astype("int64").sum(-1)  # [B]
+        return head(contexts, self.reply_vectors(target, words), target)
+
+    def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [K, V] and ids [K] of the K learned words, from outputs [B, S, H] and ids [B, S], 0 for none."""
+        places = paddle.nonzero(following.flatten()).squeeze(-1)  # [K]
+        chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
+        return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
+
+    def _read(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Any, Any, Tensor | None, Tensor]:
+        """What is read of contexts.
+
+        Returns:
+            The encoder's outputs [B, S, H], memory and past of the decoder, the emotion's embedding [B, E], and the
+            encoder's emotion logits [B, 32].
+        """
         real = length_mask(lengths, source.shape[1])  # [B, S]
         outputs, final = self.encoder(self._embed_context(source), lengths, real)  # [B, S, H]
         emotion_logits = self.emotion_head(outputs, real)  # [B, 32]
         memory, past = self.decoder.prepare(outputs, real, final)
         answer = self.emotion_head.answer(emotion_logits, source[:, :, NGRAMS:])  # [B, 32]
         emotion = self._prepended(answer, source[:, 0, HINT])
-        return memory, past, emotion, emotion_logits
+        return outputs, memory, past, emotion, emotion_logits
 
     def _embed_context(self, source: Tensor) -> Tensor:
         """Word, role and hint of each position as the sum of their rows of the table, [B, S, E]."""
@@ -195,6 +244,8 @@ class EmoPrepend(nn.Layer):
     def _embed_reply(self, tokens: Tensor, emotion: Tensor | None) -> Tensor:
         """Words [N, T] embedded [N, T, E], the emotion in the place of the begin token."""
         embedded = self.target_embedding(self._known(tokens))  # [N, T, E]
+        if self._reply_role:
+            embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
         if emotion is None:
             return embedded
         first = (tokens == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [N, T, 1]

@@ -25,6 +25,7 @@ CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
     len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 5
 )
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + len(RESERVED)
+TURN_MARKS = RESERVED[1:3]  # what stands before the speaker's turns and the listener's where turns are marked
 # What a reply never holds.
 NOT_WORDS = (
     Vocabulary.pad_id,

@@ -6,7 +6,8 @@ Importing Paddle takes seconds, and answering does without: what needs it is imp
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.conversations import read_conversations
 from tasks.empathetic.data import Dialogue, read_dialogues
 from tasks.empathetic.encoding import HINTS, make_encoder, tokens_of
 from tasks.empathetic.lexicon import EmotionLexicon
@@ -49,19 +51,29 @@ class EmpatheticTask(Task):
 
         settings = config.data
         train = read_dialogues(settings.train)
-        counts = count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in train)
+        counts = _count(train)
+        more: list[Dialogue] = []
+        if settings.more is not None:
+            more = read_conversations(settings.more, settings.max_length)
+            own = _count(more)
+            counts.update(own)
+            for word in [word for word in own if counts[word] < settings.more_min_count]:
+                if counts[word] == own[word]:  # no word of the task's own data
+                    counts[word] = 0
         if vocabularies is not None:
             vocabulary = vocabularies[VOCABULARY]
         elif settings.vocabulary is not None:
             vocabulary = check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary)
         else:
             vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary)
-        dataset = DialogueDataset(train, config, vocabulary, settings.max_target_length, counts)
+        dataset = DialogueDataset([*train, *more], config, vocabulary, settings.max_target_length, counts)
         notes = [
             f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
             f"{settings.max_target_length} words",
             f"vocabulary: {len(vocabulary):,} tokens, special and reserved ones included",
         ]
+        if more:
+            notes.append(f"further conversations {settings.more}: {len(more):,} pieces")
         dev = None
         if settings.dev is not None:
             dev_dataset = DialogueDataset(
@@ -98,7 +110,13 @@ class EmpatheticTask(Task):
         """Cross-entropy of reply and emotion."""
         from tasks.empathetic.criterion import EmpatheticLoss
 
-        return EmpatheticLoss(config.training.label_smoothing, config.emotion.weight)
+        return EmpatheticLoss(
+            config.training.label_smoothing,
+            config.emotion.weight,
+            config.generator.context_weight,
+            config.selection.weight,
+            config.generator.pointer,
+        )
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
         """Loads pretrained word vectors where the config names a file."""
@@ -171,6 +189,10 @@ class EmpatheticTask(Task):
         from tasks.empathetic.api import ReplyEndpoint  # what only a server needs
 
         return ReplyEndpoint(limits)
+
+
+def _count(dialogues: Sequence[Dialogue]) -> Counter[str]:
+    return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
 
 
 TASK = EmpatheticTask()
