@@ -115,6 +115,8 @@ class Task(ABC):
     config_class: ClassVar[type[ExperimentConfig]]
     can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
     file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
+    # Beginnings of the names of weights that a run learns anew where those it starts from lack them.
+    optional_parts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:

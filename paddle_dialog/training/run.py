@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 from paddle import io, nn
 
@@ -220,10 +221,23 @@ class Run:
         self.task.initialise(self.config, network, self.data)
         fitted = self.task.fitted_weights(self.config, self.data) if begins else {}
         if start is not None:
-            set_weights(network, {**start[1].weights, **fitted}, start[0])
+            set_weights(
+                network, {**self._new_parts(network, start[1]), **start[1].weights, **fitted}, start[0]
+            )
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
         return network
+
+    def _new_parts(self, network: nn.Layer, start: Bundle) -> dict[str, np.ndarray]:
+        """The first values of the parts that the task allows the weights it starts from to lack."""
+        new = {
+            name: values
+            for name, values in read_weights(network).items()
+            if name.startswith(self.task.optional_parts) and name not in start.weights
+        }
+        if new:
+            logger.info("not in the weights that the run starts from, so learned anew: %s", ", ".join(new))
+        return new
 
     def _training_batches(self) -> TrainingBatches:
         train, data = self.data.train, self.config.data

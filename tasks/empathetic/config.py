@@ -151,6 +151,9 @@ class EmpatheticDataConfig(DataConfig):
         unknown_rate: share of the words seen once that a training epoch shows as ``<unk>``, so that it is trained.
         more: a file of further conversations, ``{"turns": [turn, …]}`` a line, to learn from beside ``train``.
         more_min_count: how often a word of the further conversations alone is seen before it has an entry.
+        changed_subjects: share of the training examples that are shown once more after the end of another
+            conversation, so that the newest turns are seen to count.
+        small_talk: how often an epoch has the small talk that ships, greetings and thanks and the like.
         mark_turns: a mark stands before each turn of a context, so that the network knows where it begins.
     """
 
@@ -160,6 +163,8 @@ class EmpatheticDataConfig(DataConfig):
     unknown_rate: float = rate(0.3)
     more: str | None = None
     more_min_count: int = at_least(1, 10)
+    changed_subjects: float = rate(0.0)
+    small_talk: int = at_least(0, 0)
     mark_turns: bool = False
 
 

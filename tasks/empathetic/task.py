@@ -14,6 +14,7 @@ import numpy as np
 
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.augmentation import changed_subjects, small_talk
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.conversations import read_conversations
 from tasks.empathetic.data import Dialogue, read_dialogues
@@ -42,6 +43,7 @@ class EmpatheticTask(Task):
     name = "empathetic"
     config_class = EmpatheticConfig
     file_names = (REPLY_NGRAMS, HINTS)
+    optional_parts = ("selection.",)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -51,6 +53,8 @@ class EmpatheticTask(Task):
 
         settings = config.data
         train = read_dialogues(settings.train)
+        made = small_talk() * settings.small_talk
+        made += changed_subjects(train, settings.changed_subjects, config.seed)
         counts = _count(train)
         more: list[Dialogue] = []
         if settings.more is not None:
@@ -66,12 +70,16 @@ class EmpatheticTask(Task):
             vocabulary = check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary)
         else:
             vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary)
-        dataset = DialogueDataset([*train, *more], config, vocabulary, settings.max_target_length, counts)
+        dataset = DialogueDataset(
+            [*train, *made, *more], config, vocabulary, settings.max_target_length, counts
+        )
         notes = [
             f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
             f"{settings.max_target_length} words",
             f"vocabulary: {len(vocabulary):,} tokens, special and reserved ones included",
         ]
+        if made:
+            notes.append(f"small talk and changed subjects: {len(made):,} examples more")
         if more:
             notes.append(f"further conversations {settings.more}: {len(more):,} pieces")
         dev = None
