@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from paddle_dialog.serving.endpoint import Endpoint
     from paddle_dialog.trained import TrainedNetwork
 
-TASK_MODULES = {"couplet": "tasks.couplet.task", "empathetic": "tasks.empathetic.task"}
+TASK_MODULES = {
+    "couplet": "tasks.couplet.task",
+    "empathetic": "tasks.empathetic.task",
+    "empathetic_ranker": "tasks.empathetic.ranking.task",
+}
 
 
 @dataclass
@@ -114,9 +118,10 @@ class Task(ABC):
     name: ClassVar[str]
     config_class: ClassVar[type[ExperimentConfig]]
     can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
+    starts_from: ClassVar[str | None] = (
+        None  # the task whose weights a run may start from; its own by default
+    )
     file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
-    # Beginnings of the names of weights that a run learns anew where those it starts from lack them.
-    optional_parts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
@@ -173,6 +178,17 @@ class Task(ABC):
 
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
         """Sets weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""
+
+    def starting_weights(
+        self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """What a network takes of the weights that ``training.start_from`` names: all, which must be its own.
+
+        Args:
+            own: the network's first weights by name.
+            given: those of the bundle.
+        """
+        return given
 
     def fitted_weights(self, config: Any, data: TrainingData) -> Mapping[str, np.ndarray]:
         """Weights, by name, that are computed from the training data when a run begins, and then stay.

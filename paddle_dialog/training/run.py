@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import paddle
 from paddle import io, nn
 
@@ -73,7 +72,7 @@ class Run:
         paddle.seed(config.seed)
         start = checkpoint
         if start is None and config.training.start_from is not None:
-            start = load_start(Path(config.training.start_from), task.name)
+            start = load_start(Path(config.training.start_from), task.starts_from or task.name)
         vocabularies = None if start is None else start[1].vocabularies
         self.data: TrainingData = task.prepare_data(config, vocabularies)
         self.network = self._build_network(start, begins=checkpoint is None)
@@ -221,23 +220,13 @@ class Run:
         self.task.initialise(self.config, network, self.data)
         fitted = self.task.fitted_weights(self.config, self.data) if begins else {}
         if start is not None:
-            set_weights(
-                network, {**self._new_parts(network, start[1]), **start[1].weights, **fitted}, start[0]
-            )
+            taken = start[1].weights
+            if begins:
+                taken = self.task.starting_weights(read_weights(network), taken)
+            set_weights(network, {**taken, **fitted}, start[0])
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
         return network
-
-    def _new_parts(self, network: nn.Layer, start: Bundle) -> dict[str, np.ndarray]:
-        """The first values of the parts that the task allows the weights it starts from to lack."""
-        new = {
-            name: values
-            for name, values in read_weights(network).items()
-            if name.startswith(self.task.optional_parts) and name not in start.weights
-        }
-        if new:
-            logger.info("not in the weights that the run starts from, so learned anew: %s", ", ".join(new))
-        return new
 
     def _training_batches(self) -> TrainingBatches:
         train, data = self.data.train, self.config.data

@@ -69,7 +69,7 @@ def load_start(folder: Path, task: str) -> tuple[Path, Bundle]:
     bundle = load_bundle(folder)
     if bundle.task != task:
         raise UserError(
-            f"training.start_from: {folder} is of the task '{bundle.task}', and the config's is '{task}'"
+            f"training.start_from: {folder} is of the task '{bundle.task}', and one of '{task}' is wanted"
         )
     logger.info("starting from the weights of %s", folder)
     return folder, bundle

@@ -43,7 +43,6 @@ class EmpatheticTask(Task):
     name = "empathetic"
     config_class = EmpatheticConfig
     file_names = (REPLY_NGRAMS, HINTS)
-    optional_parts = ("selection.",)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -134,6 +133,13 @@ class EmpatheticTask(Task):
 
             tables = {network.embedding, network.target_embedding}
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
+
+    def starting_weights(
+        self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """All that is given; the selection is learned anew where that has none."""
+        new = {name: values for name, values in own.items() if name.startswith("selection.")}
+        return {**new, **given}
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
         """The n-gram classifier of the emotion."""

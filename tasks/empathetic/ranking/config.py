@@ -1,0 +1,59 @@
+"""The settings of the ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from paddle_dialog.config.schema import Problem, at_least
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+
+
+@dataclass
+class CandidateConfig:
+    """The wrong replies that stand beside a context's own.
+
+    Attributes:
+        near: replies to the contexts most alike (TF-IDF), of other conversations.
+        neighbours: of how many such contexts these are drawn.
+        same_emotion: replies to contexts of the same emotion.
+        spliced: the own reply's first words with another's last.
+        generated: replies that a generator wrote to this context; needs ``file``.
+        file: JSON lines with ``context`` and ``predictions``, as ``tools/predict.py --json`` prints them.
+    """
+
+    near: int = at_least(0, 3)
+    neighbours: int = at_least(1, 20)
+    same_emotion: int = at_least(0, 2)
+    spliced: int = at_least(0, 1)
+    generated: int = at_least(0, 0)
+    file: str | None = None
+
+    @property
+    def count(self) -> int:
+        """Candidates of a context, its own reply included."""
+        return 1 + self.near + self.same_emotion + self.spliced + self.generated
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.generated and self.file is None:
+            yield "file", "is needed for generated replies; name one, or set generated to 0"
+        if self.count < 2:
+            yield "near", "leaves no wrong reply to learn from; set it to 1 or more"
+        if self.near > self.neighbours:
+            yield "neighbours", f"must be at least near ({self.near}), and is {self.neighbours}"
+
+
+@dataclass
+class RankerConfig(EmpatheticConfig):
+    """A recipe of the ranker; of the sections of a generator it uses ``model``, ``data`` and ``emotion.roles``."""
+
+    candidates: CandidateConfig = field(default_factory=CandidateConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings of different sections that contradict each other."""
+        yield from super().problems()
+        if not isinstance(self.model, CausalTransformerConfig):
+            yield "model.name", "a ranker is a causal_transformer"
+        if self.generator.pointer:
+            yield "generator.pointer", "a ranker copies nothing; set it to false"

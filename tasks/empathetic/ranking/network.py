@@ -1,0 +1,81 @@
+"""The ranker's network and its loss."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.embeddings import TokenEmbedding
+from paddle_dialog.layers.masks import additive_mask, length_mask
+from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.training.distributed import mean_over_ranks
+from tasks.empathetic.config import CausalTransformerConfig
+from tasks.empathetic.encoding import ROLE, WORD
+from tasks.empathetic.families import CausalContextEncoder
+from tasks.empathetic.ranking.config import RankerConfig
+from tasks.empathetic.reserved import LISTENER_ID
+
+
+class ReplyRanker(nn.Layer):
+    """Scores replies to a context: the stack reads the context once, then each reply as if it came next.
+
+    A reply's score is a linear map of the stack's output at its last word. The embeddings stay those that the
+    ranker starts from, so that it can share them with the generator.
+
+    Args:
+        config: sizes.
+        vocab_size: V.
+    """
+
+    def __init__(self, config: RankerConfig, vocab_size: int) -> None:
+        super().__init__()
+        assert isinstance(config.model, CausalTransformerConfig)
+        self._roles = config.emotion.roles
+        self.embedding = TokenEmbedding(vocab_size, config.model.width, scale=True)
+        self.encoder = CausalContextEncoder(config.model)
+        self.dropout = nn.Dropout(config.model.dropout)
+        self.output = nn.Linear(config.model.width, 1, bias_attr=False)
+
+    def forward(self, source: Tensor, source_lengths: Tensor, candidates: Tensor) -> Tensor:
+        """Scores [B, K] of candidates [B, K, T], begin and end tokens included, after packed sources [B, S, k]."""
+        batch, count, length = candidates.shape
+        real = length_mask(source_lengths, source.shape[1])  # [B, S]
+        embedded = self.embedding(source[:, :, WORD])  # [B, S, D]
+        if self._roles:
+            embedded = embedded + self.embedding(source[:, :, ROLE])
+        _, (layers, _) = self.encoder(embedded, source_lengths, real)
+        repeated = [(_repeat(key, count), _repeat(value, count)) for key, value in layers]
+        mask = additive_mask(real).unsqueeze([1, 2])  # [B, 1, 1, S]
+        words = candidates.reshape([batch * count, length])  # [BK, T]
+        x = self.embedding(words)  # [BK, T, D]
+        if self._roles:
+            x = x + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
+        places = _repeat(source_lengths, count).unsqueeze(1) + paddle.arange(length)  # [BK, T]
+        x = self.encoder.dropout(x + F.embedding(places, self.encoder.positions.table))
+        x, _ = self.encoder.stack(x, repeated, _repeat(mask, count))  # [BK, T, D]
+        last = (words != Vocabulary.pad_id).astype("int64").sum(-1) - 1  # [BK]
+        chosen = F.one_hot(last, length).unsqueeze(1)  # [BK, 1, T]
+        final = paddle.matmul(chosen, x).squeeze(1)  # [BK, D]
+        return self.output(self.dropout(final)).reshape([batch, count])
+
+
+class ChoiceLoss(nn.Layer):
+    """Mean -log p of the first candidate among all of its context's.
+
+    ``token_nll`` [B, 1] keeps the values of the last call, so a run's perplexity is that of the choice.
+    """
+
+    token_nll: Tensor
+
+    def forward(self, scores: Tensor, label: Tensor, mask: Tensor) -> Tensor:
+        """The loss, a scalar, of scores [B, K]; labels [B, 1] are 0, the mask [B, 1] is 1."""
+        nll = F.cross_entropy(scores, label, reduction="none")  # [B, 1]
+        self.token_nll = nll.detach()
+        return mean_over_ranks((nll * mask).sum(), mask.sum())
+
+
+def _repeat(x: Tensor, count: int) -> Tensor:
+    """Each row ``count`` times, one after the other: [B, …] to [B * count, …]."""
+    shape = [x.shape[0], count, *x.shape[1:]]
+    return x.unsqueeze(1).expand(shape).reshape([-1, *x.shape[1:]])
