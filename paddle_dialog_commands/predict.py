@@ -12,16 +12,19 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.errors import UserError
+from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
 if TYPE_CHECKING:
     from paddle_dialog.task import Predictor
 
 Line = tuple[int, str]  # number from 1, text
+Batch = tuple[list[Line], UserError | None]  # and what is wrong with the line after them
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -34,11 +37,11 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.template is not None:
         lock_characters(predictor, checked_text(arguments.template))
     if arguments.text:
-        answer(predictor, [checked_text(text) for text in arguments.text], arguments.json)
+        show(answer(predictor, [checked_text(text) for text in arguments.text], arguments.json))
     elif arguments.input is None and sys.stdin.isatty():
         converse(predictor, arguments.json)
     else:
-        answer_lines(predictor, arguments.input or "-", arguments.json)
+        answer_lines(predictor, arguments.input or "-", arguments.json, arguments.workers)
 
 
 def ask_for(predictor: Predictor, n_best: int) -> None:
@@ -72,23 +75,48 @@ def checked_text(text: str) -> str:
     return text
 
 
-def answer(predictor: Predictor, texts: list[str], as_json: bool) -> None:
-    """Prints one record a text, or nothing where one of them is faulty."""
-    for record in list(predictor.predict_records(texts)):
-        print(
-            json.dumps(record, ensure_ascii=False) if as_json else predictor.format_record(record), flush=True
-        )
+def answer(predictor: Predictor, texts: list[str], as_json: bool) -> list[str]:
+    """A record a text, as it is printed; nothing where one of the texts is faulty."""
+    return [
+        json.dumps(record, ensure_ascii=False) if as_json else predictor.format_record(record)
+        for record in predictor.predict_records(texts)
+    ]
 
 
-def answer_lines(predictor: Predictor, name: str, as_json: bool) -> None:
+def show(records: Iterable[str]) -> None:
+    """Prints records."""
+    for record in records:
+        print(record, flush=True)
+
+
+def answer_lines(predictor: Predictor, name: str, as_json: bool, workers: int | None) -> None:
     """Answers a file in batches, up to its end or its first faulty line.
 
     Raises:
         UserError: a line cannot be read or answered; all before it have been answered.
     """
-    size = predictor.config.decoding.batch_size
+    processes = usable_cores() if workers is None else workers
+    if processes > 1 and not can_fork():
+        processes = 1
+        if workers is not None:
+            print("answering in one process: several need Linux and a model over arrays", file=sys.stderr)
+    any_line = False
+    batches = input_batches(name, predictor.config.decoding.batch_size)
+    answers = map_in_order(partial(answer_batch, predictor, name, as_json), batches, processes)
+    with contextlib.closing(answers):
+        for records, fault in answers:
+            show(records)
+            if fault is not None:
+                raise fault
+            any_line = any_line or bool(records)
+    if not any_line:
+        raise UserError(f"{shown(name)}: holds no text; give one input a line")
+
+
+def input_batches(name: str, size: int) -> Iterator[Batch]:
+    """The lines of an input in batches, up to its end or a line that cannot be read."""
     lines = input_lines(name)
-    any_line, fault = False, None
+    fault = None
     while fault is None:
         batch: list[Line] = []
         try:
@@ -96,28 +124,27 @@ def answer_lines(predictor: Predictor, name: str, as_json: bool) -> None:
                 batch.append(line)
         except UserError as error:  # this line cannot be read; those before it can be answered
             fault = error
-        if not batch:
-            break
-        any_line = True
-        answer_batch(predictor, name, batch, as_json)
-    if fault is not None:
-        raise fault
-    if not any_line:
-        raise UserError(f"{shown(name)}: holds no text; give one input a line")
+        if not batch and fault is None:
+            return
+        yield batch, fault
 
 
-def answer_batch(predictor: Predictor, name: str, batch: list[Line], as_json: bool) -> None:
-    """Answers a batch; where a line of it is faulty, those before it one by one."""
+def answer_batch(
+    predictor: Predictor, name: str, as_json: bool, batch: Batch
+) -> tuple[list[str], UserError | None]:
+    """The records of a batch up to its first faulty line, and what is wrong with that."""
+    lines, fault = batch
     try:
-        answer(predictor, [text for _, text in batch], as_json)
+        return answer(predictor, [text for _, text in lines], as_json), fault
     except UserError:
-        for number, text in batch:
+        records: list[str] = []
+        for number, text in lines:
             try:
-                answer(predictor, [text], as_json)
+                records += answer(predictor, [text], as_json)
             except UserError as error:
-                raise UserError(
-                    f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
-                ) from error
+                told = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
+                return records, UserError(told)
+        return records, fault
 
 
 def converse(predictor: Predictor, as_json: bool) -> None:
@@ -138,7 +165,7 @@ def converse(predictor: Predictor, as_json: bool) -> None:
         if not text.strip():
             continue
         try:
-            answer(predictor, [checked_text(text)], as_json)
+            show(answer(predictor, [checked_text(text)], as_json))
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
 
@@ -177,6 +204,12 @@ def make_parser() -> argparse.ArgumentParser:
         "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"
     )
     parser.add_argument("--input", metavar="FILE", help="one input a line; - reads standard input")
+    parser.add_argument(
+        "--workers",
+        type=integer_from(1),
+        metavar="N",
+        help="processes that answer the lines of an input (default: the cores)",
+    )
     parser.add_argument("--n-best", type=integer_from(1), metavar="N", help="candidates for each input")
     parser.add_argument(
         "--template",

@@ -99,6 +99,19 @@ def test_steps_equal_the_network_whatever_rows_the_search_takes(
             )
 
 
+@pytest.mark.parametrize("sections", CASES)
+def test_attention_over_the_context_equals_the_networks(sections: Sections) -> None:
+    network, made = models(sections)
+    source, lengths = packed(sections, [3, 5, 7, 9, 11])
+    generator = np.random.default_rng(0)
+    target = generator.integers(4, len(VOCABULARY) + 2, (len(source), 4))
+    target[:, 0] = 2
+    with paddle.no_grad():
+        expected = network.attention_weights(*(paddle.to_tensor(a) for a in (source, lengths, target)))
+    found = made.attention_weights(source, lengths, target)
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+
+
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
 @pytest.mark.parametrize("sections", [CASES[0], CASES[2], CASES[6]])
 def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(

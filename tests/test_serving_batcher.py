@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
+import threading
 
 import pytest
 from serving_toys import PATIENCE, EchoEndpoint, eventually
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.batcher import NO_ANSWER, Batcher, Busy
+from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import BatchingConfig
+from paddle_dialog.serving.decoders import NO_ANSWER
 from paddle_dialog.serving.endpoint import Job, Unanswerable
 from paddle_dialog.serving.log import LOGGER
 from paddle_dialog.serving.metrics import Metrics
@@ -59,6 +61,26 @@ def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
     size = batcher._metrics.registry.get_sample_value
     assert size("paddle_dialog_batch_size_sum", {"task": "echo"}) == 6
     assert size("paddle_dialog_batch_size_count", {"task": "echo"}) == 3
+
+
+def test_decoders_that_are_free_share_what_waits(endpoint):
+    batches, both = [], threading.Barrier(2)
+
+    def decode(endpoint, items, settings):
+        batches.append(len(items))
+        both.wait(PATIENCE)
+        return [{"echo": item} for item in items]
+
+    batcher = Batcher(BatchingConfig(max_wait_ms=500), Metrics(), lambda: None, [decode, decode])
+    batcher.start()
+    eventually(lambda: batcher.is_ready and batcher._idle == 2)
+
+    async def scenario():
+        return await asyncio.gather(*(batcher.submit(endpoint, Job(str(n), 0)) for n in range(5)))
+
+    assert [answer["echo"] for answer in asyncio.run(scenario())] == [*"01234"]
+    batcher.close()
+    assert sorted(batches) == [2, 3]
 
 
 def test_other_settings_are_another_batch(start, endpoint):

@@ -1,8 +1,14 @@
 """tools/serve.py as an operator starts and ends it."""
 
+import json
+import os
+import re
 import signal
 import socket
+import sys
 import threading
+import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,10 +16,10 @@ from command import run_here, start
 from serving_toys import PATIENCE, eventually
 
 
-def serve(trained, *overrides, **options):
-    """The running server and its address."""
+def begin(trained, *overrides, **options):
+    """The process of a server of the tiny LSTM."""
     model = trained["lstm"]
-    process = start(
+    return start(
         "serve",
         "-c",
         "configs/serve.yaml",
@@ -30,6 +36,11 @@ def serve(trained, *overrides, **options):
         ),
         **options,
     )
+
+
+def serve(trained, *overrides, **options):
+    """The running server and its address."""
+    process = begin(trained, *overrides, **options)
     line = process.stdout.readline().decode()
     assert line.startswith("serving on http://127.0.0.1:"), (line, process.stderr.read().decode())
     return process, line.removeprefix("serving on ").strip()
@@ -68,6 +79,120 @@ def test_sigterm_answers_what_was_accepted_and_ends_well(trained):
         httpx.get(f"{address}/healthz")
 
 
+def children(pid):
+    """Processes that a process has started."""
+    return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.fixture
+def decoding(trained):
+    """A server with two decoders: its process, nursery, client and what it had to say."""
+    process, address = serve(trained, "workers=2")
+    (nursery,) = children(process.pid)
+    with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+        eventually(lambda: client.get("/readyz").status_code == 200 and len(children(nursery)) == 2)
+        yield process, nursery, client
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert not Path(f"/proc/{nursery}").exists()
+    assert process.returncode == (1 if "forks the decoders has died" in err.decode() else 0), err.decode()
+
+
+def texts(record):
+    return [prediction["text"] for prediction in record["predictions"]]
+
+
+def ask(client):
+    return client.post("/v1/couplet", json={"first": "天山春红风", "n_best": 2})
+
+
+def metric(client, name):
+    return re.search(rf"^paddle_dialog_{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)[1]
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one thread decodes")
+
+
+@linux
+def test_all_decoders_answer_alike_and_a_batch_is_shared_among_them(decoding, trained):
+    _process, nursery, client = decoding
+    first, second = children(nursery)
+    os.kill(first, signal.SIGSTOP)  # what it is given waits; the other answers the rest
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(ask(client))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: answers)
+    os.kill(first, signal.SIGCONT)
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {200}
+    told = run_here("predict", "-c", trained["lstm"].config, "--n-best", 2, "--json", "天山春红风")
+    for record in [answer.json() for answer in answers]:
+        assert texts(record) == texts(json.loads(told.stdout))
+    assert children(nursery) == [first, second]
+
+
+@linux
+def test_requests_of_a_decoder_that_dies_are_refused_and_it_is_replaced(decoding):
+    _process, nursery, client = decoding
+    stopped = children(nursery)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(ask(client))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        # Each batch is of one request, since nothing waits long for company.
+        eventually(lambda: metric(client, "queue_length") == "0.0")
+    time.sleep(0.2)
+    for pid in stopped:
+        os.kill(pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} <= {200, 503} and 503 in {
+        a.status_code for a in answers
+    }
+    (lost,) = {a.text for a in answers if a.status_code == 503}
+    assert "has died; try again" in lost
+    assert next(a for a in answers if a.status_code == 503).headers["retry-after"] == "1"
+    assert [ask(client).status_code for _ in range(4)] == [200] * 4
+    eventually(lambda: len(children(nursery)) == 2)
+    assert not set(stopped) & set(children(nursery))
+    assert float(metric(client, "lost_total")) >= 1
+
+
+@linux
+def test_a_decoder_that_dies_while_it_waits_costs_no_request(decoding):
+    _process, nursery, client = decoding
+    for pid in children(nursery):
+        os.kill(pid, signal.SIGKILL)
+    assert [ask(client).status_code for _ in range(4)] == [200] * 4
+    assert metric(client, "lost_total") == "0.0"
+
+
+@linux
+def test_a_server_that_can_replace_no_decoder_ends(decoding):
+    process, nursery, client = decoding
+    decoders = children(nursery)
+    for pid in (nursery, *decoders):
+        os.kill(pid, signal.SIGKILL)
+    assert ask(client).status_code == 500
+    process.wait(PATIENCE)
+
+
+@linux
+def test_decoders_end_with_a_server_that_is_killed(trained):
+    process, _ = serve(trained, "workers=2")
+    (nursery,) = children(process.pid)
+    eventually(lambda: len(children(nursery)) == 2)
+    decoders = children(nursery)
+    process.kill()
+    process.communicate(timeout=PATIENCE)  # ends when nobody holds its pipes any more
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (nursery, *decoders)))
+
+
 def test_a_taken_port_is_told(trained):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -90,8 +215,8 @@ def test_a_damaged_bundle_ends_the_server_with_a_sentence(trained, tmp_path):
     folder = tmp_path / "best"
     shutil.copytree(trained["lstm"].folder / "best", folder)
     (folder / "model.safetensors").write_bytes(b"no weights")
-    process, _ = serve(trained, f"models.couplet.weights={folder}")
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 2
+    process = begin(trained, f"models.couplet.weights={folder}")
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (2, b"")
     lines = [line for line in err.decode().splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and "is damaged" in lines[0] and "Traceback" not in err.decode()

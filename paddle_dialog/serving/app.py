@@ -14,6 +14,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 
 from paddle_dialog.serving.batcher import Batcher
 from paddle_dialog.serving.config import ServeConfig
+from paddle_dialog.serving.decoders import Decode, decode_here
 from paddle_dialog.serving.docs_page import STYLE, docs_page
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.errors import add_error_handlers, busy_response
@@ -49,6 +50,7 @@ def create_app(
     endpoints: Sequence[Endpoint[Any]],
     load: Callable[[], list[ModelCard]],
     words: WordFilter,
+    decoders: Sequence[Decode] = (decode_here,),
 ) -> FastAPI:
     """The application; its models are loaded when it starts.
 
@@ -57,13 +59,14 @@ def create_app(
         endpoints: of the tasks it serves.
         load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
         words: refused in input.
+        decoders: see `Batcher`.
 
     Returns:
         The application; ``state.batcher`` is its `Batcher` and ``state.metrics`` its `Metrics`.
     """
     cards: list[ModelCard] = []
     metrics = Metrics()
-    batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()))
+    batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -1,7 +1,7 @@
 """Dynamic batching: requests that wait at the same time and decode alike are answered together.
 
-One worker thread loads the models and runs them; the event loop hands jobs over and waits. The queue is bounded,
-and a job whose request was given up (its client left, or its time was over) is taken out of it.
+A thread for each decoder hands batches to it; the event loop hands jobs over and waits. The queue is bounded, and a
+job whose request was given up (its client left, or its time was over) is taken out of it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import BatchingConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, Unanswerable
+from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, decode_here
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record
 from paddle_dialog.serving.log import fault
 from paddle_dialog.serving.metrics import Metrics
 
 LOG = logging.getLogger(__name__)
-NO_ANSWER = "the model finds no answer to this; write it differently, or ask with fewer rules"
 LONGEST_RETRY = 60  # seconds
 
 
@@ -53,15 +52,22 @@ class _Waiting:
 
 
 class Batcher:
-    """The queue and its worker.
+    """The queue and its workers.
 
     Args:
         settings: sizes and times.
         metrics: told of every batch.
-        load: makes the models ready; run first in the worker thread, since Paddle's device belongs to a thread.
+        load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
+        decoders: answer batches, each those of a thread; by default one that decodes in the thread itself.
     """
 
-    def __init__(self, settings: BatchingConfig, metrics: Metrics, load: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: BatchingConfig,
+        metrics: Metrics,
+        load: Callable[[], None],
+        decoders: Sequence[Decode] = (decode_here,),
+    ) -> None:
         self._settings = settings
         self._metrics = metrics
         self._load = load
@@ -70,8 +76,13 @@ class Batcher:
         self._closing = False
         self._ready = False
         self._batch_seconds = 0.0  # a moving average
-        self._thread = threading.Thread(target=self._work, name="decoder", daemon=True)
-        self.failure: UserError | Exception | None = None
+        self._idle = 0  # threads that wait for a batch
+        targets = [self._begin, *[self._work] * (len(decoders) - 1)]
+        self._threads = [
+            threading.Thread(target=target, args=(decode,), name="decoder", daemon=True)
+            for target, decode in zip(targets, decoders, strict=True)
+        ]
+        self.failure: Exception | None = None
         self.on_failure: Callable[[], None] = lambda: None
         metrics.watch_queue(lambda: len(self._queue))
 
@@ -82,15 +93,16 @@ class Batcher:
 
     def start(self) -> None:
         """Starts to load the models."""
-        self._thread.start()
+        self._threads[0].start()
 
     def close(self) -> None:
-        """Answers what waits, then ends the worker; returns when it has ended."""
+        """Answers what waits, then ends the threads; returns when they have ended."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in self._threads:  # the first starts the others before it ends
+            if thread.is_alive():
+                thread.join()
 
     async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
         """Waits for a job's answer; a cancelled wait takes the job out of the queue.
@@ -122,65 +134,78 @@ class Batcher:
     def _retry_after(self) -> int:
         """Seconds until the present queue is likely to be answered."""
         batches = math.ceil(len(self._queue) / self._settings.max_batch)
-        return min(max(1, math.ceil(batches * self._batch_seconds)), LONGEST_RETRY)
+        return min(max(1, math.ceil(batches * self._batch_seconds / len(self._threads))), LONGEST_RETRY)
 
-    def _work(self) -> None:
+    def _begin(self, decode: Decode) -> None:
         try:
             self._load()
         except Exception as error:
-            self.failure = error
-            self.on_failure()
+            self._fail(error)
             return
+        for thread in self._threads[1:]:
+            thread.start()
         self._ready = True
+        self._work(decode)
+
+    def _work(self, decode: Decode) -> None:
         while batch := self._next_batch():
-            self._answer(batch)
+            self._answer(batch, decode)
 
     def _next_batch(self) -> list[_Waiting]:
         """The jobs to decode together, taken out of the queue; none when all is done and the server closes."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing)
-            while self._queue:
-                first = self._queue[0]
-                alike = [w for w in self._queue if w.kind == first.kind][: self._settings.max_batch]
-                left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
-                if len(alike) == self._settings.max_batch or left <= 0 or self._closing:
-                    self._queue = [w for w in self._queue if w not in alike]
-                    return alike
-                self._changed.wait(left)
-                if not self._queue:  # the only one was given up
-                    self._changed.wait_for(lambda: self._queue or self._closing)
+            self._idle += 1
+            try:
+                return self._gathered()
+            finally:
+                self._idle -= 1
+
+    def _gathered(self) -> list[_Waiting]:
+        """See `_next_batch`; what waits is shared among the threads that do."""
+        self._changed.wait_for(lambda: self._queue or self._closing)
+        while self._queue:
+            first = self._queue[0]
+            alike = [w for w in self._queue if w.kind == first.kind][: self._settings.max_batch]
+            left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
+            if len(alike) == self._settings.max_batch or left <= 0 or self._closing:
+                taken = alike[: math.ceil(len(alike) / self._idle)]
+                self._queue = [w for w in self._queue if w not in taken]
+                return taken
+            self._changed.wait(left)
+            if not self._queue:  # the only one was given up, or another thread took it
+                self._changed.wait_for(lambda: self._queue or self._closing)
         return []
 
-    def _answer(self, batch: list[_Waiting]) -> None:
-        task, started = batch[0].endpoint.task, time.monotonic()
-        answers: list[Record | Exception]
+    def _answer(self, batch: list[_Waiting], decode: Decode) -> None:
+        endpoint, settings = batch[0].endpoint, batch[0].job.settings
+        started = time.monotonic()
+        answers: Sequence[Answer | Busy]
         try:
-            answers = [*self._decoded(batch)]
-        except Exception as error:
+            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings)
+        except DecoderLost:
+            self._metrics.lost.inc()
+            answers = [Busy("the process that was answering this has died; try again", 1)] * len(batch)
+        except Exception as error:  # no other decoder could be made
             fault(LOG, error)
-            self._metrics.failures.inc()
-            answers = [error] * len(batch)
+            self._fail(error)
+            answers = [DecodingFailed()] * len(batch)
         seconds = time.monotonic() - started
+        if any(isinstance(answer, DecodingFailed) for answer in answers):
+            self._metrics.failures.inc()
         self._batch_seconds = (
             seconds if not self._batch_seconds else 0.8 * self._batch_seconds + 0.2 * seconds
         )
-        self._metrics.batch_size.labels(task).observe(len(batch))
-        self._metrics.decode_seconds.labels(task).observe(seconds)
+        self._metrics.batch_size.labels(endpoint.task).observe(len(batch))
+        self._metrics.decode_seconds.labels(endpoint.task).observe(seconds)
         for waiting, answer in zip(batch, answers, strict=True):
             _deliver(waiting.future, answer)
 
-    def _decoded(self, batch: list[_Waiting]) -> list[Record | Unanswerable]:
-        endpoint, settings = batch[0].endpoint, batch[0].job.settings
-        try:
-            return endpoint.answer([waiting.job.item for waiting in batch], settings)
-        except UserError as error:
-            if len(batch) == 1:  # what the error says may name a file or quote the user
-                fault(LOG, error)
-                return [Unanswerable(NO_ANSWER)]
-            return [self._decoded([waiting])[0] for waiting in batch]  # one must not spoil the others
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        self.on_failure()
 
 
-def _deliver(future: asyncio.Future[Record], answer: Record | Exception) -> None:
+def _deliver(future: asyncio.Future[Record], answer: Answer | Busy) -> None:
     """Ends a wait from the worker thread."""
 
     def settle() -> None:

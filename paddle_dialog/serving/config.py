@@ -68,6 +68,8 @@ class ServeConfig:
         port: 0 takes a free one.
         models: by the task's name; null, or no entry, leaves a task out.
         api_key: asked for at ``/v1/`` and ``/metrics``; null or empty asks for none.
+        workers: processes that decode; by default one a core. Where the models need Paddle, or the system is not
+            Linux, one thread of the server decodes.
         banned_words: a UTF-8 file with a word or phrase a line, refused in input and never written.
         log_user_text: whether the log may carry what users write.
     """
@@ -77,6 +79,7 @@ class ServeConfig:
     models: dict[str, ModelSource | None] = field(default_factory=dict)
     batching: BatchingConfig = field(default_factory=BatchingConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    workers: int | None = field(default=None, metadata={"min": 1})
     api_key: str | None = None
     banned_words: str | None = None
     log_user_text: bool = False

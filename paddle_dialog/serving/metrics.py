@@ -33,6 +33,7 @@ class Metrics:
         refused: requests that found the queue full.
         abandoned: requests whose client left, or whose time was over, before they were decoded.
         failures: batches that ended in a fault of the program.
+        lost: batches whose decoding process died.
     """
 
     def __init__(self) -> None:
@@ -71,6 +72,9 @@ class Metrics:
         )
         self.failures = Counter(
             "paddle_dialog_failures", "Batches that failed by a fault.", registry=self.registry
+        )
+        self.lost = Counter(
+            "paddle_dialog_lost", "Batches whose decoding process died.", registry=self.registry
         )
         self._queue = Gauge("paddle_dialog_queue_length", "Requests that wait.", registry=self.registry)
         ProcessCollector(registry=self.registry)

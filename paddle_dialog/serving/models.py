@@ -67,7 +67,7 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
 
 
 def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> list[ModelCard]:
-    """Loads models and hands them to their endpoints; runs in the thread that will use them.
+    """Loads models and hands them to their endpoints.
 
     Raises:
         UserError: a bundle, the device or the words cannot be used.

@@ -5,15 +5,21 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 
+from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
+from paddle_dialog.processes import can_fork, usable_cores
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ServeConfig
+from paddle_dialog.serving.decoders import Decode, Nursery, RemoteDecoder, decode_here
 from paddle_dialog.serving.log import configure_log
-from paddle_dialog.serving.models import find_models, load_models
+from paddle_dialog.serving.model_cards import ModelCard
+from paddle_dialog.serving.models import FoundModel, find_models, load_models
 from paddle_dialog.serving.word_filter import WordFilter
 
 _BACKLOG = 2048
@@ -29,9 +35,6 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     Raises:
         UserError: a model, the words or the address cannot be used.
     """
-    # Paddle takes the signals for itself when it is imported, which must not happen while the server runs.
-    import paddle  # noqa: F401
-
     # The end that SIGTERM asks for is a good one; uvicorn raises the signal anew when all is answered.
     signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)
@@ -41,17 +44,45 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     for model in found:
         print(f"{model.task.name}: weights {model.folder}", file=sys.stderr)
     configure_log()
-    app = create_app(
-        config, [model.endpoint for model in found], lambda: load_models(found, words, device), words
-    )
     with _listen(config.host, config.port) as listener:
-        print(f"serving on http://{_address(listener)}", flush=True)
-        server = uvicorn.Server(_settings(app, config))
-        app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
-        server.run(sockets=[listener])
+        # Before the server runs: what needs Paddle imports it now, which takes the signals for itself.
+        cards = load_models(found, words, device)
+
+        def load() -> list[ModelCard]:
+            select_device(device)  # Paddle's belongs to a thread
+            return cards
+
+        with _decoders(config.workers, found, listener) as decoders:
+            app = create_app(config, [model.endpoint for model in found], load, words, decoders)
+            print(f"serving on http://{_address(listener)}", flush=True)
+            server = uvicorn.Server(_settings(app, config))
+            app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
+            server.run(sockets=[listener])
     failure = app.state.batcher.failure
     if failure is not None:
         raise failure
+
+
+@contextmanager
+def _decoders(
+    workers: int | None, found: Sequence[FoundModel], listener: socket.socket
+) -> Iterator[Sequence[Decode]]:
+    """What decodes: processes, or, where it can be one only, this process."""
+    count = usable_cores() if workers is None else workers
+    if count > 1 and not can_fork():
+        print("decoding in one thread: several processes need Linux and models over arrays", file=sys.stderr)
+        count = 1
+    if count == 1:
+        yield [decode_here]
+        return
+    nursery = Nursery([model.endpoint for model in found], listener)
+    decoders = [RemoteDecoder(nursery) for _ in range(count)]
+    try:
+        yield decoders
+    finally:
+        for decoder in decoders:
+            decoder.close()
+        nursery.close()
 
 
 def _leave(*_: object) -> None:

@@ -225,16 +225,12 @@ def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
 
 def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
     """Attention [T, S] of a reply's words, the end included, over the context."""
-    import paddle  # only the network tells it
-
     encoder = predictor.encoder
     context = encoder.context(item.context)
     packed, extended = encoder.pack(context, None if item.emotion is None else emotion_id(item.emotion))
     target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
-    source, lengths = (paddle.to_tensor(array) for array in pad_sources([packed]))
-    shifted = paddle.to_tensor(np.concatenate([[Vocabulary.bos_id], target]))[None]  # [1, T]
-    with paddle.no_grad():
-        weights = predictor.network.attention_weights(source, lengths, shifted)[0].numpy()  # [T, S]
+    shifted = np.concatenate([[Vocabulary.bos_id], target])[None]  # [1, T]
+    weights = predictor.attention_weights(*pad_sources([packed]), shifted)[0]  # [T, S]
     words = encoder.words()
     return {
         "source": ["<cls>", *(words[number] for number in context.words)],

@@ -139,12 +139,7 @@ class NumpyEmoPrepend:
             Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
         """
         rows = state.decoder.rows
-        x = self._target_table[self._known(token)] * self._factor  # [N, D]
-        if state.emotion is not None:
-            begins = np.flatnonzero(token == Vocabulary.bos_id)
-            x[begins] = state.emotion[rows.inputs[begins]]
-        x += self._target_positions[state.decoder.length]
-        hidden, attention, decoder = self._decoder(x, state.decoder)  # [N, D], [B, heads, R, S]
+        hidden, attention, decoder = self._append(token, state)  # [N, D], [B, heads, R, S]
         state = state._replace(decoder=decoder)
         logits = self._output(hidden)  # [N, V]
         if self._temperature != 1.0:
@@ -165,6 +160,24 @@ class NumpyEmoPrepend:
     def reorder_within(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
         """``reorder`` for rows that stay with their context: what belongs to it is not copied."""
         return state._replace(decoder=state.decoder.reorder_within(index))
+
+    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Attention [B, T, S] of each target position [B, T] over the context, averaged over heads."""
+        state, weights = self.encode(source, lengths), []
+        for place in range(target.shape[1]):
+            _, attention, decoder = self._append(target[:, place], state)  # [B, heads, 1, S]
+            state = state._replace(decoder=decoder)
+            weights.append(attention.mean(axis=1)[:, 0])  # [B, S]
+        return np.stack(weights, axis=1)
+
+    def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
+        """One more word [N] of every row, see ``DecoderStack``."""
+        x = self._target_table[self._known(token)] * self._factor  # [N, D]
+        if state.emotion is not None:
+            begins = np.flatnonzero(token == Vocabulary.bos_id)
+            x[begins] = state.emotion[state.decoder.rows.inputs[begins]]
+        x += self._target_positions[state.decoder.length]
+        return self._decoder(x, state.decoder)
 
     def _read(self, source: np.ndarray, lengths: np.ndarray) -> Reading:
         """Reads contexts; asked for their emotions and then for replies, it reads them once."""

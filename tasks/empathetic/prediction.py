@@ -81,6 +81,12 @@ class EmpatheticPredictor(Predictor):
         """The trained network in evaluation mode."""
         return self._trained.network
 
+    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Attention [B, T, S] of targets [B, T], begin token first, over packed contexts [B, S, k] of lengths [B]."""
+        arrays = (to_model(self._model, array) for array in (source, lengths, target))
+        with evaluation_mode(self._model):
+            return to_array(self._model.attention_weights(*arrays))
+
     @property
     def encoder(self) -> DialogueEncoder:
         """What makes numbers of conversations."""

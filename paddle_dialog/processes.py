@@ -1,0 +1,80 @@
+"""Work spread over processes that share the memory of this one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from paddle_dialog.errors import UserError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+AHEAD = 2  # items for each process that are taken before the first of them is done
+
+
+def usable_cores() -> int:
+    """Processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def can_fork() -> bool:
+    """Whether this process can be copied while it runs: on Linux, and as long as Paddle's threads are not in it."""
+    return sys.platform == "linux" and "paddle" not in sys.modules
+
+
+def map_in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], processes: int
+) -> Generator[Result, None, None]:
+    """What ``function`` makes of each item, in the order of the items, which are read as they are needed.
+
+    Args:
+        function: is not sent anywhere: the processes are copies of this one, with all that it refers to.
+        items: are sent, as are the results.
+        processes: how many; with 1 the function is called in this process.
+
+    Raises:
+        UserError: a process was killed.
+    """
+    if processes == 1:
+        yield from map(function, items)
+        return
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("fork"), initializer=_begin, initargs=(function,)
+    )
+    pending: deque[Future[Any]] = deque()
+    try:
+        for item in items:
+            pending.append(pool.submit(_call, item))
+            while pending and (pending[0].done() or len(pending) >= AHEAD * processes):
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    except BrokenProcessPool as error:
+        raise UserError(
+            "a process was killed, maybe for want of memory; what stands before is answered; take fewer --workers"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_function: Callable[[Any], Any]
+
+
+def _begin(function: Callable[[Any], Any]) -> None:
+    global _function
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # Ctrl-C reaches every process; these have nothing to say to it
+    _function = function
+
+
+def _call(item: Any) -> Any:
+    return _function(item)

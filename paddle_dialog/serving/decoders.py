@@ -1,0 +1,156 @@
+"""Where batches are decoded: in this process, or in processes that share its models and its memory.
+
+The server forks a nursery once its models are loaded and before it starts a thread, and the nursery forks the
+decoders, at first and in the place of one that died. So a decoder costs a few megabytes and begins at once. (A pool
+of `concurrent.futures` is given up as a whole where one process dies, and processes that begin from nothing load the
+weights once each.)
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from multiprocessing import Pipe, active_children, get_context
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.endpoint import Endpoint, Record, Unanswerable
+from paddle_dialog.serving.log import fault
+
+LOG = logging.getLogger(__name__)
+NO_ANSWER = "the model finds no answer to this; write it differently, or ask with fewer rules"
+
+
+class DecodingFailed(RuntimeError):
+    """A fault of the program while it decoded; the log has where."""
+
+
+class DecoderLost(Exception):
+    """The process that was decoding has died."""
+
+
+Answer = Record | Unanswerable | DecodingFailed
+
+
+class Decode(Protocol):
+    """Answers a batch of jobs of equal settings, in order."""
+
+    def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
+        """See `decode_here`; raises `DecoderLost`."""
+        ...
+
+
+def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
+    """Answers a batch in this process; what goes wrong is logged and becomes the answer."""
+    try:
+        return [*endpoint.answer(items, settings)]
+    except UserError as error:
+        if len(items) == 1:  # what the error says may name a file or quote the user
+            fault(LOG, error)
+            return [Unanswerable(NO_ANSWER)]
+        # One must not spoil the others.
+        return [answer for item in items for answer in decode_here(endpoint, [item], settings)]
+    except Exception as error:
+        fault(LOG, error)
+        return [DecodingFailed()] * len(items)
+
+
+class Nursery:
+    """A process that forks decoders.
+
+    Args:
+        endpoints: with their models.
+        listener: the server's socket, which only the server is to hold.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint[Any]], listener: socket.socket) -> None:
+        self._orders, theirs = socket.socketpair()
+        by_path = {endpoint.path: endpoint for endpoint in endpoints}
+        self._process = get_context("fork").Process(
+            target=_fork_decoders, args=(by_path, theirs, [self._orders, listener]), name="nursery"
+        )
+        self._process.start()
+        theirs.close()
+
+    def fork(self) -> Connection:
+        """A new decoder's end of a pipe.
+
+        Raises:
+            RuntimeError: the nursery has died.
+        """
+        ours, theirs = Pipe()
+        with theirs:
+            try:
+                socket.send_fds(self._orders, [b"1"], [theirs.fileno()])
+            except OSError as error:
+                raise RuntimeError("the process that forks the decoders has died") from error
+        return ours
+
+    def close(self) -> None:
+        """Waits for the end of the nursery and of its decoders, whose pipes must be closed."""
+        self._orders.close()
+        self._process.join()
+
+
+class RemoteDecoder:
+    """Answers batches in a process of the nursery's."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+        self._pipe = nursery.fork()
+
+    def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
+        """See `Decode`."""
+        batch = (endpoint.path, items, settings)
+        try:
+            self._pipe.send(batch)
+        except OSError:  # it died while it had nothing to do
+            self._replace()
+            self._pipe.send(batch)
+        try:
+            answers: list[Answer] = self._pipe.recv()
+        except (EOFError, OSError) as error:
+            self._replace()
+            raise DecoderLost from error
+        return answers
+
+    def _replace(self) -> None:
+        LOG.warning("a decoder has died; another takes its place")
+        self._pipe.close()
+        self._pipe = self._nursery.fork()
+
+    def close(self) -> None:
+        """Lets the process end."""
+        self._pipe.close()
+
+
+def _fork_decoders(
+    endpoints: Mapping[str, Endpoint[Any]], orders: socket.socket, foreign: Sequence[socket.socket]
+) -> None:
+    """The nursery: forks a decoder for each pipe that it is sent, until the server has ended."""
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(
+            signal_number, signal.SIG_IGN
+        )  # they reach the server, which ends the others in good order
+    for other in foreign:
+        other.close()
+    while pipes := socket.recv_fds(orders, 1, 1)[1]:
+        with Connection(pipes[0]) as pipe:
+            get_context("fork").Process(
+                target=_decode, args=(endpoints, pipe, orders), name="decoder"
+            ).start()
+        active_children()  # takes note of those that have ended
+
+
+def _decode(endpoints: Mapping[str, Endpoint[Any]], pipe: Connection, orders: socket.socket) -> None:
+    """A decoder: answers until the server closes its end of the pipe."""
+    orders.close()
+    while True:
+        try:
+            path, items, settings = pipe.recv()
+            pipe.send(decode_here(endpoints[path], items, settings))
+        except (EOFError, OSError):
+            return
