@@ -1,0 +1,212 @@
+"""Which of a corpus's replies serve in other conversations than their own.
+
+A reply goes into the store if none of the rules finds fault with it. The rules are simple on purpose: there are
+more replies than are needed, so that a good one lost costs little, and one that gives another's wife, town or
+answer to somebody costs much.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from tasks.empathetic.selection.word_use import WordUse
+
+FEWEST_WORDS, MOST_WORDS = 2, 25
+LEAST_SEEN = 8  # occurrences in the corpus of a word that is no typing error
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply where it was said.
+
+    Attributes:
+        text: as it was written.
+        tokens: of the text.
+        asked: the turn before it is a question.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    asked: bool
+
+
+Rule = Callable[[Reply, WordUse], bool]
+
+_LETTER = re.compile(r"[^\W\d_]")
+_MARKS = re.compile(r"[a-z',.!?;:()\"$%&*`~^=<>/_-]+")
+_DATES = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april june july august "
+    "september october november december christmas halloween thanksgiving easter birthday birthdays tonight "
+    "yesterday spring summer autumn winter".split()
+)
+_NUMBERS = frozenset(
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand thousands "
+    "million millions billion dozen twice".split()
+)
+_VERBS_BEFORE_HAVE = frozenset("must could should would might".split())
+_OWN = frozenset("my mine our ours we us myself ourselves".split())
+_NOT_OWN = {
+    ("oh", "my"),
+    *(("my", word) for word in "goodness gosh god condolences friend opinion word prayers thoughts apologies".split()),
+    *(("my", word) for word in "sympathies best".split()),
+}
+# What a listener may say of himself: feelings about what he hears, guesses, wishes and promises.
+_ADVERBS = frozenset(
+    "so very really truly just also always honestly sincerely completely totally definitely certainly absolutely do "
+    "even actually still too quite pretty extremely super genuinely deeply terribly n't not".split()
+)
+_MAY_SAY = frozenset(
+    "hope bet think thought understand imagine know see wish agree guess suppose believe mean suggest recommend "
+    "admire appreciate envy hear wonder can could cannot would 'd 'll will should might must feel applaud assume "
+    "trust congratulate".split()
+)
+_MAY_BE = frozenset(
+    "sorry glad happy sure proud curious confident certain pleased impressed positive excited hoping wondering "
+    "hopeful delighted thrilled sad saddened envious rooting praying wishing sending guessing assuming surprised".split()
+)
+_CLAIMS = (
+    *(("me", word) for word in ("too", "either", "neither", "and", "to")),
+    *((word, "me") for word in ("to", "reminds", "for", "with", "makes", "made", "and", "like", "as")),
+    ("same", "here"),
+    ("so", "do", "i"),
+    ("so", "did", "i"),
+    ("i", "would", "too"),
+    ("i", "feel", "the", "same"),
+)
+_ANSWERS = frozenset("yes no nope yep yup nah sure".split())
+_NO_ANSWERS = frozenset("way problem wonder kidding doubt one need matter worries".split())
+
+
+def _is_short(reply: Reply, use: WordUse) -> bool:
+    return len(_words(reply)) < FEWEST_WORDS
+
+
+def _is_long(reply: Reply, use: WordUse) -> bool:
+    return len(_words(reply)) > MOST_WORDS
+
+
+def _answers(reply: Reply, use: WordUse) -> bool:
+    """It answers a question, or begins as if it did ("yes, last week")."""
+    first, second = (*reply.tokens, "", "")[:2]
+    return reply.asked or (first in _ANSWERS and second not in _NO_ANSWERS)
+
+
+def _has_numbers(reply: Reply, use: WordUse) -> bool:
+    """It has a number, a date or a time."""
+    return any(
+        token in _NUMBERS or token in _DATES or any(character.isdigit() for character in token)
+        for token in reply.tokens
+    )
+
+
+def _has_names(reply: Reply, use: WordUse) -> bool:
+    """It names a person, a place, a people or a make, whether it has the capital or not."""
+    return any(use.is_name(token) for token in reply.tokens)
+
+
+def _claims_facts(reply: Reply, use: WordUse) -> bool:
+    """The listener tells of himself: "my wife and I", "I had one too"."""
+    tokens = reply.tokens
+    if any(tokens[at : at + len(claim)] == claim for claim in _CLAIMS for at in range(len(tokens))):
+        return True
+    for at, token in enumerate(tokens):
+        if token in _OWN and not {tokens[at - 1 : at + 1], tokens[at : at + 2]} & _NOT_OWN:
+            return True
+        if token == "i" and not _says_nothing_of_himself(tokens[at + 1 :]):
+            return True
+    return False
+
+
+def _says_nothing_of_himself(rest: Sequence[str]) -> bool:
+    """Whether a sentence that begins with "I" goes on with a wish, a guess or what is felt about the other."""
+    words = [word for word in rest[:6] if word not in _ADVERBS]
+    if words[:1] in (["am"], ["'m"]):
+        return words[1:2] != [] and words[1] in _MAY_BE
+    return words[:1] != [] and words[0] in _MAY_SAY
+
+
+def _is_coarse(reply: Reply, use: WordUse) -> bool:
+    """It has a coarse or insulting word."""
+    return any(token in _coarse_words() for token in reply.tokens)
+
+
+def _is_misspelt(reply: Reply, use: WordUse) -> bool:
+    """It has a word that the corpus hardly knows, "must of", or characters that no sentence needs."""
+    if any(one in _VERBS_BEFORE_HAVE and other == "of" for one, other in pairwise(reply.tokens)):
+        return True
+    return any(
+        _MARKS.fullmatch(token) is None or (_LETTER.search(token) and use.count(token) < LEAST_SEEN)
+        for token in reply.tokens
+    )
+
+
+RULES: Mapping[str, Rule] = {
+    "short": _is_short,
+    "long": _is_long,
+    "answer": _answers,
+    "number or date": _has_numbers,
+    "name": _has_names,
+    "own life": _claims_facts,
+    "coarse": _is_coarse,
+    "misspelt": _is_misspelt,
+}
+
+
+def fault_of(reply: Reply, use: WordUse) -> str | None:
+    """The first rule that finds fault with a reply, by its name in ``RULES``; None for a good one.
+
+    Args:
+        reply: where it was said.
+        use: of the words of the corpus it comes from.
+    """
+    return next((name for name, finds_fault in RULES.items() if finds_fault(reply, use)), None)
+
+
+def same_words(tokens: Sequence[str]) -> tuple[str, ...]:
+    """What two replies have in common that differ in punctuation alone."""
+    return tuple(token for token in tokens if _LETTER.search(token))
+
+
+_SPACED = re.compile(r"\s+(?=[,.!?;:](?:\s|$))")
+_LONE_I = re.compile(r"(?<![\w'.])i(?=$|[\s,!?;:]|'|\.(?!\w))")
+_SENTENCE = re.compile(r"(^|[.!?]\s+)([a-z])")
+_GLUED = re.compile(r"(?<=[a-z])([.!?,])(?=[A-Z])")
+_ASKING = re.compile(
+    r"(?:^|[.!?,]\s+)(?:(?:why|how|what|where|when|who) (?:did|do|does|is|are|was|were|have|has|will|can|could|would|about)"
+    r"|(?:did|do|does|are|were|have|would|will|can|could) you|is (?:it|he|she|that|there)|did (?:it|he|she|they))"
+    r"\b[^.!?]*\.$",
+    re.IGNORECASE,
+)
+_QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
+_UNMARKED = {
+    **{f"{verb}nt": f"{verb}n't" for verb in "do does did is are was were has have had could should would ca".split()},
+    **{f"{word}s": f"{word}'s" for word in "that what there here where who".split()},
+    **{"im": "I'm", "ive": "I've", "youre": "you're", "youve": "you've", "youll": "you'll", "theyre": "they're"},
+}
+_UNMARKED_WORD = re.compile(rf"(?<![\w'])({'|'.join(_UNMARKED)})(?![\w'])", re.IGNORECASE)
+
+
+def tidied(text: str) -> str:
+    """A reply as an editor would print it: capitals, blanks and marks where they belong, all words kept."""
+    text = _SPACED.sub("", " ".join(text.translate(_QUOTES).split()))
+    text = _LONE_I.sub("I", _GLUED.sub(r"\1 ", text))
+    text = _UNMARKED_WORD.sub(lambda match: _UNMARKED[match[1].lower()], text)
+    text = _SENTENCE.sub(lambda match: match[1] + match[2].upper(), text)
+    text = text if text.endswith(tuple(".!?)\"'*:;")) else f"{text}."
+    return f"{text[:-1]}?" if _ASKING.search(text) and not text.endswith("..") else text
+
+
+def _words(reply: Reply) -> list[str]:
+    return [token for token in reply.tokens if _LETTER.search(token)]
+
+
+@lru_cache(maxsize=1)
+def _coarse_words() -> frozenset[str]:
+    text = (importlib.resources.files(__package__) / "profanity.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())

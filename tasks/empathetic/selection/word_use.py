@@ -1,0 +1,50 @@
+"""How a corpus uses its words: how often, and whether with a capital letter as names are written."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from tasks.empathetic.encoding import tokens_of
+
+_WORD = re.compile(r"[^\W\d_]+")
+_BEGINS = re.compile(r"(?:^|[.!?:;\"()*~-])[\s\"'(]*$")  # what stands before the first word of a sentence
+# Capitals that say nothing: they belong to every conversation.
+_NO_NAMES = frozenset("i god gosh lord ok okay tv lol omg wow oh yes no yay aww hi hello dr mr mrs ms ha haha".split())
+
+
+class WordUse:
+    """Counts of a corpus's words.
+
+    Args:
+        turns: everything that was said, each turn once.
+    """
+
+    def __init__(self, turns: Iterable[str]) -> None:
+        self._counts: Counter[str] = Counter()
+        self._small: Counter[str] = Counter()
+        self._capital: Counter[str] = Counter()
+        for turn in turns:
+            self._counts.update(tokens_of(turn))
+            self._note_capitals(turn)
+
+    def count(self, token: str) -> int:
+        """Occurrences of a token, lower case."""
+        return self._counts[token]
+
+    def is_name(self, word: str) -> bool:
+        """Whether a word, lower case, is mostly written with a capital inside of sentences."""
+        capital = self._capital[word]
+        return word not in _NO_NAMES and capital > 0 and capital >= self._small[word]
+
+    def _note_capitals(self, turn: str) -> None:
+        words = _WORD.findall(turn)
+        if 2 * sum(word[0].isupper() for word in words) > len(words) + 1:
+            return  # shouted, or written as a title: its capitals mean nothing
+        for match in _WORD.finditer(turn):
+            word = match.group()
+            if word[0].islower():
+                self._small[word.lower()] += 1
+            elif not _BEGINS.search(turn[: match.start()]):
+                self._capital[word.lower()] += 1
