@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,12 +20,24 @@ class Prediction:
     Args:
         text: for reading.
         score: log-probability per token, end token included.
-        tokens: as the model wrote it.
+        tokens: as the model wrote it, or as it reads it.
+        origin: who wrote it: a ``person``, for a conversation of the training data or of a user's file, or the
+            ``model``.
+        similarity: cosine of the vectors of the context and of a person's reply, in -1–1.
+        row: of a person's reply in the store.
     """
 
     text: str
     score: float
     tokens: tuple[str, ...]
+    origin: Literal["model", "person"] = "model"
+    similarity: float | None = None
+    row: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reply as the command line prints it."""
+        record = {"text": self.text, "score": round(self.score, 4), "origin": self.origin}
+        return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
 
 
 @dataclass(frozen=True)
@@ -56,5 +68,5 @@ class Answer:
             "context": list(self.context),
             "emotion": self.emotion,
             "emotions": {EMOTIONS[i]: round(float(self.probabilities[i]), 4) for i in top},
-            "predictions": [{"text": p.text, "score": round(p.score, 4)} for p in self.predictions],
+            "predictions": [prediction.as_dict() for prediction in self.predictions],
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from paddle_dialog.config.schema import (
     DataConfig,
@@ -16,6 +16,7 @@ from paddle_dialog.config.schema import (
     at_least,
     rate,
 )
+from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
 
 
 @dataclass
@@ -169,44 +170,6 @@ class EmpatheticDataConfig(DataConfig):
 
 
 @dataclass
-class RerankConfig:
-    """Weights of the sum that orders the candidates; with all but ``model`` at 0 the search's order stays.
-
-    Args:
-        candidates: how many replies the search hands over; at least the number asked for. Greedy search has one,
-            and nothing to order.
-        model: of log p(reply | context) per token.
-        mutual_information: λ, the weight of -log p(reply) per token, which the same network says without a
-            context (Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models",
-            equation 9).
-        familiarity: of how common the reply's word sequences are in the training replies, which counts against
-            it; see ``ReplyNgrams.familiarity``.
-        length: of the logarithm of the number of tokens.
-        consensus: of what the reply shares with the other candidates; see ``rerank.consensus``.
-    """
-
-    candidates: int = at_least(1, 20)
-    model: float = at_least(0.0, 1.0)
-    mutual_information: float = at_least(0.0, 0.0)
-    familiarity: float = at_least(0.0, 0.0)
-    length: float = 0.0
-    consensus: float = at_least(0.0, 0.0)
-
-    @property
-    def is_active(self) -> bool:
-        """Whether anything beside the model's own score counts."""
-        return bool(self.mutual_information or self.familiarity or self.length or self.consensus)
-
-    def summary(self) -> str:
-        """The order of the candidates in a few words, nothing where the search's stays."""
-        if not self.is_active:
-            return ""
-        weights = {name: value for name, value in vars(self).items() if name != "candidates" and value}
-        mix = " + ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in weights.items())
-        return f"; the best of {self.candidates} by {mix}"
-
-
-@dataclass
 class EmpatheticDecodingConfig(DecodingConfig):
     """How replies are searched for.
 
@@ -241,12 +204,15 @@ class EmpatheticDecodingConfig(DecodingConfig):
 class EmpatheticConfig(ExperimentConfig):
     """An empathetic recipe."""
 
+    inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "replies")
+
     model: FamilyConfig = field(default_factory=TransformerConfig)  # type: ignore[assignment]
     data: EmpatheticDataConfig = field(default_factory=EmpatheticDataConfig)
     decoding: EmpatheticDecodingConfig = field(default_factory=EmpatheticDecodingConfig)
     emotion: EmotionConfig = field(default_factory=EmotionConfig)
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)
+    replies: RepliesConfig = field(default_factory=RepliesConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings of different sections that contradict each other."""
@@ -254,6 +220,7 @@ class EmpatheticConfig(ExperimentConfig):
         model = self.model
         if self.selection.size and not isinstance(model, CausalTransformerConfig):
             yield "selection.size", "needs model.name: causal_transformer; set it to 0"
+        yield from self._selection_problems()
         if isinstance(model, LstmAttentionConfig):
             if self.emotion.head == "cls" and not model.bidirectional:
                 yield (
@@ -284,3 +251,13 @@ class EmpatheticConfig(ExperimentConfig):
         for key, length in limits.items():
             if length >= model.max_positions:
                 yield key, f"must be below model.max_positions ({model.max_positions}), and is {length}"
+
+    def _selection_problems(self) -> Iterator[Problem]:
+        replies, needs = self.replies, "needs a model that chooses replies (selection.size above 0)"
+        if not self.selection.size:
+            if replies.store or (replies.file is not None and replies.store is None):
+                yield "replies.store", f"{needs}; set it to false"
+            if self.decoding.rerank.selection:
+                yield "decoding.rerank.selection", f"{needs}; set it to 0"
+        if replies.store is False and not replies.generate:
+            yield "replies.generate", "is false, and so is replies.store; then nothing is left to answer with"

@@ -1,0 +1,168 @@
+"""A store of replies made of a corpus or of a user's file."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data import Dialogue, read_dialogues
+from tasks.empathetic.dialogue import clean_turn
+from tasks.empathetic.encoding import DialogueEncoder, tokens_of
+from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words, tidied
+from tasks.empathetic.selection.store import ReplyStore, emotion_bits
+from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_vectors
+from tasks.empathetic.selection.word_use import WordUse
+
+logger = logging.getLogger("paddle_dialog")
+
+MOST_USER_WORDS = 64  # of a reply of a user's file
+PIECE = 512  # replies scored together, so that the log can tell how far it is
+PROBES, SAME_COSINE = 8, 0.999  # replies by which a model is known again, and what rounding leaves of a cosine of 1
+
+
+def store_of_corpus(
+    sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder
+) -> ReplyStore:
+    """A store of the listeners' turns that serve in other conversations too; what was dropped is logged.
+
+    Args:
+        sources: as for ``read_dialogues``.
+        model: whose vectors and probabilities are kept.
+        encoder: of the model.
+
+    Raises:
+        UserError: a source cannot be read, or none of its replies serves.
+    """
+    dialogues = [dialogue for source in sources for dialogue in read_dialogues(source)]
+    kept, dropped = good_replies(dialogues)
+    told = ", ".join(f"{name} {dropped[name]:,}" for name in [*RULES, "repeated"])
+    logger.info("%s: %s replies, kept %s; left out: %s", ", ".join(sources), f"{len(dialogues):,}",
+                f"{len(kept):,}", told)
+    if not kept:
+        raise UserError(f"{', '.join(sources)}: none of the replies serves in other conversations; give more")
+    emotions = np.array([emotion_bits(labels) for labels in kept.values()], dtype=np.uint32)
+    return _store(list(kept), emotions, model, encoder)
+
+
+def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[str | None]], Counter[str]]:
+    """The replies that serve in other conversations too.
+
+    Args:
+        dialogues: examples, those of one conversation one after the other.
+
+    Returns:
+        Each reply, tidied, with the emotion of every conversation that has it, and how many replies each rule of
+        ``RULES`` has dropped, "repeated" those that differ from an earlier one in punctuation alone.
+    """
+    use = WordUse(_turns(dialogues))
+    kept: dict[tuple[str, ...], tuple[str, list[str | None]]] = {}
+    dropped: Counter[str] = Counter()
+    for dialogue in dialogues:
+        text = tidied(dialogue.target)
+        reply = Reply(text, tokens_of(text), asked="?" in dialogue.context[-1])
+        fault = fault_of(reply, use)
+        if fault is not None:
+            dropped[fault] += 1
+            continue
+        _, labels = kept.setdefault(same_words(reply.tokens), (text, []))
+        dropped["repeated"] += bool(labels)
+        labels.append(dialogue.emotion)
+    return dict(kept.values()), dropped
+
+
+def store_of_file(
+    path: Path, model: SelectionModel, encoder: DialogueEncoder, cache: Path | None
+) -> ReplyStore:
+    """A store of a user's replies, one a line; blank lines and repetitions are passed over.
+
+    Args:
+        path: plain, ``.gz`` or ``.xz``.
+        model: whose vectors and probabilities are kept.
+        encoder: of the model.
+        cache: where what the model makes of the file is kept; None keeps nothing.
+
+    Raises:
+        UserError: the file cannot be read, a line is longer than ``MOST_USER_WORDS``, no line has a reply, or the cache
+            cannot be read or written.
+    """
+    texts = _user_replies(path)
+    if cache is not None and cache.exists():
+        store = _read_cache(cache)
+        if list(store.texts) == texts and _is_of(model, encoder, store):
+            return store
+        logger.info("%s: is of other replies or of another model; making it anew", cache)
+    store = _store(texts, np.zeros(len(texts), np.uint32), model, encoder)
+    if cache is not None:
+        try:
+            cache.write_bytes(store.to_bytes())
+        except OSError as error:
+            raise UserError(f"{cache}: cannot be written ({error.strerror}); or set replies.cache: false") from error
+    return store
+
+
+def _user_replies(path: Path) -> list[str]:
+    texts: dict[str, None] = {}
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            text = clean_turn(line, "the reply")
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; give one reply a line") from error
+        words = len(tokens_of(text))
+        if words > MOST_USER_WORDS:
+            raise UserError(
+                f"{path}:{number}: the reply has {words:,} words, and {MOST_USER_WORDS} are the most; "
+                "shorten it, and give one reply a line"
+            )
+        texts[text] = None
+    if not texts:
+        raise UserError(f"{path}: has no reply; give one reply a line")
+    return list(texts)
+
+
+def _read_cache(cache: Path) -> ReplyStore:
+    try:
+        return ReplyStore.from_bytes(cache.read_bytes(), str(cache))
+    except OSError as error:
+        raise UserError(f"{cache}: cannot be read ({error.strerror}); remove it") from error
+
+
+def _is_of(model: SelectionModel, encoder: DialogueEncoder, store: ReplyStore) -> bool:
+    """Whether a model gives a store's first replies the vectors that stand there, but for their rounding."""
+    texts = [tokens_of(text) for text in store.texts[:PROBES]]
+    vectors = reply_vectors(model, encoder.vocabulary, texts)  # [P, K]
+    known = store.vectors[:PROBES]
+    return vectors.shape == known.shape and bool(((vectors * known).sum(axis=1) > SAME_COSINE).all())
+
+
+def _store(
+    texts: Sequence[str], emotions: np.ndarray, model: SelectionModel, encoder: DialogueEncoder
+) -> ReplyStore:
+    """Asks a model for the vectors and the probabilities of replies."""
+    tokens = [tokens_of(text) for text in texts]
+    vectors = reply_vectors(model, encoder.vocabulary, tokens)
+    scores = np.zeros(len(texts), dtype=np.float32)
+    order = sorted(range(len(texts)), key=lambda row: tokens[row])  # those that begin alike are read together
+    for start in range(0, len(order), PIECE):
+        rows = order[start : start + PIECE]
+        scores[rows] = log_probs(model, encoder, [tokens[row] for row in rows])
+        if start % (PIECE * 10) == 0:
+            logger.info("reading replies: %s of %s", f"{start:,}", f"{len(order):,}")
+    return ReplyStore(texts, vectors, scores, emotions)
+
+
+def _turns(dialogues: Iterable[Dialogue]) -> Iterator[str]:
+    """Every turn once, where examples of one conversation repeat those before."""
+    before: list[str] = []
+    for dialogue in dialogues:
+        turns = [*dialogue.context, dialogue.target]
+        known = len(before) if turns[: len(before)] == before else 0
+        yield from turns[known:]
+        before = turns

@@ -1,0 +1,70 @@
+"""Replies of a store for contexts, and how near any reply is to its context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.empathetic.answer import Prediction
+from tasks.empathetic.encoding import DialogueEncoder, tokens_of
+from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.vectors import SelectionModel, log_probs
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """A context whose replies are ranked.
+
+    Attributes:
+        turns: tokens of each turn, the speaker's first and last.
+        packed: the source [S, k] and its extended ids, as the encoder packs it.
+        emotions: probabilities of what the speaker feels [32], as predicted or as given.
+        vector: of unit length [K]; None where nothing is compared with it.
+    """
+
+    turns: Sequence[Sequence[str]]
+    packed: tuple[np.ndarray, dict[int, int]]
+    emotions: np.ndarray
+    vector: np.ndarray | None = None
+
+
+class ReplyFinder:
+    """Finds the nearest replies of a store.
+
+    Args:
+        model: made the store's vectors and says how likely a reply is.
+        encoder: of the model.
+        store: of replies.
+    """
+
+    def __init__(self, model: SelectionModel, encoder: DialogueEncoder, store: ReplyStore) -> None:
+        self._model = model
+        self._encoder = encoder
+        self._store = store
+
+    def find(self, contexts: Sequence[ReadContext], count: int) -> list[list[Prediction]]:
+        """The replies nearest to each context, nearest first.
+
+        Args:
+            contexts: with their vectors.
+            count: replies wanted of each.
+        """
+        vectors = np.stack([context.vector for context in contexts if context.vector is not None])  # [B, K]
+        rows, cosines = self._store.nearest(vectors, count)  # [B, M] each
+        return [
+            self._predictions(context, own.tolist(), near.tolist())
+            for context, own, near in zip(contexts, rows, cosines, strict=True)
+        ]
+
+    def _predictions(
+        self, context: ReadContext, rows: Sequence[int], cosines: Sequence[float]
+    ) -> list[Prediction]:
+        texts = [self._store.texts[row] for row in rows]
+        tokens = [tokens_of(text) for text in texts]
+        scores = log_probs(self._model, self._encoder, tokens, context.packed).tolist()
+        return [
+            Prediction(text, score, words, "person", cosine, row)
+            for text, score, words, cosine, row in zip(texts, scores, tokens, cosines, rows, strict=True)
+        ]

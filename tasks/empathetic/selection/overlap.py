@@ -1,0 +1,91 @@
+"""What a reply shares with the turns before it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+Tokens = Sequence[str]
+
+# Words that say little by themselves; all others are content words.
+_FUNCTION_WORDS = frozenset(
+    "i me my mine myself you your yours yourself he him his she her hers it its we us our ours they them their theirs "
+    "one ones someone somebody something anyone anybody anything everyone everybody everything nothing nobody "
+    "this that these those here there who whom whose which what when where why how "
+    "a an the some any all both each every few more most much many other another such same no none not n't nor "
+    "and or but so if then than because though although while as until unless since "
+    "of at by for with about against between into through during before after above below to from up down in out on "
+    "off over under again around away back "
+    "am is are was were be been being 'm 's 're have has had having 've do does did doing done 'd 'll will would shall "
+    "should can could may might must cannot ca wo get gets got getting go goes going went gone let lets make makes made "
+    "just very too also even only own really quite pretty still yet already always never ever now well oh ah wow yes "
+    "yeah no ok okay hey hi hello aw aww lol haha please thank thanks "
+    "good great nice bad like know think say said see want sure way lot thing things kind sort".split()
+)
+_LETTERS_OF_STEM = 5  # "walk", "walked" and "walking" begin alike
+
+
+def content_words(tokens: Tokens) -> set[str]:
+    """The stems of a text's content words: their first letters, which most forms of a word share."""
+    return {
+        token[:_LETTERS_OF_STEM]
+        for token in tokens
+        if token not in _FUNCTION_WORDS and any(character.isalpha() for character in token)
+    }
+
+
+def overlaps(reply: Tokens, turns: Sequence[Tokens]) -> tuple[float, float]:
+    """The shares of a reply's content words that stand in the last turn, and in earlier turns alone; in 0–1."""
+    own = content_words(reply)
+    if not own or not turns:
+        return 0.0, 0.0
+    last = content_words(turns[-1])
+    earlier = set().union(*map(content_words, turns[:-1])) - last
+    return len(own & last) / len(own), len(own & earlier) / len(own)
+
+
+def echo(reply: Tokens, turns: Sequence[Tokens]) -> float:
+    """How much a reply asks what was said: the share of its questions' content words that the speaker has said, in 0–1.
+
+    Args:
+        reply: tokens.
+        turns: of the conversation, the speaker's first and last.
+    """
+    asked = set().union(*map(content_words, _questions(reply)))
+    if not asked:
+        return 0.0
+    said = set().union(*map(content_words, turns[::2]))
+    return len(asked & said) / len(asked)
+
+
+def repetition(reply: Tokens, turns: Sequence[Tokens]) -> float:
+    """What a reply shares with the listener's turn most like it, see ``likeness``; in 0–1, 1 for the same words."""
+    listener = list(turns[1::2])
+    return float(likeness([reply, *listener])[0, 1:].max()) if listener else 0.0
+
+
+def likeness(texts: Sequence[Tokens]) -> np.ndarray:
+    """F1 of the uni- and bigrams of each two texts, in 0–1 [K, K], K at least 1."""
+    places: dict[Hashable, int] = {}
+    bags = [[places.setdefault(gram, len(places)) for gram in [*text, *pairwise(text)]] for text in texts]
+    counts = np.stack([np.bincount(bag, minlength=len(places)) for bag in bags])  # [K, n-grams]
+    sizes = counts.sum(axis=1)  # [K]
+    shared = np.stack([np.minimum(counts, one).sum(axis=1) for one in counts])  # [K, K]
+    found: np.ndarray = 2 * shared / np.maximum(sizes[:, None] + sizes, 1)
+    return found
+
+
+def _questions(tokens: Tokens) -> list[list[str]]:
+    """The sentences that end with a question mark."""
+    found: list[list[str]] = []
+    sentence: list[str] = []
+    for token in tokens:
+        if token in (".", "!", "?"):
+            if token == "?":
+                found.append(sentence)
+            sentence = []
+        else:
+            sentence.append(token)
+    return found

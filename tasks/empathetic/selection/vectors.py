@@ -1,0 +1,74 @@
+"""What a model says of contexts and replies: their vectors, and how likely a reply is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import Array, StepModel
+from paddle_dialog.decoding.prefix_tree import one_input_log_probs
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.encoding import DialogueEncoder, pad_sources
+
+BATCH = 64  # replies read together
+
+
+class SelectionModel(StepModel, Protocol):
+    """A model that compares contexts and replies; ``EmoPrepend`` with ``selection.size``, or its array form."""
+
+    def context_vectors(self, source: Array, source_lengths: Array, /) -> Array:
+        """Unit vectors [B, K] of packed contexts [B, S, k] of the given lengths [B]."""
+        ...
+
+    def reply_vectors(self, target: Array, lengths: Array, /) -> Array:
+        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        ...
+
+
+def context_vectors(model: SelectionModel, sources: Sequence[np.ndarray]) -> np.ndarray:
+    """Unit vectors float32 [B, K] of packed contexts [S, k]."""
+    source, lengths = (to_model(model, array) for array in pad_sources(sources))
+    with evaluation_mode(model):
+        return to_array(model.context_vectors(source, lengths)).copy()
+
+
+def reply_vectors(
+    model: SelectionModel, vocabulary: Vocabulary, replies: Sequence[Sequence[str]]
+) -> np.ndarray:
+    """Unit vectors float32 [N, K] of replies, given as tokens; at least one."""
+    ids = [np.array([Vocabulary.bos_id, *vocabulary.encode(reply)]) for reply in replies]
+    order = np.argsort([len(reply) for reply in ids], kind="stable")
+    parts = []
+    with evaluation_mode(model):
+        for start in range(0, len(ids), BATCH):
+            target, lengths = pad_batch([ids[row] for row in order[start : start + BATCH]], Vocabulary.pad_id)
+            vectors = model.reply_vectors(to_model(model, target), to_model(model, lengths))
+            parts.append(to_array(vectors).copy())
+    found = np.concatenate(parts)  # [N, K]
+    vectors = np.empty_like(found)
+    vectors[order] = found
+    return vectors
+
+
+def log_probs(
+    model: StepModel,
+    encoder: DialogueEncoder,
+    replies: Sequence[Sequence[str]],
+    packed: tuple[np.ndarray, dict[int, int]] | None = None,
+) -> np.ndarray:
+    """log p(reply | context) per token, the end token counted, float64 [N].
+
+    Args:
+        model: that says it.
+        encoder: of its sources.
+        replies: as tokens.
+        packed: the context and its extended ids, as the encoder packs it; None is no context, the CLS position alone,
+            where words outside the vocabulary count as unknown.
+    """
+    source, extended = encoder.pack(encoder.context([])) if packed is None else packed
+    ids = [encoder.target(encoder.numbers(reply), extended).tolist() for reply in replies]
+    return one_input_log_probs(model, source, ids) / [len(reply) + 1 for reply in replies]
