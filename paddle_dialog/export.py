@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,15 @@ import numpy as np
 from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
 from paddle_dialog.config import config_from_text, dump
 from paddle_dialog.errors import UserError
+from paddle_dialog.trained import TrainedNetwork
 
 
 def export_bundle(
-    source: Path, target: Path, about: str = "", metrics: Mapping[str, Any] | None = None
+    source: Path,
+    target: Path,
+    about: str = "",
+    metrics: Mapping[str, Any] | None = None,
+    data: Sequence[str] = (),
 ) -> int:
     """Writes a bundle for others: float16 weights, and file names in place of the paths in config and card.
 
@@ -23,12 +28,13 @@ def export_bundle(
         target: the folder to write.
         about: Markdown that stands first in the model card: intended use, data and licence, limits.
         metrics: what ``tools/evaluate.py --json`` printed for this model.
+        data: sources of which the task makes further files with the weights that ship, e.g. a store of replies.
 
     Returns:
         Bytes of all files written.
 
     Raises:
-        UserError: no bundle, or weights that float16 cannot hold.
+        UserError: no bundle, weights that float16 cannot hold, or data of which the task makes nothing.
     """
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
@@ -40,13 +46,19 @@ def export_bundle(
     card = bundle.card
     for path in paths:
         card = card.replace(path, Path(path).name)
+    weights = {name: _halved(name, values, source) for name, values in bundle.weights.items()}
+    files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
+    if data:
+        sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
+        trained = TrainedNetwork(weights, lambda: task.build_network(config, sizes), source, files)
+        files = {**files, **task.files_of_data(config, trained, bundle.vocabularies, data)}
     exported = Bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
-        {name: _halved(name, values, source) for name, values in bundle.weights.items()},
+        weights,
         "\n".join(part for part in (about, card, _table(metrics or {})) if part),
-        task.bundle_files(config, bundle.vocabularies, bundle.extra),
+        files,
     )
     save_bundle(exported, target)
     return sum(path.stat().st_size for path in target.iterdir())

@@ -172,6 +172,26 @@ class Task(ABC):
         """
         return {name: known[name] for name in self.file_names if name in known}
 
+    def files_of_data(
+        self,
+        config: Any,
+        trained: TrainedNetwork,
+        vocabularies: Mapping[str, Vocabulary],
+        sources: Sequence[str],
+    ) -> dict[str, bytes]:
+        """Files of ``file_names`` that a bundle's final weights make of data, when it is exported.
+
+        Args:
+            config: of the bundle.
+            trained: its weights.
+            vocabularies: of the bundle.
+            sources: the data, in the task's forms.
+
+        Raises:
+            UserError: the task makes none, or not with this model or of this data.
+        """
+        raise UserError(f"--data: the task '{self.name}' makes no files of data; leave it out")
+
     def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
         """What a server offers of this task over HTTP within its limits; nothing by default."""
         return None

@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from error
     except json.JSONDecodeError as error:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
-    size = export_bundle(Path(arguments.weights), Path(arguments.output), about, metrics)
+    size = export_bundle(Path(arguments.weights), Path(arguments.output), about, metrics, arguments.data)
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
 
 
@@ -40,6 +40,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
     parser.add_argument(
         "--about", metavar="FILE", help="Markdown for the model card: data, licence, use, limits"
+    )
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="SOURCE",
+        help="what the task makes further files of, e.g. the training dialogues for a store of replies; repeatable",
     )
     parser.add_argument("--metrics", metavar="FILE", help="what tools/evaluate.py --json printed")
     return parser

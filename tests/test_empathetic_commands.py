@@ -96,7 +96,7 @@ def test_predict_prints_the_record_of_the_contract(config: Path) -> None:
         assert record["emotion"] == max(record["emotions"], key=record["emotions"].get)
         assert len(record["predictions"]) == 2
         for prediction in record["predictions"]:
-            assert set(prediction) == {"text", "score"}
+            assert set(prediction) == {"text", "score", "origin"} and prediction["origin"] == "model"
             assert prediction["text"] and prediction["score"] < 0
             assert "<" not in prediction["text"]
 

@@ -17,6 +17,7 @@ from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import REPLY_NGRAMS, Reranker, consensus
+from tasks.empathetic.selection.finder import ReadContext
 from tasks.empathetic.task import EmpatheticTask
 
 STOCK = ["i", "am", "sorry", "to", "hear", "that", "."]
@@ -35,6 +36,10 @@ def predictor(**decoding: object) -> EmpatheticPredictor:
     vocabulary = make_vocabulary()
     network = make_network(config, len(vocabulary))
     return EmpatheticPredictor(config, network, vocabulary, reply_ngrams=ReplyNgrams.of(REPLIES))
+
+
+def contexts(found: EmpatheticPredictor, count: int) -> list[ReadContext]:
+    return found.understand(found.read(CONTEXTS[:count]))
 
 
 def texts(found: EmpatheticPredictor, n_best: int = 4) -> list[list[tuple[str, ...]]]:
@@ -70,7 +75,7 @@ def test_a_stock_reply_is_demoted_and_keeps_its_score() -> None:
     plain = predictor()
     for weight, first in ((0.0, 0), (0.05, 0), (0.2, 1)):  # familiarity 3.7 against 0; 0.4 / 3.7 = 0.11
         reranker = Reranker(plain.network, plain.encoder, ReplyNgrams.of(REPLIES))
-        (ordered,) = reranker.order([found], RerankConfig(familiarity=weight))
+        (ordered,) = reranker.order(contexts(plain, 1), [found], RerankConfig(familiarity=weight))
         assert ordered == [found[first], found[1 - first]]
 
 
@@ -78,7 +83,11 @@ def test_every_text_stands_once() -> None:
     found = [candidate("oh no !", -1.0), candidate("why ?", -2.0), candidate("oh no !", -1.5)]
     plain = predictor()
     reranker = Reranker(plain.network, plain.encoder, None)
-    assert reranker.order([found, [], found[:1]], RerankConfig()) == [found[:2], [], found[:1]]
+    assert reranker.order(contexts(plain, 3), [found, [], found[:1]], RerankConfig()) == [
+        found[:2],
+        [],
+        found[:1],
+    ]
 
 
 def test_without_weights_the_search_decides() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +38,11 @@ class Prediction:
         """The reply as the command line prints it."""
         record = {"text": self.text, "score": round(self.score, 4), "origin": self.origin}
         return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
+
+
+def origin_note(record: Mapping[str, Any]) -> str:
+    """What is told beside a reply as ``Prediction.as_dict`` gives it: nothing of the model's own."""
+    return f" (from a person, {record['similarity']:.2f})" if record["origin"] == "person" else ""
 
 
 @dataclass(frozen=True)

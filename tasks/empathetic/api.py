@@ -17,7 +17,7 @@ from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, 
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer
-from tasks.empathetic.config import EmpatheticDecodingConfig, RerankConfig
+from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import pad_sources, tokens_of
@@ -69,6 +69,12 @@ class ReplyCandidate(BaseModel):
 
     text: str
     score: float = Field(description="Log-probability per token, the end included.")
+    origin: Literal["person", "model"] = Field(
+        description="Who wrote it: a person, for another conversation of the training data, or the model."
+    )
+    similarity: float | None = Field(
+        None, description="How near a person's reply is to the context, a cosine; none for the model's."
+    )
 
 
 class ReplyAttention(BaseModel):
@@ -200,8 +206,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         decoding = dataclasses.replace(self._decoding, **dict(changes))
         if decoding.strategy != "beam" or decoding.beam_size % decoding.groups:
             decoding.groups = 1
-        if decoding.strategy == "greedy":
-            decoding.rerank = RerankConfig()
         return decoding
 
     def _record(self, item: ReplyItem, answer: Answer) -> Record | Unanswerable:

@@ -12,7 +12,7 @@ import numpy as np
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answer import Answer
+from tasks.empathetic.answer import Answer, origin_note
 from tasks.empathetic.dialogue import clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import tokens_of
@@ -209,8 +209,11 @@ def format_answer(answer: Answer, is_set: bool = False) -> str:
     predicted = ", ".join(f"{EMOTIONS[index]} {answer.probabilities[index]:.0%}" for index in top)
     head = f"[{answer.emotion}, set by you; predicted: {predicted}]" if is_set else f"[{predicted}]"
     if len(answer.predictions) == 1:
-        return f"{head}\n{answer.predictions[0].text}"
-    rows = [f"{n}. {reply.text} ({reply.score:.2f})" for n, reply in enumerate(answer.predictions, start=1)]
+        return f"{head}\n{answer.predictions[0].text}{origin_note(answer.predictions[0].as_dict())}"
+    rows = [
+        f"{n}. {reply.text} ({reply.score:.2f}){origin_note(reply.as_dict())}"
+        for n, reply in enumerate(answer.predictions, start=1)
+    ]
     return "\n".join([head, *rows])
 
 

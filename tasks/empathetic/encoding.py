@@ -42,6 +42,11 @@ _ROLE_IDS = np.zeros(3, dtype=np.int64)
 _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
 
 
+Packed = tuple[
+    np.ndarray, dict[int, int]
+]  # a source [S, k], and the extended ids of its words by their numbers
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedContext:
     """A context as numbers of an encoder's words.
@@ -114,7 +119,7 @@ class DialogueEncoder:
 
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
-    ) -> tuple[np.ndarray, dict[int, int]]:
+    ) -> Packed:
         """Packs a context.
 
         Args:

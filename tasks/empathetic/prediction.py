@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength
-from paddle_dialog.decoding.repetition import NoRepeatNGram
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.trained import TrainedNetwork
-from tasks.empathetic.answer import Answer, Prediction
+from tasks.empathetic.answer import Answer, Prediction, origin_note
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data import parse_context, read_dialogues
 from tasks.empathetic.dialogue import check_alternation, clean_turn
 from tasks.empathetic.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.encoding import DialogueEncoder, make_encoder, pad_sources
+from tasks.empathetic.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import Reranker
-from tasks.empathetic.reserved import NOT_WORDS
-from tasks.empathetic.tokenise import detokenise
+from tasks.empathetic.selection.building import store_of_corpus
+from tasks.empathetic.selection.finder import ReadContext, ReplyFinder
+from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.vectors import SelectionModel, context_vectors
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -49,9 +49,11 @@ class EmpatheticPredictor(Predictor):
         vocabulary: of context and reply.
         encoder: one that exists already, so that its lexicon is not read again.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
+        find_replies: makes the store of people's replies with the model and its encoder; None finds none.
 
     Attributes:
         processors: rules of the search beside those of the config; none by default.
+        store: of people's replies, or None.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class EmpatheticPredictor(Predictor):
         vocabulary: Vocabulary,
         encoder: DialogueEncoder | None = None,
         reply_ngrams: ReplyNgrams | None = None,
+        find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
         self.vocabulary = vocabulary
@@ -73,7 +76,11 @@ class EmpatheticPredictor(Predictor):
             network.eval()
             self._model = self.network = network
         self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
-        self._reranker = Reranker(self._model, self._encoder, reply_ngrams)
+        self.store = None if find_replies is None else find_replies(self._model, self._encoder)
+        self._finder = None
+        if self.store is not None:
+            self._finder = ReplyFinder(cast(SelectionModel, self._model), self._encoder, self.store)
+        self._reranker = Reranker(self._model, self._encoder, reply_ngrams, self.store)
         self.processors: list[LogitsProcessor] = []
 
     @cached_property
@@ -157,8 +164,9 @@ class EmpatheticPredictor(Predictor):
             f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
         )
         if len(replies) == 1:
-            return f"{head} {replies[0]['text']}"
-        return "\n".join([head, *(f"  {reply['score']:8.4f}  {reply['text']}" for reply in replies)])
+            return f"{head} {replies[0]['text']}{origin_note(replies[0])}"
+        rows = (f"  {reply['score']:8.4f}  {reply['text']}{origin_note(reply)}" for reply in replies)
+        return "\n".join([head, *rows])
 
     def example_inputs(self, source: str, count: int) -> list[str]:
         """The first contexts of a data source, for the benchmark; as JSON, which ``predict_records`` reads."""
@@ -183,30 +191,32 @@ class EmpatheticPredictor(Predictor):
 
     def decoding_summary(self) -> str:
         """How the replies are searched for and ordered, in a few words."""
-        settings = self.config.decoding
-        penalty = f"length penalty {settings.length_penalty}" + (
-            f" {settings.alpha}" if settings.length_penalty != "none" else ""
-        )
-        groups = f" in {settings.groups} groups, diversity penalty {settings.diversity_penalty}"
-        beam = self._options(None).beam_size
-        search = {
-            "beam": f"beam {beam}{groups if settings.groups > 1 else ''}, {penalty}",
-            "greedy": "greedy",
-            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-            f"top-p {settings.top_p}, seed {self.config.seed}",
-        }[settings.strategy]
-        repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
-        return f"{search}{repeats}, at most {settings.max_length} tokens" + (
-            settings.rerank.summary() if self._reranks else ""
-        )
+        settings, replies = self.config.decoding.rerank, self.config.replies
+        search = search_summary(self.config, self._options(None))
+        if self.store is not None:
+            people = f"the {replies.candidates} nearest of {len(self.store):,} people's replies"
+            both = f"{search}; with {people}" if replies.generate else people
+            return f"{both}; the best by {settings.summary()}"
+        if ranks(self.config):
+            return f"{search}; the best of {settings.candidates} by {settings.summary()}"
+        return search
 
-    def _answer(
-        self,
-        contexts: Sequence[Sequence[str]],
-        emotions: Sequence[str | None] | None,
-        options: SearchOptions,
-        count: int,
-    ) -> list[Answer]:
+    def make_store(self, sources: Sequence[str]) -> ReplyStore:
+        """A store of the replies of dialogues that serve in other conversations; see ``store_of_corpus``."""
+        return store_of_corpus(sources, cast(SelectionModel, self._model), self._encoder)
+
+    def read(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[ReadContext]:
+        """Contexts as the model reads them.
+
+        Args:
+            contexts: conversations.
+            emotions: the emotion of each, told to the model in the place of its prediction where not None.
+
+        Raises:
+            UserError: see ``answer``.
+        """
         turns = [_checked(context) for context in contexts]
         labels = [None] * len(turns) if emotions is None else list(emotions)
         given = [None if label is None else emotion_id(label) for label in labels]
@@ -215,73 +225,62 @@ class EmpatheticPredictor(Predictor):
                 "this model is told the emotion (emotion.prepend: gold) and none is given; "
                 "give one, or use a model with emotion.prepend: predicted"
             )
-        packed = [
-            self._encoder.pack(self._encoder.context(t), emotion)
-            for t, emotion in zip(turns, given, strict=True)
+        return [
+            ReadContext(own, self._encoder.pack(self._encoder.context(own), emotion), emotion)
+            for own, emotion in zip(turns, given, strict=True)
         ]
-        answers: list[Answer | None] = [None] * len(turns)
-        order = sorted(range(len(turns)), key=lambda row: len(packed[row][0]))
+
+    def candidates(self, contexts: Sequence[ReadContext], options: SearchOptions) -> list[list[Prediction]]:
+        """What the generator writes and what the store has nearest, for contexts of one batch."""
+        found: list[list[Prediction]] = [[] for _ in contexts]
+        if self.config.replies.generate or self._finder is None:
+            found = write_replies(
+                self._model, self._encoder, [context.packed for context in contexts], options
+            )
+        if self._finder is not None:
+            near = self._finder.find(contexts, self.config.replies.candidates)
+            found = [own + more for own, more in zip(found, near, strict=True)]
+        return found
+
+    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Contexts of one batch with the emotions that the model predicts, and with their vectors."""
+        sources = [context.packed[0] for context in contexts]
+        source, lengths = (to_model(self._model, array) for array in pad_sources(sources))
+        with evaluation_mode(self._model):
+            probabilities = to_array(self._model.emotion_probabilities(source, lengths)).copy()  # [B, 32]
+        vectors: Sequence[np.ndarray | None] = [None] * len(contexts)
+        if self.config.selection.size:
+            vectors = list(context_vectors(cast(SelectionModel, self._model), sources))
+        return [
+            dataclasses.replace(context, predicted=own, vector=vector)
+            for context, own, vector in zip(contexts, probabilities, vectors, strict=True)
+        ]
+
+    def _answer(
+        self,
+        contexts: Sequence[Sequence[str]],
+        emotions: Sequence[str | None] | None,
+        options: SearchOptions,
+        count: int,
+    ) -> list[Answer]:
+        read = self.read(contexts, emotions)
+        answers: list[Answer | None] = [None] * len(read)
+        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0]))
         size = self.config.decoding.batch_size
         for rows in (order[start : start + size] for start in range(0, len(order), size)):
-            probabilities, found = self._search([packed[row][0] for row in rows], options)
-            candidates = [
-                self._predictions(hypotheses, packed[row][1])
-                for row, hypotheses in zip(rows, found, strict=True)
-            ]
-            ranked = self._reranker.order(candidates, self.config.decoding.rerank)
-            for place, (row, ordered) in enumerate(zip(rows, ranked, strict=True)):
-                emotion = given[row]
-                best = int(probabilities[place].argmax()) if emotion is None else emotion
+            batch = self.understand([read[row] for row in rows])
+            candidates = self.candidates(batch, options)
+            ranked = self._reranker.order(batch, candidates, self.config.decoding.rerank)
+            for row, context, ordered in zip(rows, batch, ranked, strict=True):
+                assert context.predicted is not None
+                best = int(context.predicted.argmax()) if context.given is None else context.given
                 answers[row] = Answer(
-                    turns[row], EMOTIONS[best], probabilities[place], tuple(ordered[:count])
+                    context.turns, EMOTIONS[best], context.predicted, tuple(ordered[:count])
                 )
         return [answer for answer in answers if answer is not None]
 
-    def _search(
-        self, sources: Sequence[np.ndarray], options: SearchOptions
-    ) -> tuple[np.ndarray, list[list[Hypothesis]]]:
-        """Emotion probabilities [B, 32] and hypotheses of packed sources."""
-        source, lengths = (to_model(self._model, array) for array in pad_sources(sources))
-        with evaluation_mode(self._model):
-            probabilities = to_array(self._model.emotion_probabilities(source, lengths)).copy()
-        return probabilities, decode(self._model, source, lengths, options)
-
-    def _predictions(self, hypotheses: Sequence[Hypothesis], extended: dict[int, int]) -> list[Prediction]:
-        """Replies; ``extended`` holds the extended id of each of the encoder's numbers that has one."""
-        copied = {index: number for number, index in extended.items()}
-        words = self._encoder.words() if copied else []
-        size = len(self.vocabulary)
-        predictions = []
-        for hypothesis in hypotheses:
-            tokens = tuple(
-                self.vocabulary.token(index) if index < size else words[copied[index]]
-                for index in hypothesis.tokens
-                if index < size or index in copied
-            )
-            predictions.append(Prediction(detokenise(tokens), hypothesis.score, tokens))
-        return predictions
-
-    @property
-    def _reranks(self) -> bool:
-        settings = self.config.decoding
-        return settings.rerank.is_active and settings.strategy != "greedy"
-
     def _options(self, n_best: int | None) -> SearchOptions:
-        """The search for at least ``n_best`` candidates, more where they are to be re-ranked."""
-        settings = self.config.decoding
-        count = settings.n_best if n_best is None else n_best
-        if self._reranks:
-            count = max(count, settings.rerank.candidates)
-        processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)]), *self.processors]
-        if settings.min_length:
-            processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
-        if settings.no_repeat_ngram:
-            processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-        options = SearchOptions.of(settings, count, self.config.seed, processors)
-        shared = -(-options.beam_size // settings.groups) * settings.groups
-        return dataclasses.replace(
-            options, beam_size=shared, groups=settings.groups, diversity_penalty=settings.diversity_penalty
-        )
+        return search_options(self.config, n_best, self.processors, has_store=self.store is not None)
 
 
 def _checked(context: Sequence[str]) -> list[str]:

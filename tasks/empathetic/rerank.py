@@ -7,7 +7,7 @@ replies of the generator are ordered by one sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import numpy as np
@@ -26,7 +26,8 @@ from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_
 REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
 AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # count against a reply
 
-Feature = Callable[[ReadContext, Sequence[Prediction]], np.ndarray]
+Lists = Sequence[Sequence[Prediction]]  # candidates of each context
+Feature = Callable[[Sequence[ReadContext], Lists], np.ndarray]  # of all candidates, context by context [N]
 
 
 class Reranker:
@@ -54,22 +55,22 @@ class Reranker:
         self._ngrams = ngrams
         self._store = store
         self.features: dict[str, Feature] = {
-            "model": lambda _, found: np.array([candidate.score for candidate in found]),
-            "mutual_information": lambda _, found: self._without_context(found),
-            "familiarity": lambda _, found: self._familiarity(found),
-            "length": lambda _, found: np.log([len(candidate.tokens) + 1 for candidate in found]),
-            "consensus": lambda _, found: consensus([candidate.tokens for candidate in found]),
+            "model": _each(lambda _, one: one.score),
+            "mutual_information": self._without_context,
+            "familiarity": _each(lambda _, one: self._familiarity(one)),
+            "length": _each(lambda _, one: float(np.log(len(one.tokens) + 1))),
+            "consensus": lambda _, lists: _joined(consensus([one.tokens for one in own]) for own in lists),
             "selection": self._cosines,
-            "person": lambda _, found: np.array([float(candidate.origin == "person") for candidate in found]),
-            "emotion": self._agreement,
-            "overlap_last": lambda context, found: _overlaps(context, found)[:, 0],
-            "overlap_earlier": lambda context, found: _overlaps(context, found)[:, 1],
-            "echo": lambda context, found: np.array([echo(one.tokens, context.turns) for one in found]),
-            "repetition": lambda context, found: np.array([repetition(one.tokens, context.turns) for one in found]),
+            "person": _each(lambda _, one: float(one.origin == "person")),
+            "emotion": _each(self._agreement),
+            "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
+            "overlap_earlier": _each(lambda context, one: overlaps(one.tokens, context.words)[1]),
+            "echo": _each(lambda context, one: echo(one.tokens, context.words)),
+            "repetition": _each(lambda context, one: repetition(one.tokens, context.words)),
         }
 
     def order(
-        self, contexts: Sequence[ReadContext], lists: Sequence[Sequence[Prediction]], weights: RerankConfig
+        self, contexts: Sequence[ReadContext], lists: Lists, weights: RerankConfig
     ) -> list[list[Prediction]]:
         """The candidates of each context, every text once, best first; equal sums stay in the order they came.
 
@@ -81,65 +82,82 @@ class Reranker:
         Raises:
             UserError: a weight needs the n-grams of the training replies, and they are not known.
         """
-        return [
-            self._ordered(context, distinct(found), weights)
-            for context, found in zip(contexts, lists, strict=True)
-        ]
-
-    def _ordered(
-        self, context: ReadContext, found: list[Prediction], weights: RerankConfig
-    ) -> list[Prediction]:
-        is_mixed = any(candidate.origin == "person" for candidate in found)
-        if len(found) < 2 or not (weights.is_active or is_mixed):
+        found = [distinct(own) for own in lists]
+        is_mixed = any(one.origin == "person" for own in found for one in own)
+        if all(len(own) < 2 for own in found) or not (weights.is_active or is_mixed):
             return found
-        sums = np.zeros(len(found))  # [C]
+        sums = np.zeros(sum(map(len, found)))  # [N]
         for name, weight in weights.weights.items():
-            sign = -1 if name in AGAINST else 1
-            sums += sign * weight * self.features[name](context, found)
-        return [found[place] for place in np.argsort(-sums, kind="stable")]
+            sums += (-weight if name in AGAINST else weight) * self.features[name](contexts, found)
+        parts = np.split(sums, np.cumsum([len(own) for own in found])[:-1])
+        return [
+            [own[place] for place in np.argsort(-part, kind="stable")]
+            for own, part in zip(found, parts, strict=True)
+        ]
 
     def unconditional(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """log p(reply) per token, the end token counted, float64 [N]: what the model says of a reply to nobody."""
         return log_probs(self._model, self._encoder, texts)
 
-    def _without_context(self, found: Sequence[Prediction]) -> np.ndarray:
-        """``unconditional`` [C], which a store knows of its own replies."""
-        values, new = np.zeros(len(found)), []
-        for place, candidate in enumerate(found):
-            if candidate.row is None or self._store is None:
-                new.append(place)
-            else:
-                values[place] = self._store.log_probs[candidate.row]
-        if new:
-            values[new] = self.unconditional([found[place].tokens for place in new])
+    def _without_context(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """``unconditional`` [N], which a store knows of its own replies."""
+        found = [one for own in lists for one in own]
+        values = np.array(
+            [0.0 if one.row is None else self._known(one.row).log_probs[one.row] for one in found]
+        )
+        new = [place for place, one in enumerate(found) if one.row is None]
+        values[new] = self.unconditional([found[place].tokens for place in new])
         return values
 
-    def _familiarity(self, found: Sequence[Prediction]) -> np.ndarray:
+    def _familiarity(self, candidate: Prediction) -> float:
         if self._ngrams is None:
             raise UserError(
                 f"decoding.rerank.familiarity: needs {REPLY_NGRAMS}, which these weights were saved without; take "
                 "a bundle that has it, or set it to 0"
             )
-        return np.array([self._ngrams.familiarity(candidate.tokens) for candidate in found])
+        return self._ngrams.familiarity(candidate.tokens)
 
-    def _cosines(self, context: ReadContext, found: Sequence[Prediction]) -> np.ndarray:
-        """Cosines of the vectors of the context and of each candidate [C]."""
-        values = np.array([candidate.similarity or 0.0 for candidate in found])
-        new = [place for place, candidate in enumerate(found) if candidate.similarity is None]
-        if new and context.vector is not None:
-            model = cast(SelectionModel, self._model)  # who has the vector of a context compares
-            texts = [found[place].tokens for place in new]
-            values[new] = reply_vectors(model, self._encoder.vocabulary, texts) @ context.vector
+    def _cosines(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """Cosines of the vectors of each candidate and its context [N]."""
+        pairs = [(context, one) for context, own in zip(contexts, lists, strict=True) for one in own]
+        values = np.array([one.similarity or 0.0 for _, one in pairs])
+        new = [place for place, (_, one) in enumerate(pairs) if one.similarity is None]
+        if new:
+            model = cast(SelectionModel, self._model)  # the config has made sure of it
+            replies = reply_vectors(
+                model, self._encoder.vocabulary, [pairs[place][1].tokens for place in new]
+            )
+            values[new] = (replies * np.stack([_vector(pairs[place][0]) for place in new])).sum(axis=1)
         return values
 
-    def _agreement(self, context: ReadContext, found: Sequence[Prediction]) -> np.ndarray:
-        """p of the likeliest emotion in which a reply was given over that of the likeliest of all, [C]."""
-        values, share = np.ones(len(found)), context.emotions / context.emotions.max()  # [C], [32]
-        for place, candidate in enumerate(found):
-            if candidate.row is not None and self._store is not None:
-                bits = int(self._store.emotions[candidate.row])
-                values[place] = max((share[i] for i in range(len(share)) if bits >> i & 1), default=1.0)
-        return values
+    def _agreement(self, context: ReadContext, candidate: Prediction) -> float:
+        """p of the likeliest emotion in which the reply was given over that of the likeliest of all."""
+        if candidate.row is None:
+            return 1.0
+        bits = int(self._known(candidate.row).emotions[candidate.row])
+        share = context.emotions / context.emotions.max()  # [32]
+        return max((float(one) for place, one in enumerate(share) if bits >> place & 1), default=1.0)
+
+    def _known(self, row: int) -> ReplyStore:
+        assert self._store is not None, f"row {row} of no store"
+        return self._store
+
+
+def _vector(context: ReadContext) -> np.ndarray:
+    assert context.vector is not None, "a context is compared without its vector"
+    return context.vector
+
+
+def _each(value: Callable[[ReadContext, Prediction], float]) -> Feature:
+    """A feature that is asked for one candidate at a time."""
+    return lambda contexts, lists: np.array(
+        [value(context, one) for context, own in zip(contexts, lists, strict=True) for one in own],
+        dtype=float,
+    )
+
+
+def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def distinct(candidates: Sequence[Prediction]) -> list[Prediction]:
@@ -163,7 +181,3 @@ def consensus(texts: Sequence[Sequence[str]]) -> np.ndarray:
     np.fill_diagonal(alike, 0)
     mean: np.ndarray = alike.sum(axis=1) / (len(texts) - 1)
     return mean
-
-
-def _overlaps(context: ReadContext, found: Sequence[Prediction]) -> np.ndarray:
-    return np.array([overlaps(candidate.tokens, context.turns) for candidate in found])  # [C, 2]

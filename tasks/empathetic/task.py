@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.augmentation import changed_subjects, small_talk
@@ -24,6 +26,8 @@ from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import REPLY_NGRAMS
 from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
+from tasks.empathetic.selection.building import find_store
+from tasks.empathetic.selection.store import REPLY_STORE
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -42,7 +46,7 @@ class EmpatheticTask(Task):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-    file_names = (REPLY_NGRAMS, HINTS)
+    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -196,7 +200,21 @@ class EmpatheticTask(Task):
             vocabulary,
             make_encoder(config, vocabulary, trained.files.get(HINTS)),
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
+            partial(find_store, config, trained.files.get(REPLY_STORE)),
         )
+
+    def files_of_data(
+        self,
+        config: EmpatheticConfig,
+        trained: TrainedNetwork,
+        vocabularies: Mapping[str, Vocabulary],
+        sources: Sequence[str],
+    ) -> dict[str, bytes]:
+        """The store of replies, made of dialogues with the model's final weights."""
+        if not config.selection.size:
+            raise UserError("a store of replies needs a model that chooses replies (selection.size above 0)")
+        predictor = EmpatheticPredictor(config, trained, vocabularies[VOCABULARY])
+        return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
         """``POST`` address of the task."""

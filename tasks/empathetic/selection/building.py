@@ -11,11 +11,13 @@ import numpy as np
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data import Dialogue, read_dialogues
 from tasks.empathetic.dialogue import clean_turn
 from tasks.empathetic.encoding import DialogueEncoder, tokens_of
-from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words, tidied
-from tasks.empathetic.selection.store import ReplyStore, emotion_bits
+from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words
+from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore, emotion_bits
+from tasks.empathetic.selection.tidying import tidied
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_vectors
 from tasks.empathetic.selection.word_use import WordUse
 
@@ -23,12 +25,55 @@ logger = logging.getLogger("paddle_dialog")
 
 MOST_USER_WORDS = 64  # of a reply of a user's file
 PIECE = 512  # replies scored together, so that the log can tell how far it is
-PROBES, SAME_COSINE = 8, 0.999  # replies by which a model is known again, and what rounding leaves of a cosine of 1
+PROBES, SAME_COSINE = (
+    8,
+    0.999,
+)  # replies by which a model is known again, and what rounding leaves of a cosine of 1
 
 
-def store_of_corpus(
-    sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder
-) -> ReplyStore:
+def find_store(
+    config: EmpatheticConfig, content: bytes | None, model: SelectionModel, encoder: DialogueEncoder
+) -> ReplyStore | None:
+    """The store that a config asks for.
+
+    Args:
+        config: of the predictor.
+        content: of the bundle's ``REPLY_STORE``; None where it has none.
+        model: that reads the contexts, and the replies of a user's file.
+        encoder: of the model.
+
+    Returns:
+        None where the config wants none, and where it leaves the choice to a bundle that has none.
+
+    Raises:
+        UserError: the store is asked for and missing, of another model, or the user's file is faulty.
+    """
+    settings = config.replies
+    if settings.store is False or not config.selection.size:
+        return None
+    if settings.file is not None:
+        path = Path(settings.file)
+        cache = path.with_name(f"{path.name}.vectors.safetensors") if settings.cache else None
+        return store_of_file(path, model, encoder, cache)
+    if content is None:
+        missing = f"these weights have no store of replies ({REPLY_STORE})"
+        if settings.store or not settings.generate:
+            raise UserError(
+                f"replies.store: {missing}; make a bundle with one by tools/export.py --data, name a file of replies "
+                "by replies.file, or set -o replies.store=false -o replies.generate=true"
+            )
+        logger.info("%s; the generator answers alone", missing)
+        return None
+    store = ReplyStore.from_bytes(content, REPLY_STORE)
+    if store.vectors.shape[1] != config.selection.size:
+        raise UserError(
+            f"{REPLY_STORE}: has vectors of {store.vectors.shape[1]} numbers, and the model of "
+            f"{config.selection.size}; make it anew by tools/export.py --data"
+        )
+    return store
+
+
+def store_of_corpus(sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder) -> ReplyStore:
     """A store of the listeners' turns that serve in other conversations too; what was dropped is logged.
 
     Args:
@@ -42,8 +87,13 @@ def store_of_corpus(
     dialogues = [dialogue for source in sources for dialogue in read_dialogues(source)]
     kept, dropped = good_replies(dialogues)
     told = ", ".join(f"{name} {dropped[name]:,}" for name in [*RULES, "repeated"])
-    logger.info("%s: %s replies, kept %s; left out: %s", ", ".join(sources), f"{len(dialogues):,}",
-                f"{len(kept):,}", told)
+    logger.info(
+        "%s: %s replies, kept %s; left out: %s",
+        ", ".join(sources),
+        f"{len(dialogues):,}",
+        f"{len(kept):,}",
+        told,
+    )
     if not kept:
         raise UserError(f"{', '.join(sources)}: none of the replies serves in other conversations; give more")
     emotions = np.array([emotion_bits(labels) for labels in kept.values()], dtype=np.uint32)
@@ -88,8 +138,8 @@ def store_of_file(
         cache: where what the model makes of the file is kept; None keeps nothing.
 
     Raises:
-        UserError: the file cannot be read, a line is longer than ``MOST_USER_WORDS``, no line has a reply, or the cache
-            cannot be read or written.
+        UserError: the file cannot be read, a line is longer than ``MOST_USER_WORDS``, no line has a reply, or the
+            cache cannot be read or written.
     """
     texts = _user_replies(path)
     if cache is not None and cache.exists():
@@ -102,7 +152,9 @@ def store_of_file(
         try:
             cache.write_bytes(store.to_bytes())
         except OSError as error:
-            raise UserError(f"{cache}: cannot be written ({error.strerror}); or set replies.cache: false") from error
+            raise UserError(
+                f"{cache}: cannot be written ({error.strerror}); or set replies.cache: false"
+            ) from error
     return store
 
 

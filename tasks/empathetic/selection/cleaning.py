@@ -7,13 +7,12 @@ answer to somebody costs much.
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
+from tasks.empathetic.selection.word_lists import word_list
 from tasks.empathetic.selection.word_use import WordUse
 
 FEWEST_WORDS, MOST_WORDS = 2, 25
@@ -39,37 +38,16 @@ Rule = Callable[[Reply, WordUse], bool]
 
 _LETTER = re.compile(r"[^\W\d_]")
 _MARKS = re.compile(r"[a-z',.!?;:()\"$%&*`~^=<>/_-]+")
-_DATES = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday january february march april june july august "
-    "september october november december christmas halloween thanksgiving easter birthday birthdays tonight "
-    "yesterday spring summer autumn winter".split()
-)
-_NUMBERS = frozenset(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand thousands "
-    "million millions billion dozen twice".split()
-)
-_VERBS_BEFORE_HAVE = frozenset("must could should would might".split())
-_OWN = frozenset("my mine our ours we us myself ourselves".split())
-_NOT_OWN = {
-    ("oh", "my"),
-    *(("my", word) for word in "goodness gosh god condolences friend opinion word prayers thoughts apologies".split()),
-    *(("my", word) for word in "sympathies best".split()),
-}
+_DATES = word_list("dates")
+_NUMBERS = word_list("numbers")
+_VERBS_BEFORE_HAVE = frozenset(["must", "could", "should", "would", "might"])
+_OWN = word_list("own")
+_COARSE = word_list("coarse")
+_NOT_OWN = {("oh", "my"), *(("my", word) for word in word_list("my"))}
 # What a listener may say of himself: feelings about what he hears, guesses, wishes and promises.
-_ADVERBS = frozenset(
-    "so very really truly just also always honestly sincerely completely totally definitely certainly absolutely do "
-    "even actually still too quite pretty extremely super genuinely deeply terribly n't not".split()
-)
-_MAY_SAY = frozenset(
-    "hope bet think thought understand imagine know see wish agree guess suppose believe mean suggest recommend "
-    "admire appreciate envy hear wonder can could cannot would 'd 'll will should might must feel applaud assume "
-    "trust congratulate".split()
-)
-_MAY_BE = frozenset(
-    "sorry glad happy sure proud curious confident certain pleased impressed positive excited hoping wondering "
-    "hopeful delighted thrilled sad saddened envious rooting praying wishing sending guessing assuming surprised".split()
-)
+_ADVERBS = word_list("adverbs")
+_MAY_SAY = word_list("may say")
+_MAY_BE = word_list("may be")
 _CLAIMS = (
     *(("me", word) for word in ("too", "either", "neither", "and", "to")),
     *((word, "me") for word in ("to", "reminds", "for", "with", "makes", "made", "and", "like", "as")),
@@ -79,8 +57,8 @@ _CLAIMS = (
     ("i", "would", "too"),
     ("i", "feel", "the", "same"),
 )
-_ANSWERS = frozenset("yes no nope yep yup nah sure".split())
-_NO_ANSWERS = frozenset("way problem wonder kidding doubt one need matter worries".split())
+_ANSWERS = frozenset(["yes", "no", "nope", "yep", "yup", "nah", "sure"])
+_NO_ANSWERS = frozenset(["way", "problem", "wonder", "kidding", "doubt", "one", "need", "matter", "worries"])
 
 
 def _is_short(reply: Reply, use: WordUse) -> bool:
@@ -133,7 +111,7 @@ def _says_nothing_of_himself(rest: Sequence[str]) -> bool:
 
 def _is_coarse(reply: Reply, use: WordUse) -> bool:
     """It has a coarse or insulting word."""
-    return any(token in _coarse_words() for token in reply.tokens)
+    return any(token in _COARSE for token in reply.tokens)
 
 
 def _is_misspelt(reply: Reply, use: WordUse) -> bool:
@@ -173,40 +151,5 @@ def same_words(tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(token for token in tokens if _LETTER.search(token))
 
 
-_SPACED = re.compile(r"\s+(?=[,.!?;:](?:\s|$))")
-_LONE_I = re.compile(r"(?<![\w'.])i(?=$|[\s,!?;:]|'|\.(?!\w))")
-_SENTENCE = re.compile(r"(^|[.!?]\s+)([a-z])")
-_GLUED = re.compile(r"(?<=[a-z])([.!?,])(?=[A-Z])")
-_ASKING = re.compile(
-    r"(?:^|[.!?,]\s+)(?:(?:why|how|what|where|when|who) (?:did|do|does|is|are|was|were|have|has|will|can|could|would|about)"
-    r"|(?:did|do|does|are|were|have|would|will|can|could) you|is (?:it|he|she|that|there)|did (?:it|he|she|they))"
-    r"\b[^.!?]*\.$",
-    re.IGNORECASE,
-)
-_QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
-_UNMARKED = {
-    **{f"{verb}nt": f"{verb}n't" for verb in "do does did is are was were has have had could should would ca".split()},
-    **{f"{word}s": f"{word}'s" for word in "that what there here where who".split()},
-    **{"im": "I'm", "ive": "I've", "youre": "you're", "youve": "you've", "youll": "you'll", "theyre": "they're"},
-}
-_UNMARKED_WORD = re.compile(rf"(?<![\w'])({'|'.join(_UNMARKED)})(?![\w'])", re.IGNORECASE)
-
-
-def tidied(text: str) -> str:
-    """A reply as an editor would print it: capitals, blanks and marks where they belong, all words kept."""
-    text = _SPACED.sub("", " ".join(text.translate(_QUOTES).split()))
-    text = _LONE_I.sub("I", _GLUED.sub(r"\1 ", text))
-    text = _UNMARKED_WORD.sub(lambda match: _UNMARKED[match[1].lower()], text)
-    text = _SENTENCE.sub(lambda match: match[1] + match[2].upper(), text)
-    text = text if text.endswith(tuple(".!?)\"'*:;")) else f"{text}."
-    return f"{text[:-1]}?" if _ASKING.search(text) and not text.endswith("..") else text
-
-
 def _words(reply: Reply) -> list[str]:
     return [token for token in reply.tokens if _LETTER.search(token)]
-
-
-@lru_cache(maxsize=1)
-def _coarse_words() -> frozenset[str]:
-    text = (importlib.resources.files(__package__) / "profanity.txt").read_text(encoding="utf-8")
-    return frozenset(text.split())

@@ -4,30 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tasks.empathetic.answer import Prediction
-from tasks.empathetic.encoding import DialogueEncoder, tokens_of
+from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.encoding import DialogueEncoder, Packed, tokens_of
 from tasks.empathetic.selection.store import ReplyStore
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs
 
 
 @dataclass(frozen=True)
 class ReadContext:
-    """A context whose replies are ranked.
+    """A context as a model reads it.
 
     Attributes:
-        turns: tokens of each turn, the speaker's first and last.
-        packed: the source [S, k] and its extended ids, as the encoder packs it.
-        emotions: probabilities of what the speaker feels [32], as predicted or as given.
-        vector: of unit length [K]; None where nothing is compared with it.
+        turns: of the conversation, the speaker's first and last.
+        packed: as the encoder packs it.
+        given: the emotion that the user has told, a class id, or None.
+        predicted: probabilities of what the speaker feels [32]; None before the model was asked.
+        vector: of unit length [K]; None before the model was asked, and of a model without selection.
     """
 
-    turns: Sequence[Sequence[str]]
-    packed: tuple[np.ndarray, dict[int, int]]
-    emotions: np.ndarray
+    turns: Sequence[str]
+    packed: Packed
+    given: int | None = None
+    predicted: np.ndarray | None = None
     vector: np.ndarray | None = None
+
+    @cached_property
+    def words(self) -> list[tuple[str, ...]]:
+        """Tokens of each turn."""
+        return [tokens_of(turn) for turn in self.turns]
+
+    @property
+    def emotions(self) -> np.ndarray:
+        """Probabilities of what the speaker feels [32], those of one who knows where it was told."""
+        if self.given is not None:
+            return np.eye(len(EMOTIONS))[self.given]
+        assert self.predicted is not None, "the model was not asked"
+        return self.predicted
 
 
 class ReplyFinder:

@@ -7,23 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from tasks.empathetic.selection.word_lists import word_list
+
 Tokens = Sequence[str]
 
 # Words that say little by themselves; all others are content words.
-_FUNCTION_WORDS = frozenset(
-    "i me my mine myself you your yours yourself he him his she her hers it its we us our ours they them their theirs "
-    "one ones someone somebody something anyone anybody anything everyone everybody everything nothing nobody "
-    "this that these those here there who whom whose which what when where why how "
-    "a an the some any all both each every few more most much many other another such same no none not n't nor "
-    "and or but so if then than because though although while as until unless since "
-    "of at by for with about against between into through during before after above below to from up down in out on "
-    "off over under again around away back "
-    "am is are was were be been being 'm 's 're have has had having 've do does did doing done 'd 'll will would shall "
-    "should can could may might must cannot ca wo get gets got getting go goes going went gone let lets make makes made "
-    "just very too also even only own really quite pretty still yet already always never ever now well oh ah wow yes "
-    "yeah no ok okay hey hi hello aw aww lol haha please thank thanks "
-    "good great nice bad like know think say said see want sure way lot thing things kind sort".split()
-)
+_FUNCTION_WORDS = word_list("function words")
 _LETTERS_OF_STEM = 5  # "walk", "walked" and "walking" begin alike
 
 
@@ -47,7 +36,8 @@ def overlaps(reply: Tokens, turns: Sequence[Tokens]) -> tuple[float, float]:
 
 
 def echo(reply: Tokens, turns: Sequence[Tokens]) -> float:
-    """How much a reply asks what was said: the share of its questions' content words that the speaker has said, in 0–1.
+    """How much a reply asks what was said: the share of its questions' content words that stand in
+    the speaker's turns, in 0–1.
 
     Args:
         reply: tokens.

@@ -12,7 +12,7 @@ from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.interface import Array, StepModel
 from paddle_dialog.decoding.prefix_tree import one_input_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.encoding import DialogueEncoder, pad_sources
+from tasks.empathetic.encoding import DialogueEncoder, Packed, pad_sources
 
 BATCH = 64  # replies read together
 
@@ -58,7 +58,7 @@ def log_probs(
     model: StepModel,
     encoder: DialogueEncoder,
     replies: Sequence[Sequence[str]],
-    packed: tuple[np.ndarray, dict[int, int]] | None = None,
+    packed: Packed | None = None,
 ) -> np.ndarray:
     """log p(reply | context) per token, the end token counted, float64 [N].
 

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tasks.empathetic.encoding import tokens_of
+from tasks.empathetic.selection.word_lists import word_list
 
 _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS = re.compile(r"(?:^|[.!?:;\"()*~-])[\s\"'(]*$")  # what stands before the first word of a sentence
 # Capitals that say nothing: they belong to every conversation.
-_NO_NAMES = frozenset("i god gosh lord ok okay tv lol omg wow oh yes no yay aww hi hello dr mr mrs ms ha haha".split())
+_NO_NAMES = word_list("no names")
 
 
 class WordUse:

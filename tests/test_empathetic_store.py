@@ -1,0 +1,245 @@
+"""The store of people's replies: its file, the search in it, the ranking beside the generator's, a user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+from empathetic_toys import make_config, make_network, make_vocabulary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.encoding import make_encoder, tokens_of
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_file
+from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
+from tasks.empathetic.selection.store import ReplyStore, emotion_bits
+from tasks.empathetic.selection.vectors import log_probs, reply_vectors
+
+TEXTS = [
+    "Oh no!",
+    "Rex was a good dog.",
+    "Congratulations!",
+    "That is awful. Who stole it?",
+    "A happy prize.",
+]
+CONTEXTS = [["my dog died ."], ["i won a prize"], ["someone stole my bike", "that is awful .", "my bike !"]]
+
+
+def toy_config(**sections: Any) -> EmpatheticConfig:
+    return make_config(
+        "causal",
+        **{"selection": {"size": 6}, "decoding": {"beam_size": 4, "max_length": 6}, **sections},
+    )
+
+
+def make_store(config: EmpatheticConfig, texts: list[str] = TEXTS) -> ReplyStore:
+    """A store with a random model's vectors and probabilities."""
+    vocabulary = make_vocabulary()
+    model, encoder = make_network(config, len(vocabulary)), make_encoder(config, vocabulary)
+    tokens = [tokens_of(text) for text in texts]
+    emotions = np.array([emotion_bits([EMOTIONS[row % 32]]) for row in range(len(texts))], dtype=np.uint32)
+    return ReplyStore(
+        texts, reply_vectors(model, vocabulary, tokens), log_probs(model, encoder, tokens), emotions
+    )
+
+
+def predictor(store: ReplyStore | None = None, **sections: Any) -> EmpatheticPredictor:
+    config = toy_config(**sections)
+    store = make_store(config) if store is None else store
+    vocabulary = make_vocabulary()
+    network = make_network(config, len(vocabulary))
+    return EmpatheticPredictor(config, network, vocabulary, find_replies=lambda *_: store)
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**16))
+def test_the_search_finds_the_nearest_of_all(size: int, count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-2, 3, (size, 3)).astype(np.float32)  # so that many cosines are equal
+    store = ReplyStore(["x"] * size, vectors, np.zeros(size), np.zeros(size, np.uint32))
+    contexts = rng.integers(-2, 3, (2, 3)).astype(np.float32)
+    rows, cosines = store.nearest(contexts, count)
+    for context, own, near in zip(contexts, rows, cosines, strict=True):
+        exact = sorted((-float(vector @ context), row) for row, vector in enumerate(vectors))[:count]
+        assert sorted(-near) == sorted(value for value, _ in exact)
+        assert (np.diff(near) <= 0).all() and len(set(own.tolist())) == min(size, count)
+
+
+def test_the_file_holds_the_store() -> None:
+    store = make_store(toy_config())
+    again = ReplyStore.from_bytes(store.to_bytes(), "here")
+    assert list(again.texts) == TEXTS and len(again) == 5
+    assert ((again.vectors * store.vectors).sum(axis=1) > 0.9999).all()
+    np.testing.assert_allclose(np.linalg.norm(again.vectors, axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(again.log_probs, store.log_probs, rtol=1e-3)
+    np.testing.assert_array_equal(again.emotions, store.emotions)
+    with pytest.raises(UserError, match="here: holds no store of replies"):
+        ReplyStore.from_bytes(b"nonsense", "here")
+
+
+def test_vectors_and_probabilities_are_those_of_the_network_asked_alone() -> None:
+    config, vocabulary = toy_config(), make_vocabulary()
+    network, store = make_network(config, len(vocabulary)), make_store(toy_config())
+    for row, text in enumerate(TEXTS):
+        ids = [2, *vocabulary.encode(tokens_of(text))]
+        with paddle.no_grad():
+            alone = network.reply_vectors(paddle.to_tensor([ids]), paddle.to_tensor([len(ids)])).numpy()[0]
+        np.testing.assert_allclose(store.vectors[row], alone, atol=1e-5)
+
+
+def test_people_and_model_are_ordered_by_one_sum() -> None:
+    weights = {"model": 0.5, "mutual_information": 0.3, "selection": 2.0, "emotion": 1.0, "candidates": 4}
+    found = predictor(
+        decoding={"beam_size": 4, "max_length": 6, "rerank": weights}, replies={"candidates": 3}
+    )
+    store = found.store
+    assert store is not None
+    for context, answer in zip(CONTEXTS, found.answer(CONTEXTS, 10), strict=True):
+        (read,) = found.understand(found.read([context]))
+        origins = [p.origin for p in answer.predictions]
+        assert origins.count("person") == 3 and origins.count("model") == 4
+        sums = []
+        for p in answer.predictions:
+            tokens = p.tokens
+            cosine = float(reply_vectors(found.network, found.vocabulary, [tokens])[0] @ read.vector)
+            agreement = 1.0
+            if p.row is not None:
+                assert p.similarity == pytest.approx(cosine, abs=1e-5) and p.text == store.texts[p.row]
+                agreement = answer.probabilities[p.row] / answer.probabilities.max()
+            likely = log_probs(found.network, found.encoder, [tokens], read.packed)[0]
+            assert p.score == pytest.approx(likely, abs=1e-4)
+            blank = log_probs(found.network, found.encoder, [tokens])[0]
+            sums.append(0.5 * likely - 0.3 * blank + 2 * cosine + agreement)
+        assert (np.diff(sums) <= 1e-5).all()
+        marked = [record.get("similarity") for record in answer.as_dict()["predictions"]]
+        assert [mark is None for mark in marked] == [p.origin == "model" for p in answer.predictions]
+    assert "the 3 nearest of 5 people's replies; the best by 0.5 model" in found.decoding_summary()
+
+
+def test_the_same_answers_alone_and_in_a_batch() -> None:
+    weights = {"selection": 2.0, "mutual_information": 0.3, "echo": 0.5, "repetition": 0.5}
+    found = predictor(decoding={"beam_size": 4, "max_length": 6, "rerank": weights})
+    together = [[p.text for p in answer.predictions] for answer in found.answer(CONTEXTS, 5)]
+    assert together == [[p.text for p in found.answer([one], 5)[0].predictions] for one in CONTEXTS]
+
+
+def test_the_store_alone_and_the_generator_alone() -> None:
+    people = predictor(
+        replies={"generate": False, "candidates": 2}, decoding={"rerank": {"selection": 1.0, "model": 0}}
+    )
+    for answer in people.answer(CONTEXTS, 5):
+        similar = [p.similarity for p in answer.predictions]
+        assert [p.origin for p in answer.predictions] == ["person"] * 2 and similar == sorted(
+            similar, reverse=True
+        )
+    assert people.decoding_summary() == "the 2 nearest of 5 people's replies; the best by 1 selection"
+    config, vocabulary = toy_config(replies={"store": False}), make_vocabulary()
+    encoder = make_encoder(config, vocabulary)
+    network = make_network(config, len(vocabulary))
+    assert find_store(config, make_store(config).to_bytes(), network, encoder) is None
+
+
+def test_a_store_that_is_missing_or_of_another_model_is_told() -> None:
+    vocabulary = make_vocabulary()
+    config = toy_config(replies={"store": True})
+    encoder, network = make_encoder(config, vocabulary), make_network(config, len(vocabulary))
+    with pytest.raises(UserError, match=r"replies\.store: these weights have no store of replies"):
+        find_store(config, None, network, encoder)
+    assert find_store(toy_config(), None, network, encoder) is None
+    content = make_store(config).to_bytes()
+    found = find_store(config, content, network, encoder)
+    assert found is not None and list(found.texts) == TEXTS
+    with pytest.raises(UserError, match="has vectors of 6 numbers, and the model of 7"):
+        find_store(toy_config(selection={"size": 7}), content, network, encoder)
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"replies": {"store": True}, "selection": {"size": 0}}, "replies.store: needs a model that chooses"),
+        (
+            {"replies": {"file": "a.txt"}, "selection": {"size": 0}},
+            "replies.store: needs a model that chooses",
+        ),
+        ({"decoding": {"rerank": {"selection": 1.0}}, "selection": {"size": 0}}, "rerank.selection: needs"),
+        (
+            {"replies": {"store": False, "generate": False}},
+            "replies.generate: is false, and so is replies.store",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other(sections: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said.replace(".", r"\.")):
+        toy_config(**sections)
+
+
+def own_store(path: Path, seed: int = 1, cache: Path | None = None) -> ReplyStore:
+    config, vocabulary = toy_config(), make_vocabulary()
+    network = make_network(config, len(vocabulary), seed)
+    return store_of_file(path, network, make_encoder(config, vocabulary), cache)
+
+
+def test_a_users_file_is_the_store(tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text("\ufeffOh no!\n\n \t\nGood  dog .\r\nOh no!\nqwrtz zxcvb 😭\n", encoding="utf-8")
+    store = own_store(file)
+    assert list(store.texts) == ["Oh no!", "Good dog .", "qwrtz zxcvb 😭"] and not store.emotions.any()
+    answer = predictor(store).answer([["my dog"]], 99)[0]
+    assert {p.text for p in answer.predictions if p.origin == "person"} == set(store.texts)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b"fine\n" + b"word " * (MOST_USER_WORDS + 1) + b"\n",
+            ":2: the reply has 65 words, and 64 are the most",
+        ),
+        (b"fine\n" + b"x " * 1_000_000, ":2: the reply has 1,000,000 words"),
+        (b"\n \n", ": has no reply; give one reply a line"),
+        (b"", "the file is empty"),
+        ("caf\u00e9".encode("latin-1"), ":1: not UTF-8"),
+    ],
+    ids=["long", "enormous", "blank", "empty", "latin"],
+)
+def test_a_faulty_file_of_replies_is_told(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        own_store(file)
+    assert str(caught.value).startswith(str(file)) and said in str(caught.value)
+
+
+def test_what_the_model_makes_of_a_file_is_kept_until_either_changes(tmp_path: Path) -> None:
+    file, cache = tmp_path / "mine.txt", tmp_path / "mine.txt.vectors.safetensors"
+    file.write_text("Oh no!\nGood dog .\n", encoding="utf-8")
+    first = own_store(file, cache=cache)
+    written = cache.read_bytes()
+    again = own_store(file, cache=cache)
+    assert ((again.vectors * first.vectors).sum(axis=1) > 0.9999).all() and cache.read_bytes() == written
+    own_store(file, seed=2, cache=cache)
+    assert cache.read_bytes() != written  # another model
+    written = cache.read_bytes()
+    file.write_text("Oh no!\nGood cat .\n", encoding="utf-8")
+    assert list(own_store(file, seed=2, cache=cache).texts) == ["Oh no!", "Good cat ."]
+    assert cache.read_bytes() != written
+    with pytest.raises(UserError, match="cannot be written"):
+        own_store(file, cache=tmp_path / "none" / "x")
+
+
+def test_what_a_reply_shares_with_the_turns_by_hand() -> None:
+    turns = [["my", "dog", "barked", "."], ["oh", "no"], ["the", "neighbours", "called"]]
+    assert content_words(["did", "barking", "dogs", "annoy", "?"]) == {"barki", "dogs", "annoy"}
+    reply = ["did", "the", "neighbours", "hear", "the", "dog", "?"]  # neigh, hear, dog
+    assert overlaps(reply, turns) == pytest.approx((1 / 3, 1 / 3))
+    assert echo(reply, turns) == pytest.approx(2 / 3)
+    assert echo(["the", "dog", "barked", "."], turns) == 0.0 == echo([], turns)
+    assert overlaps(["oh", "no"], turns) == (0.0, 0.0) == overlaps(reply, [])
+    assert repetition(["oh", "no"], turns) == 1.0 and repetition(["oh"], turns) == pytest.approx(0.5)
+    assert repetition(["oh"], turns[:1]) == 0.0
