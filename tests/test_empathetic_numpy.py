@@ -36,6 +36,19 @@ CASES: list[Sections] = [
     {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},
     {"emotion": {"head": "cls", "roles": False}, "generator": {"pointer": False}},
 ]
+MARKED = {"data": {"mark_turns": True}}
+CAUSAL_CASES: list[Sections] = [
+    {**MARKED, "selection": {"size": 6}},
+    {**MARKED, "emotion": {"hints": False, "ngram_buckets": 50, "encoder_share": 0.3}},
+    {"model": {"bias": True, **OWN_TABLES}, "generator": {"temperature": 0.7}, "emotion": {"prepend": "gold"}},
+    {"model": {"bias": True, "tie_output": False}, "emotion": {"prepend_form": "argmax", "head": "cls"}},
+    {"model": {"share_embeddings": False}, "emotion": {"prepend": "none"}, "selection": {"size": 1}},
+    {"emotion": {"prepend": "none", "roles": False}, "generator": {"pointer": False, "temperature": 1.5}},
+]
+ALL_CASES = [
+    *(("transformer", sections) for sections in CASES),
+    *(("causal", sections) for sections in CAUSAL_CASES),
+]
 CONTEXTS = [
     *(dialogue.context for dialogue in DIALOGUES),
     ["qwrtz took my qwrtz bike", "oh no !", "zkp found qwrtz , my dog"],
@@ -43,16 +56,18 @@ CONTEXTS = [
 ]
 
 
-def models(sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend]:
+def models(family: str, sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend]:
     """A random network and the model over arrays made of it."""
-    config = make_config(**sections)
+    config = make_config(family, **sections)
     network = make_network(config, len(VOCABULARY))
     return network, numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
 
 
-def packed(sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
+def packed(
+    family: str, sections: Sections, given_emotion: list[int | None]
+) -> tuple[np.ndarray, np.ndarray]:
     """The contexts as a batch; three words of theirs are not in the vocabulary."""
-    encoder = make_encoder(make_config(**sections), VOCABULARY)
+    encoder = make_encoder(make_config(family, **sections), VOCABULARY)
     return pad_sources(
         [
             encoder.pack(encoder.context(turns), emotion)[0]
@@ -61,16 +76,16 @@ def packed(sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndar
     )
 
 
-@pytest.mark.parametrize("sections", CASES)
+@pytest.mark.parametrize(("family", "sections"), ALL_CASES)
 @settings(deadline=None, max_examples=8)
 @given(data=st.data())
 def test_steps_equal_the_network_whatever_rows_the_search_takes(
-    sections: Sections, data: st.DataObject
+    family: str, sections: Sections, data: st.DataObject
 ) -> None:
-    network, made = models(sections)
+    network, made = models(family, sections)
     must = sections.get("emotion", {}).get("prepend") == "gold"
     label = st.integers(0, 31) if must else st.none() | st.integers(0, 31)
-    source, lengths = packed(sections, data.draw(st.lists(label, min_size=5, max_size=5)))
+    source, lengths = packed(family, sections, data.draw(st.lists(label, min_size=5, max_size=5)))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     tensors = [paddle.to_tensor(array) for array in (source, lengths)]
     with paddle.no_grad():
@@ -113,9 +128,11 @@ def test_attention_over_the_context_equals_the_networks(sections: Sections) -> N
 
 
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
-@pytest.mark.parametrize("sections", [CASES[0], CASES[2], CASES[6]])
+@pytest.mark.parametrize(
+    ("family", "sections"), [ALL_CASES[n] for n in (0, 2, 6, len(CASES), len(CASES) + 1)]
+)
 def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
-    sections: Sections, strategy: str
+    family: str, sections: Sections, strategy: str
 ) -> None:
     decoding = {
         "strategy": strategy,
@@ -123,7 +140,7 @@ def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
         "top_k": 5,
         "rerank": {"candidates": 6, "mutual_information": 0.3, "consensus": 0.2},
     }
-    config = make_config(**sections, decoding=decoding)
+    config = make_config(family, **sections, decoding=decoding)
     network = make_network(config, len(VOCABULARY))
     trained = TrainedNetwork(read_weights(network), lambda: EmoPrepend(config, len(VOCABULARY)), Path())
     ours = EmpatheticPredictor(config, trained, VOCABULARY)
@@ -141,8 +158,8 @@ def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
 
 
 def test_a_context_that_changes_in_place_is_read_anew() -> None:
-    made = models({})[1]
-    source, lengths = packed({}, [None] * 5)
+    made = models("transformer", {})[1]
+    source, lengths = packed("transformer", {}, [None] * 5)
     before = made.emotion_probabilities(source, lengths)
     source[0, 1, 0] += 1
     after = made.emotion_probabilities(source, lengths)
@@ -156,6 +173,7 @@ def test_a_context_that_changes_in_place_is_read_anew() -> None:
         ("lstm", {}, "the model is lstm_attention"),
         ("convolutional", {}, "the model is convolutional_transformer"),
         ("transformer", {"model": {"activation": "gelu"}}, "activation is gelu"),
+        ("causal", {"model": {"activation": "gelu"}}, "activation is gelu"),
     ],
 )
 def test_what_is_not_served_stays_with_the_network(

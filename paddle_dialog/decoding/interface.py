@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 Array = Any  # a Paddle tensor or a NumPy array
 
@@ -58,6 +61,23 @@ class StepModel(Protocol):
 
         Returns:
             The state with N' rows.
+        """
+        ...
+
+
+@runtime_checkable
+class TextScorer(Protocol):
+    """A step model that scores given texts faster than by its steps."""
+
+    def text_log_probs(self, state: Any, texts: Sequence[Sequence[int]], /) -> np.ndarray:
+        """Teacher-forced log-probability of each text, its end token included.
+
+        Args:
+            state: of `encode` for a single input, before any step; it stays as it is.
+            texts: M texts, ids without start and end token.
+
+        Returns:
+            log p(text, end | input), float64 [M].
         """
         ...
 

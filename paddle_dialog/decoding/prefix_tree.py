@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_dialog.decoding.arrays import evaluation_mode, to_model
-from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.interface import StepModel, TextScorer
 from paddle_dialog.decoding.scores import ScoreTable
 
 
@@ -17,7 +17,7 @@ def one_input_log_probs(
     """Teacher-forced log-probability of each text, its end token included.
 
     Args:
-        model: offers `StepModel`.
+        model: offers `StepModel`; one that offers `TextScorer` too is asked for all texts at once.
         source: ids of the only input, [S] int64, or [S, k] where a model reads k numbers at each position.
         texts: M texts, ids without start and end token.
         bos_id: start token.
@@ -37,6 +37,8 @@ def one_input_log_probs(
     tokens = np.array([bos_id])  # [N] of the rows
     with evaluation_mode(model):
         state = model.encode(to_model(model, source[None]), to_model(model, np.array([len(source)])))
+        if isinstance(model, TextScorer):
+            return model.text_log_probs(state, texts)
         for step in range(written.shape[1] if len(texts) else 0):
             scores, state = model.step(to_model(model, tokens), state)
             table.load(scores, normalised)

@@ -64,15 +64,18 @@ class Linear:
     Args:
         weight: W [K, N].
         bias: b [N], or None.
+
+    Attributes:
+        size: N.
     """
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
         self._weight = np.ascontiguousarray(weight)
         self._bias = bias
-        self._size = weight.shape[1]
-        count = -(-self._size // COLUMNS)
+        self.size = weight.shape[1]
+        count = -(-self.size // COLUMNS)
         padded = np.zeros((weight.shape[0], count * COLUMNS), dtype=np.float32)
-        padded[:, : self._size] = weight
+        padded[:, : self.size] = weight
         self._blocks = _at_cache_line((count, weight.shape[0], COLUMNS))  # [N / COLUMNS, K, COLUMNS]
         self._blocks[:] = padded.reshape(-1, count, COLUMNS).transpose(1, 0, 2)
 
@@ -90,12 +93,19 @@ class Linear:
         if len(rows) > 1 and rows.size <= SMALL:
             out = np.empty((len(rows), len(self._blocks), COLUMNS), dtype=np.float32)
             np.matmul(rows, self._blocks, out=out.transpose(1, 0, 2))
-            y = out.reshape(len(rows), -1)[:, : self._size]  # [R, N]
+            y = out.reshape(len(rows), -1)[:, : self.size]  # [R, N]
         else:
             y = rows @ self._weight  # [R, N]
         if self._bias is not None:
             y += self._bias
-        return y.reshape(*x.shape[:-1], self._size)
+        return y.reshape(*x.shape[:-1], self.size)
+
+    def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """Columns ``start`` to ``stop``, or the last, of what ``x`` [R, K] is mapped to; may be written to."""
+        y = x @ self._weight[:, start:stop]  # [R, stop - start]
+        if self._bias is not None:
+            y += self._bias[start:stop]
+        return y
 
 
 def _at_cache_line(shape: tuple[int, ...]) -> np.ndarray:
@@ -152,3 +162,20 @@ def padding_mask(lengths: np.ndarray, size: int) -> np.ndarray:
     """What is added to attention scores: 0 on real positions, very little on padding, float32 [B, size]."""
     real = np.arange(size) < lengths[:, None]
     return np.where(real, np.float32(0), np.finfo(np.float32).min / 2).astype(np.float32)
+
+
+def attention_pool(values: np.ndarray, query: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The mean of the real positions, weighted by a softmax of their products with a query.
+
+    Args:
+        values: [B, S, D].
+        query: [D, 1].
+        lengths: [B].
+
+    Returns:
+        [B, D].
+    """
+    scores = (values @ query)[..., 0]  # [B, S]
+    weights = softmax(scores + padding_mask(lengths, values.shape[1]))  # [B, S]
+    pooled: np.ndarray = np.matmul(weights[:, None], values)[:, 0]
+    return pooled

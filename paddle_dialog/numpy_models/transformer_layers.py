@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Protocol
 
 import numpy as np
 
 from paddle_dialog.config.schema import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
+from paddle_dialog.numpy_models.decoder_state import DecoderState
 from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
-from paddle_dialog.numpy_models.sources import RowInputs
-
-GROWTH = 4  # positions that a full cache is enlarged by
-
-
-class DecoderState(NamedTuple):
-    """What the decoder's layers need; keys and values of L layers are the 2L parts of one array."""
-
-    rows: RowInputs  # N rows of B inputs
-    memory: np.ndarray  # of the source [B, S, 2L, D]
-    mask: np.ndarray  # additive [B, 1, 1, S]
-    past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
-    length: int  # positions in `past`
-
-    def reorder(self, index: np.ndarray) -> tuple[DecoderState, np.ndarray | None]:
-        """The state of the rows ``index`` [M], and the inputs that are left [B'], or None where all are."""
-        moved = self.reorder_within(index)
-        rows, left = self.rows.take(index)
-        if len(left) == len(self.memory):
-            return moved._replace(rows=rows), None
-        return moved._replace(rows=rows, memory=self.memory[left], mask=self.mask[left]), left
-
-    def reorder_within(self, index: np.ndarray) -> DecoderState:
-        """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
-        return self._replace(past=self.past.take(index, axis=0))
 
 
 def position_vectors(config: TransformerConfig, weights: Weights, name: str) -> np.ndarray:
@@ -80,14 +56,7 @@ class DecoderStack:
         """The state before the first position, for encoded sources [B, S, D] of the given lengths [B]."""
         batch, length, width = encoded.shape
         memory = np.concatenate([layer.prepare(encoded) for layer in self._layers], axis=-1)  # [B, S, 2LD]
-        parts = 2 * len(self._layers)
-        return DecoderState(
-            RowInputs.of(np.arange(batch), batch),
-            memory.reshape(batch, length, parts, width),
-            padding_mask(lengths, length)[:, None, None],
-            np.empty((batch, GROWTH, parts, width), dtype=np.float32),
-            0,
-        )
+        return DecoderState.of(memory.reshape(batch, length, 2 * len(self._layers), width), lengths)
 
     def __call__(self, x: np.ndarray, state: DecoderState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
         """One more position of every row, whose input is ``x`` [N, D].
@@ -96,10 +65,7 @@ class DecoderStack:
             Output [N, D], the last layer's attention over the source for each head [B, heads, R, S], where R is the
             most rows of an input, and the new state, which takes over the memory of the old.
         """
-        if state.length == state.past.shape[1]:
-            more = np.empty((len(x), GROWTH, *state.past.shape[2:]), dtype=np.float32)
-            state = state._replace(past=np.concatenate([state.past, more], axis=1))
-        state = state._replace(length=state.length + 1)
+        state = state.with_one_more()
         for layer in self._layers:
             x, weights = layer(x, state)  # [N, D], [B, heads, R, S]
         return x if self._norm is None else self._norm(x), weights, state
@@ -109,18 +75,34 @@ def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> Layer
     return LayerNorm(weights, f"{name}.final_norm", config.width) if config.norm == "pre" else None
 
 
-class _Layer:
-    """What a layer of the encoder and one of the decoder have in common."""
+class LayerSizes(Protocol):
+    """What the config of a Transformer of either kind says of its layers."""
 
-    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
-        width, bias = config.width, config.bias
+    width: int
+    num_heads: int
+    inner_width: int
+    bias: bool
+
+
+class Layer:
+    """What all kinds of layers have in common: self-attention, feed-forward, and a norm of each.
+
+    Args:
+        sizes: of the network.
+        weights: of the network.
+        name: of the layer.
+        pre_norm: whether the norms stand before the sublayers, or after the residual connections.
+    """
+
+    def __init__(self, sizes: LayerSizes, weights: Weights, name: str, pre_norm: bool) -> None:
+        width, bias = sizes.width, sizes.bias
         self._weights, self._name, self._width, self._bias = weights, name, width, bias
-        self._heads = config.num_heads
-        self._pre_norm = config.norm == "pre"
+        self._heads = sizes.num_heads
+        self._pre_norm = pre_norm
         self._query_key_value = self._linear("self_attention.query_key_value", width, 3 * width)
         self._output = self._linear("self_attention.output", width, width)
-        self._expand = self._linear("feed_forward.expand", width, config.inner_width)
-        self._contract = self._linear("feed_forward.contract", config.inner_width, width)
+        self._expand = self._linear("feed_forward.expand", width, sizes.inner_width)
+        self._contract = self._linear("feed_forward.contract", sizes.inner_width, width)
         self._self_norm = LayerNorm(weights, f"{name}.self_attention_norm", width)
         self._feed_forward_norm = LayerNorm(weights, f"{name}.feed_forward_norm", width)
 
@@ -138,8 +120,11 @@ class _Layer:
         return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
-class _EncoderLayer(_Layer):
+class _EncoderLayer(Layer):
     """Self-attention and feed-forward over the source."""
+
+    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
+        super().__init__(config, weights, name, config.norm == "pre")
 
     def __call__(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
@@ -154,11 +139,11 @@ class _EncoderLayer(_Layer):
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
 
 
-class _DecoderLayer(_Layer):
+class _DecoderLayer(Layer):
     """One position of the target; its keys and values are parts ``part`` and ``part + 1`` of the state's arrays."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str, part: int) -> None:
-        super().__init__(config, weights, name)
+        super().__init__(config, weights, name, config.norm == "pre")
         width = config.width
         self._part = part
         self._query = self._linear("cross_attention.query", width, width)
