@@ -113,7 +113,7 @@ def label_log_softmax(
         logits = output.columns(hidden, start, start + WORDS_AT_ONCE)  # [N, C]
         if temperature != 1.0:
             logits /= temperature
-        inside = np.flatnonzero((labels >= start) & (labels < start + WORDS_AT_ONCE))
+        inside = np.flatnonzero((labels >= start) & (labels < start + logits.shape[1]))
         chosen[inside] = logits[rows[inside], labels[inside] - start]
         highest.append(logits.max(axis=1))
         logits -= highest[-1][:, None]

@@ -143,9 +143,7 @@ class NumpyEmoPrepend:
             weights.append(attention[:, 0])  # [B, S]
         return np.stack(weights, axis=1)
 
-    def _append(
-        self, token: np.ndarray, state: NumpyEmoState
-    ) -> tuple[np.ndarray, np.ndarray, ReplyState]:
+    def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, ReplyState]:
         """One more word [N] of every row, see ``Family.step``."""
         x = self._embed_reply(token, state.emotion, state.reply.rows.inputs)  # [N, D]
         return self._family.step(x, state.reply)
