@@ -20,7 +20,7 @@ from tasks.empathetic.reserved import LISTENER_ID
 class ReplyRanker(nn.Layer):
     """Scores replies to a context: the stack reads the context once, then each reply as if it came next.
 
-    A reply's score is a linear map of the stack's output at its last word. The embeddings stay those that the
+    A reply's score is the mean of what a linear map says at each of its positions. The embeddings stay those that the
     ranker starts from, so that it can share them with the generator.
 
     Args:
@@ -54,10 +54,9 @@ class ReplyRanker(nn.Layer):
         places = _repeat(source_lengths, count).unsqueeze(1) + paddle.arange(length)  # [BK, T]
         x = self.encoder.dropout(x + F.embedding(places, self.encoder.positions.table))
         x, _ = self.encoder.stack(x, repeated, _repeat(mask, count))  # [BK, T, D]
-        last = (words != Vocabulary.pad_id).astype("int64").sum(-1) - 1  # [BK]
-        chosen = F.one_hot(last, length).unsqueeze(1)  # [BK, 1, T]
-        final = paddle.matmul(chosen, x).squeeze(1)  # [BK, D]
-        return self.output(self.dropout(final)).reshape([batch, count])
+        votes = self.output(self.dropout(x)).squeeze(-1)  # [BK, T]
+        spoken = (words != Vocabulary.pad_id).astype(votes.dtype)  # [BK, T]
+        return ((votes * spoken).sum(-1) / spoken.sum(-1)).reshape([batch, count])
 
 
 class ChoiceLoss(nn.Layer):
