@@ -19,13 +19,13 @@ def load(folder: str | Path) -> Predictor:
     """Loads a bundle, e.g. ``paddle_dialog.load("runs/couplet_lstm/best").predict(["晚风摇树树还挺"], n_best=3)``.
 
     Args:
-        folder: a bundle that a training run wrote, or one that ships.
+        folder: a bundle that a training run wrote, or the name of one that ships, e.g. ``couplet``.
 
     Raises:
         UserError: there is no bundle, or it is damaged.
     """
-    from paddle_dialog.inference import (
-        load_predictor,
-    )  # importing paddle takes seconds; importing us does not
+    # Importing us should not take the time of importing what reads a bundle.
+    from paddle_dialog.inference import load_predictor
+    from paddle_dialog.shipped import find_model
 
-    return load_predictor(Path(folder))
+    return load_predictor(find_model(folder))

@@ -9,10 +9,10 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.extras import how_to_install
 
 # What our dependencies warn of among themselves says nothing to a user: a compiler cache that only those who
 # build extensions miss, and PaddleNLP's old ways of importing and of copying a tensor.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from paddle_dialog.task import Predictor
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -53,7 +54,7 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
         "-c",
         "--config",
         required=True,
-        help="the recipe, a YAML file such as configs/couplet.yaml",
+        help="the recipe: a YAML file such as configs/couplet.yaml, or the name of one that ships, e.g. couplet",
     )
     parser.add_argument(
         "-o",
@@ -91,6 +92,11 @@ def run_tool(
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in OWN_PACKAGES:
+            return _report_fault()
+        print(f"error: {how_to_install(error.name)}", file=sys.stderr)
+        return BAD_INPUT
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -98,11 +104,14 @@ def run_tool(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception:
-        traceback.print_exc()
-        print(
-            "error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr
-        )
-        return INTERNAL_ERROR
+        return _report_fault()
+
+
+def _report_fault() -> int:
+    """Tells of the exception that is being handled."""
+    traceback.print_exc()
+    print("error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr)
+    return INTERNAL_ERROR
 
 
 def integer_from(minimum: int) -> Callable[[str], int]:
@@ -128,10 +137,11 @@ def load_model(arguments: argparse.Namespace) -> Predictor:
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
     from paddle_dialog.inference import default_weights, load_predictor
+    from paddle_dialog.shipped import find_model
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
-    folder = Path(arguments.weights) if arguments.weights else default_weights(task, config)
+    folder = find_model(arguments.weights) if arguments.weights else default_weights(task, config)
     predictor = load_predictor(folder, task, config)
     print(f"weights: {folder}", file=sys.stderr)
     predictor.config.seed = config.seed

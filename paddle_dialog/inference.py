@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from paddle_dialog import shipped
 from paddle_dialog.bundle import bundle_exists, load_bundle
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
@@ -43,9 +44,6 @@ def load_predictor(
     return found.trained_predictor(config, trained, bundle.vocabularies)
 
 
-SHIPPED = Path(__file__).parent.parent / "pretrained"
-
-
 def default_weights(task: Task, config: Any) -> Path:
     """The weights to take where none are named: those of the config's run, else those that ship.
 
@@ -53,10 +51,10 @@ def default_weights(task: Task, config: Any) -> Path:
         UserError: there are neither.
     """
     trained = Path(config.output_dir) / "best"
-    for folder in (trained, SHIPPED / task.name):
+    for folder in (trained, shipped.MODELS / task.name):
         if bundle_exists(folder):
             return folder
     raise UserError(
-        f"no weights: {trained} does not exist; train with tools/train.py and the same config, "
-        "or name a bundle with --weights"
+        f"no weights: {trained} does not exist, and none ship for the task '{task.name}'; train with the same "
+        "config, or name a bundle with --weights"
     )

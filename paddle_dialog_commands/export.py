@@ -16,6 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Writes the bundle and prints its size."""
     from paddle_dialog.errors import UserError
     from paddle_dialog.export import export_bundle
+    from paddle_dialog.shipped import find_model
 
     try:
         about = Path(arguments.about).read_text(encoding="utf-8") if arguments.about else ""
@@ -26,7 +27,9 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from error
     except json.JSONDecodeError as error:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
-    size = export_bundle(Path(arguments.weights), Path(arguments.output), about, metrics, arguments.data)
+    size = export_bundle(
+        find_model(arguments.weights), Path(arguments.output), about, metrics, arguments.data
+    )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
 
 

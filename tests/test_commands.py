@@ -273,13 +273,16 @@ def test_evaluate_shows_the_metrics_as_a_table(lstm):
 
 def test_weights_are_those_of_the_run_or_else_shipped_or_else_named(lstm, tmp_path, monkeypatch):
     unrun = ("-c", lstm.config, "-o", f"output_dir={tmp_path / 'none'}", FIRST)
-    monkeypatch.setattr(inference, "SHIPPED", tmp_path)
-    assert "train with tools/train.py" in run_here("predict", *unrun).error_line()
+    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path)
+    line = run_here("predict", *unrun).error_line()
+    assert f"{tmp_path}/none/best does not exist, and none ship for the task 'couplet'; train with" in line
     (tmp_path / "couplet").symlink_to(lstm.folder / "last")
     shipped = run_here("predict", *unrun)
     assert (shipped.status, shipped.stderr) == (0, f"weights: {tmp_path}/couplet\n")
     named = run_here("predict", *unrun, "--weights", lstm.folder / "last")
     assert named.stderr == f"weights: {lstm.folder}/last\n"
+    by_name = run_here("predict", *unrun, "--weights", "couplet")
+    assert (by_name.stdout, by_name.stderr) == (shipped.stdout, shipped.stderr)
     assert named.stdout == shipped.stdout
     own = run_here("predict", "-c", lstm.config, FIRST)
     assert own.stderr == f"weights: {lstm.folder}/best\n"

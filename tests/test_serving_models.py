@@ -38,7 +38,7 @@ def test_wrong_settings_are_told(override, part):
 
 def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.inference.SHIPPED", tmp_path / "pretrained")
+    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path / "pretrained")
     (tmp_path / "pretrained/empathetic").mkdir(parents=True)
     models = {"couplet": ModelSource(), "empathetic": ModelSource()}
     found, missing = find_models(make_config(models=models))
@@ -51,7 +51,7 @@ def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
 
 def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.inference.SHIPPED", tmp_path / "pretrained")
+    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path / "pretrained")
     named = {"couplet": ModelSource(weights="nowhere")}
     with pytest.raises(UserError, match=r"models.couplet.weights: nowhere does not exist"):
         find_models(make_config(models=named))

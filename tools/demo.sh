@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Set everything up, then answer some 上联 and a turn of dialogue from the weights that ship.
+# Set up what answering needs, then answer some 上联 and a turn of dialogue from the weights that ship.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-bash "$root/tools/setup_env.sh"
+bash "$root/tools/setup_env.sh" --light
 cd "$root"
 
 python=.venv/bin/python

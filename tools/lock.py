@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.10", "3.11", "3.12")
-REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")
+REQUIREMENTS = ("requirements-light.txt", "requirements.txt", "requirements-dev.txt")
 # Compiled packages whose newest release may be source only for one of the Pythons; a user has no compiler.
 WHEELS_ONLY = (
     "numpy",

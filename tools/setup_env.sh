@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Make .venv in this checkout with the locked requirements; does nothing when it is up to date.
 #
-#   bash tools/setup_env.sh              the product's requirements
+#   bash tools/setup_env.sh --light      what answering needs: seconds, 0.1 GB
+#   bash tools/setup_env.sh              everything: training, evaluating, the server; minutes, 1.7 GB
 #   bash tools/setup_env.sh --dev        and what tools/test.sh needs
 #   PYTHON=/path/to/python3.11 bash tools/setup_env.sh
 set -euo pipefail
@@ -39,20 +40,23 @@ find_python() {
 }
 
 case "${1:-}" in
+    --light) requirements=requirements-light.txt ;;
     "") requirements=requirements.txt ;;
     --dev) requirements=requirements-dev.txt ;;
-    *) fail "unknown argument '$1'; the only one is --dev." ;;
+    *) fail "unknown argument '$1'; there are --light and --dev." ;;
 esac
+# Each of these contains those before it.
+files=(requirements-light.txt requirements.txt requirements-dev.txt)
 
 # The stamp is written last, so a .venv without one was left unfinished. It holds the requirements file, then
 # the place and Python (a venv cannot be moved), then the checksums.
 stamp=.venv/setup_env.stamp
-sums="$(cksum requirements.txt requirements-dev.txt requirements.lock)"
+sums="$(cksum "${files[@]}" requirements.lock pyproject.toml)"
 place=
 if [[ -x .venv/bin/python && -f $stamp ]]; then
     { read -r installed; read -r place; installed_sums="$(cat)"; } <"$stamp"
-    # The development requirements contain the product's own.
-    [[ $installed == requirements-dev.txt ]] && requirements=$installed
+    # What is there already stays: the larger of both is installed.
+    [[ "${files[*]}" == *"$requirements"*"$installed"* ]] && requirements=$installed
     if [[ -z ${PYTHON:-} ]]; then
         [[ $place == "$PWD "* ]] || place=
     else
@@ -76,7 +80,13 @@ if [[ -z $place ]]; then
     place="$PWD $python"
 fi
 
-echo "setup_env: installing $requirements into .venv, $(.venv/bin/python --version); minutes when it is new …" >&2
-.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check -r "$requirements" ||
+time=minutes
+options=()
+if [[ $requirements == requirements-light.txt ]]; then
+    time=seconds
+    options=(--no-compile) # Python compiles what it imports, which is little; all of it takes as long as the rest
+fi
+echo "setup_env: installing $requirements into .venv, $(.venv/bin/python --version); $time when it is new …" >&2
+.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
     fail "pip could not install $requirements, see its message above; mend that and run this script again."
 printf '%s\n' "$requirements" "$place" "$sums" >"$stamp"

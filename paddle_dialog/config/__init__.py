@@ -19,7 +19,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, 
     """Reads a recipe.
 
     Args:
-        path: the YAML file.
+        path: the YAML file, or the name of a recipe that ships.
         overrides: ``section.key=value`` each, the last one of a key wins.
 
     Returns:

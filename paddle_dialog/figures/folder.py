@@ -22,19 +22,18 @@ class FigureFolder:
         written: the files so far, in order.
 
     Raises:
-        UserError: the folder cannot be written, or what draws is not installed.
+        UserError: the folder cannot be written.
+        ModuleNotFoundError: what draws is not installed.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.written: list[Path] = []
-        try:
-            import matplotlib.image as images
-            from visualdl.component import base_component
+        import matplotlib.image as images
+        from visualdl.component import base_component
 
+        try:
             self._log = VisualDLLog(folder / "vdl")
-        except ImportError as error:
-            raise UserError(f"figures need {error.name}; install requirements.txt") from error
         except OSError as error:
             raise self._unwritable(error) from error
         self._save, self._components = images.imsave, base_component

@@ -94,7 +94,7 @@ def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeC
     """Reads a server's settings.
 
     Args:
-        path: the YAML file.
+        path: the YAML file, or the name of one that ships.
         overrides: ``section.key=value`` each, the last one of a key wins.
 
     Raises:

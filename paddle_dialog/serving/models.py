@@ -16,6 +16,7 @@ from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.model_cards import ModelCard, make_card
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.shipped import find_model
 from paddle_dialog.task import Task, find_task
 
 
@@ -95,7 +96,7 @@ def _recipe(name: str, source: ModelSource) -> tuple[Task, Any]:
 def _folder(task: Task, recipe: Any, source: ModelSource) -> Path:
     if source.weights is None:
         return default_weights(task, recipe or SimpleNamespace(output_dir=f"runs/{task.name}"))
-    folder = Path(source.weights)
+    folder = find_model(source.weights)
     if not folder.is_dir():
         raise UserError(
             f"models.{task.name}.weights: {folder} does not exist; name a bundle, or null for the default"

@@ -62,8 +62,8 @@ def _load(split: str) -> Any:
         from paddlenlp.datasets import load_dataset
     except Exception as error:  # its long import chain breaks in more ways than ImportError
         raise UserError(
-            f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the packages of "
-            "requirements.txt, or give a TSV file of 上联<TAB>下联 instead"
+            f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the "
+            "extra train, or give a TSV file of 上联<TAB>下联 instead"
         ) from error
     # Lazy, as otherwise all pairs would be held as dictionaries first.
     return load_dataset("couplet", splits=split, lazy=True)

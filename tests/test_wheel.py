@@ -1,0 +1,153 @@
+"""The wheel in an environment of its own, far from the checkout: what `pip install .` gives a user without extras."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command import ROOT, Outcome
+
+PARTS = (
+    "paddle_dialog",
+    "paddle_dialog_commands",
+    "tasks",
+    "configs",
+    "pretrained",
+    "pyproject.toml",
+    "LICENSE",
+)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel, and an empty folder to work in.
+
+    Args:
+        folder: of the environment.
+        work: where its commands are started.
+    """
+
+    folder: Path
+    work: Path
+
+    def run(self, program: str, *arguments: object) -> Outcome:
+        """Runs a program of the environment."""
+        hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+        done = subprocess.run(
+            [self.folder / "bin" / program, *map(str, arguments)],
+            cwd=self.work,
+            env={name: value for name, value in os.environ.items() if name not in hidden},
+            capture_output=True,
+            encoding="utf-8",
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    @property
+    def shipped(self) -> Path:
+        """Where the recipes and models lie in it."""
+        (found,) = self.folder.glob("lib/python*/site-packages/paddle_dialog/shipped")
+        return found
+
+
+def install(base: Path) -> Installed:
+    """Builds the wheel and installs it without extras; skips the test where there is no package index."""
+    environment = Installed(base / "environment", base / "work")
+    environment.work.mkdir()
+    venv.create(environment.folder)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        environment.folder / "bin" / "python",
+        "install",
+        "--no-compile",
+    ]
+    # What the wheel may need comes first and pinned; then the wheel without an index, so that it can need no more.
+    lines = (ROOT / "requirements-light.txt").read_text(encoding="utf-8").splitlines()
+    pins = base / "pins.txt"
+    pins.write_text("\n".join(line for line in lines if not line.startswith("-")), encoding="utf-8")
+    needs = subprocess.run([*pip, "--retries", "1", "-r", pins], capture_output=True, encoding="utf-8")
+    if needs.returncode and "Retrying (" in needs.stderr + needs.stdout:
+        pytest.skip(f"the package index cannot be reached: {needs.stderr.splitlines()[-1]}")
+    assert needs.returncode == 0, needs.stderr
+    done = subprocess.run([*pip, "--no-index", build_wheel(base)], capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return environment
+
+
+def build_wheel(base: Path) -> Path:
+    """Builds the wheel from a copy, since building leaves files behind."""
+    source = base / "source"
+    source.mkdir()
+    for part in PARTS:
+        path = ROOT / part
+        if path.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(path, source / part, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy(path, source)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", base, source]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = base.glob("*.whl")
+    return wheel
+
+
+def test_the_wheel(tmp_path: Path) -> None:
+    """One test, as several would each have to wait for their own environment."""
+    installed = install(tmp_path)
+    both_tasks_answer_from_any_folder(installed)
+    a_model_is_loaded_by_its_name_from_python(installed)
+    what_is_not_installed_is_told(installed)
+    a_wheel_without_weights_or_recipes_says_so(installed)  # takes them away
+
+
+def both_tasks_answer_from_any_folder(installed: Installed) -> None:
+    couplet = installed.run("paddle-dialog", "predict", "-c", "couplet", "晚风摇树树还挺", "𪚥龘", "--json")
+    assert couplet.status == 0, couplet.stderr
+    assert couplet.stderr == f"weights: {installed.shipped.resolve()}/pretrained/couplet\n"
+    (answer, rare) = (json.loads(line)["predictions"][0] for line in couplet.stdout.splitlines())
+    assert len(answer["text"]) == 7 and answer["form"]["repeats_mirrored"] and answer["form"]["final_level"]
+    assert len(rare["text"]) == 2
+    reply = installed.run(
+        "paddle-dialog", "predict", "-c", "empathetic", "I lost my dog yesterday.", "--json"
+    )
+    assert reply.status == 0, reply.stderr
+    record = json.loads(reply.stdout)
+    assert record["emotion"] in ("sad", "devastated", "lonely") and record["predictions"][0]["text"]
+    assert not list(installed.work.iterdir())
+
+
+def a_model_is_loaded_by_its_name_from_python(installed: Installed) -> None:
+    code = "import paddle_dialog; print(paddle_dialog.load('couplet').predict(['春风送暖百花开'])[0][0].text)"
+    outcome = installed.run("python", "-c", code)
+    assert outcome.status == 0, outcome.stderr
+    assert len(outcome.stdout.strip()) == 7
+
+
+def what_is_not_installed_is_told(installed: Installed) -> None:
+    for command, config, extra in (("train", "couplet_sample", "train"), ("serve", "serve", "serve")):
+        line = installed.run("paddle-dialog", command, "-c", config).error_line()
+        assert f"pip install 'paddle_dialog[{extra}]'" in line
+    assert (
+        "did you mean couplet?"
+        in installed.run("paddle-dialog", "predict", "-c", "cuplet", "春").error_line()
+    )
+
+
+def a_wheel_without_weights_or_recipes_says_so(installed: Installed) -> None:
+    predict = ("paddle-dialog", "predict", "-c", "couplet", "春")
+    shutil.rmtree(installed.shipped / "pretrained")
+    line = installed.run(*predict).error_line()
+    assert "no weights: runs/couplet/best does not exist, and none ship for the task 'couplet'" in line
+    shutil.rmtree(installed.shipped / "configs")
+    line = installed.run(*predict).error_line()
+    assert line == "error: couplet: no such file, and no recipe of this name ships; there are none at all"
