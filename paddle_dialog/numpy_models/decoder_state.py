@@ -16,19 +16,19 @@ class DecoderState(NamedTuple):
     """What the decoder's layers need; keys and values of L layers are the 2L parts of one array."""
 
     rows: RowInputs  # N rows of B inputs
-    memory: np.ndarray  # of the source [B, S, 2L, D]
+    memory: np.ndarray  # of the source [B, P, 2L, D], where P is S, or heads * S of a short one
     mask: np.ndarray  # additive [B, 1, 1, S]
     past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
     length: int  # positions in `past`
 
     @classmethod
-    def of(cls, memory: np.ndarray, lengths: np.ndarray) -> DecoderState:
-        """The state before the first position: a row for each source of the given lengths [B]."""
-        batch, size, parts, width = memory.shape
+    def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> DecoderState:
+        """The state before the first position: a row for each source of the given lengths [B]; ``size`` is S, else P."""
+        batch, positions, parts, width = memory.shape
         return cls(
             RowInputs.of(np.arange(batch), batch),
             memory,
-            padding_mask(lengths, size)[:, None, None],
+            padding_mask(lengths, positions if size is None else size)[:, None, None],
             np.empty((batch, GROWTH, parts, width), dtype=np.float32),
             0,
         )

@@ -67,10 +67,11 @@ class Linear:
 
     Attributes:
         size: N.
+        weight: W.
     """
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
-        self._weight = np.ascontiguousarray(weight)
+        self.weight = np.ascontiguousarray(weight)
         self._bias = bias
         self.size = weight.shape[1]
         count = -(-self.size // COLUMNS)
@@ -95,14 +96,14 @@ class Linear:
             np.matmul(rows, self._blocks, out=out.transpose(1, 0, 2))
             y = out.reshape(len(rows), -1)[:, : self.size]  # [R, N]
         else:
-            y = rows @ self._weight  # [R, N]
+            y = rows @ self.weight  # [R, N]
         if self._bias is not None:
             y += self._bias
         return y.reshape(*x.shape[:-1], self.size)
 
     def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
         """Columns ``start`` to ``stop``, or the last, of what ``x`` [R, K] is mapped to; may be written to."""
-        y = x @ self._weight[:, start:stop]  # [R, stop - start]
+        y = x @ self.weight[:, start:stop]  # [R, stop - start]
         if self._bias is not None:
             y += self._bias[start:stop]
         return y
@@ -128,14 +129,16 @@ class LayerNorm:
     def __init__(self, weights: Weights, name: str, width: int) -> None:
         self._scale = weights.take(f"{name}.weight", width)
         self._shift = weights.take(f"{name}.bias", width)
+        self._average = np.full((width, 1), 1 / width, dtype=np.float32)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Normalises [..., D]."""
-        width = np.float32(x.shape[-1])
-        centred = x - np.add.reduce(x, axis=-1, keepdims=True) / width
-        variance = np.einsum("...d,...d->...", centred, centred)[..., None] / width
+        centred = x - x @ self._average
+        variance = np.einsum("...d,...d->...", centred, centred)[..., None] / np.float32(x.shape[-1])
         centred /= np.sqrt(variance + EPSILON)
-        return centred * self._scale + self._shift
+        centred *= self._scale
+        centred += self._shift
+        return centred
 
 
 def without_padding(table: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ class RowInputs(NamedTuple):
     inputs: np.ndarray  # [N] number of the input, 0 to B - 1
     slots: np.ndarray  # [N] number among the rows of the input, 0 to R - 1
     shape: tuple[int, int]  # B and R
+    is_full: bool  # the rows are the grid as it stands: the search keeps the rows of an input together
 
     @classmethod
     def of(cls, inputs: np.ndarray, count: int) -> RowInputs:
@@ -26,7 +27,9 @@ class RowInputs(NamedTuple):
         ordered = inputs[order]
         slots = np.empty_like(order)
         slots[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-        return cls(inputs, slots, (count, int(slots.max(initial=0)) + 1))
+        size = int(slots.max(initial=0)) + 1
+        is_full = len(inputs) == count * size and bool(np.all(inputs[1:] >= inputs[:-1]))
+        return cls(inputs, slots, (count, size), is_full)
 
     def take(self, index: np.ndarray) -> tuple[RowInputs, np.ndarray]:
         """The places of the rows ``index`` [M], and the inputs that are left, by their former numbers [B']."""
@@ -35,7 +38,7 @@ class RowInputs(NamedTuple):
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
         """Rows [N, D] as a grid [B, R, D], zero where there is no row."""
-        if self._is_full:
+        if self.is_full:
             return rows.reshape(*self.shape, -1)
         grid = np.zeros((*self.shape, rows.shape[1]), dtype=rows.dtype)
         grid[self.inputs, self.slots] = rows
@@ -43,12 +46,6 @@ class RowInputs(NamedTuple):
 
     def collect(self, grid: np.ndarray) -> np.ndarray:
         """The rows [N, D] of a grid [B, R, D]."""
-        if self._is_full:
+        if self.is_full:
             return grid.reshape(-1, grid.shape[2])
         return grid[self.inputs, self.slots]
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether the rows are the grid as it stands: the search keeps the rows of an input together."""
-        count, size = self.shape
-        return len(self.inputs) == count * size and bool(np.all(self.inputs[1:] >= self.inputs[:-1]))
