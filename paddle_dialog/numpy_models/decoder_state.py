@@ -23,7 +23,7 @@ class DecoderState(NamedTuple):
 
     @classmethod
     def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> DecoderState:
-        """The state before the first position: a row for each source of the given lengths [B]; ``size`` is S, else P."""
+        """The state before the first position: a row for each source of the lengths [B]; ``size`` is S if not P."""
         batch, positions, parts, width = memory.shape
         return cls(
             RowInputs.of(np.arange(batch), batch),
