@@ -84,6 +84,14 @@ def children(pid):
     return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def ended(pid):
+    """Whether a process has ended, whoever has yet to take note of it."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+
+
 @pytest.fixture
 def decoding(trained):
     """A server with two decoders: its process, nursery, client and what it had to say."""
@@ -168,6 +176,7 @@ def test_a_decoder_that_dies_while_it_waits_costs_no_request(decoding):
     _process, nursery, client = decoding
     for pid in children(nursery):
         os.kill(pid, signal.SIGKILL)
+        eventually(lambda pid=pid: ended(pid))
     assert [ask(client).status_code for _ in range(4)] == [200] * 4
     assert metric(client, "lost_total") == "0.0"
 
@@ -178,6 +187,7 @@ def test_a_server_that_can_replace_no_decoder_ends(decoding):
     decoders = children(nursery)
     for pid in (nursery, *decoders):
         os.kill(pid, signal.SIGKILL)
+        eventually(lambda pid=pid: ended(pid))
     assert ask(client).status_code == 500
     process.wait(PATIENCE)
 
