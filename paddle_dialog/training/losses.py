@@ -34,13 +34,16 @@ class SequenceCrossEntropy(nn.Layer):
             label: int64 [B, T].
             mask: float [B, T], 1 on real tokens (the end token is one) and 0 on padding.
         """
-        tokens = mask.sum()
+        return mean_over_ranks(self.total(logits, label, mask), mask.sum())
+
+    def total(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
+        """The sum over the real tokens, of which ``forward`` makes the mean; arguments as there."""
         nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1) * mask  # [B, T]
         self.token_nll = nll.detach()
         if self.label_smoothing == 0.0:
-            return mean_over_ranks(nll.sum(), tokens)
+            return nll.sum()
         # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
         label_logit = paddle.take_along_axis(logits, label.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
         uniform = nll + (label_logit - logits.mean(axis=-1)) * mask  # [B, T]
         smoothing = self.label_smoothing
-        return mean_over_ranks(((1.0 - smoothing) * nll + smoothing * uniform).sum(), tokens)
+        return ((1.0 - smoothing) * nll + smoothing * uniform).sum()

@@ -218,6 +218,11 @@ class EmpatheticConfig(ExperimentConfig):
         """Yields settings of different sections that contradict each other."""
         yield from super().problems()
         model = self.model
+        if self.data.more is not None and self.emotion.prepend == "gold":
+            yield (
+                "data.more",
+                "these conversations have no emotion, which emotion.prepend: gold needs; leave it out",
+            )
         if self.selection.size and not isinstance(model, CausalTransformerConfig):
             yield "selection.size", "needs model.name: causal_transformer; set it to 0"
         yield from self._selection_problems()
@@ -234,13 +239,7 @@ class EmpatheticConfig(ExperimentConfig):
         if isinstance(model, TransformerConfig) and model.aligned_input:
             yield "model.aligned_input", "context and reply do not correspond word by word; leave it out"
         if isinstance(model, CausalTransformerConfig):
-            reply = max(self.data.max_target_length, self.decoding.max_length)
-            if self.data.max_length + reply + 2 > model.max_positions:
-                yield (
-                    "model.max_positions",
-                    f"must hold data.max_length ({self.data.max_length}), the longest reply ({reply}) and two "
-                    f"marks, and is {model.max_positions}",
-                )
+            yield from self._causal_problems(model)
             return
         if self.generator.context_weight:
             yield "generator.context_weight", f"needs a causal model, and {model.name} sees the whole context"
@@ -261,3 +260,22 @@ class EmpatheticConfig(ExperimentConfig):
                 yield "decoding.rerank.selection", f"{needs}; set it to 0"
         if replies.store is False and not replies.generate:
             yield "replies.generate", "is false, and so is replies.store; then nothing is left to answer with"
+
+    def _causal_problems(self, model: CausalTransformerConfig) -> Iterator[Problem]:
+        reply = max(self.data.max_target_length, self.decoding.max_length)
+        if self.data.max_length + reply + 2 > model.max_positions:
+            yield (
+                "model.max_positions",
+                f"must hold data.max_length ({self.data.max_length}), the longest reply ({reply}) and two "
+                f"marks, and is {model.max_positions}",
+            )
+        if self.emotion.head == "cls":
+            yield (
+                "emotion.head",
+                "cls is the first position, where a causal model has read nothing yet; take attention",
+            )
+        if self.generator.context_weight and not self.data.mark_turns:
+            yield (
+                "data.mark_turns",
+                "must be true where generator.context_weight is above 0: a turn's first word is learned at its mark",
+            )

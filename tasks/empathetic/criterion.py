@@ -16,6 +16,9 @@ from tasks.empathetic.selection_head import selection_nll
 class EmpatheticLoss(nn.Layer):
     """Mean nll per word, plus λ times the mean nll of the annotated emotions.
 
+    Where contexts are learned their words are in that mean, each with its weight, and never smoothed; where the
+    choice of replies is learned its nll is added with its weight.
+
     ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
     Args:
@@ -54,44 +57,35 @@ class EmpatheticLoss(nn.Layer):
         """
         *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
         reply, rest = outputs[: self._reply_outputs], outputs[self._reply_outputs :]
-        if len(reply) == 1:
-            loss = self._generation(reply[0], label, mask)
-            self.token_nll = self._generation.token_nll
-        else:
-            loss = self._copying_loss(reply, label, mask)
+        total, tokens = self._reply_total(reply, label, mask), mask.sum()
         if len(rest) >= 2:  # a network in training learns contexts too
-            loss = self._with_context(loss, mask.sum(), *rest[:2])
+            logits, following = rest[:2]  # [K, V], [K]
+            nll = F.cross_entropy(logits, following.unsqueeze(-1), reduction="none")  # [K, 1]
+            total = total + self.context_weight * nll.sum()
+            tokens = tokens + self.context_weight * following.shape[0]
+        loss = mean_over_ranks(total, tokens)
         if len(rest) % 2:  # and to choose the reply
             loss = loss + self.selection_weight * selection_nll(rest[-1])
         return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
 
-    def _with_context(self, loss: Tensor, tokens: Tensor, logits: Tensor, label: Tensor) -> Tensor:
-        """The mean over the reply's tokens and the context's, each of which counts ``context_weight``.
-
-        Args:
-            loss: mean over the reply's tokens.
-            tokens: how many these are [].
-            logits: of the context's words [K, V].
-            label: their ids [K].
-        """
-        count = self.context_weight * label.shape[0]
-        nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none")  # [K, 1]
-        return (loss * tokens + self.context_weight * nll.sum()) / (tokens + count)
-
-    def _copying_loss(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
+    def _reply_total(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
+        """The sum over the reply's tokens."""
+        if len(reply) == 1:
+            total = self._generation.total(reply[0], label, mask)
+            self.token_nll = self._generation.token_nll
+            return total
         logits, gate, attention, copy_ids = reply
-        tokens = mask.sum()
         nll, generated = label_nll(logits, gate, attention, copy_ids, label)  # [B, T] each
         nll = nll * mask
         self.token_nll = nll.detach()
         if self.label_smoothing == 0.0:
-            return mean_over_ranks(nll.sum(), tokens)
+            return nll.sum()
         # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
         inside = paddle.where(label < logits.shape[-1], label, paddle.zeros_like(label))  # [B, T]
         label_logit = paddle.take_along_axis(logits, inside.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
         uniform = (generated + label_logit - logits.mean(axis=-1)) * mask  # [B, T]
         smoothing = self.label_smoothing
-        return mean_over_ranks(((1.0 - smoothing) * nll + smoothing * uniform).sum(), tokens)
+        return ((1.0 - smoothing) * nll + smoothing * uniform).sum()
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from paddle import io
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.emotions import emotion_id
 from tasks.empathetic.encoding import (
@@ -38,7 +38,10 @@ class Example(NamedTuple):
 
 def longest_target(config: EmpatheticConfig) -> int:
     """Words of a reply that the model can score, which is far more than training takes."""
-    return getattr(config.model, "max_positions", UNLIMITED) - 1  # the end token needs a position
+    positions = getattr(config.model, "max_positions", UNLIMITED)
+    if isinstance(config.model, CausalTransformerConfig):  # after the longest context and its mark
+        positions -= config.data.max_length + 1
+    return positions - 1  # the end token needs a position
 
 
 class DialogueDataset(io.Dataset):

@@ -1,0 +1,203 @@
+"""The causal family in training: its loss by hand, what it must not be asked for, and a toy that it learns."""
+
+import json
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+from command import run_here
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.criterion import EmpatheticLoss
+from tasks.empathetic.dataset import DialogueDataset, collate
+from tasks.empathetic.selection_head import SelectionHead, selection_nll
+
+LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
+LOG2 = math.log(2)
+
+
+def peaked(shape: list[int], label: np.ndarray, odds: float) -> paddle.Tensor:
+    """Logits of two classes a row by which the label has ``odds`` to 1."""
+    logits = np.zeros([*shape, 2], dtype="float32")
+    np.put_along_axis(logits, label[..., None], math.log(odds), -1)
+    return paddle.to_tensor(logits)
+
+
+@pytest.mark.parametrize("selects", [False, True])
+@pytest.mark.parametrize("learns", [False, True])
+def test_context_words_count_in_the_mean_and_selection_beside_it(learns: bool, selects: bool) -> None:
+    label = np.array([[1, 0], [1, 0]])
+    mask = paddle.to_tensor([[1.0, 1.0], [1.0, 0.0]])
+    outputs = [peaked([2, 2], label, 1.0)]  # log 2 each, three of them
+    if learns:  # two words of log(4/3) that count a half
+        outputs += [peaked([2], np.array([0, 1]), 3.0), paddle.to_tensor([0, 1])]
+    if selects:  # own reply e : 1, and 1 : e
+        outputs += [paddle.to_tensor([[1.0, 0.0], [1.0, 0.0]])]
+    criterion = EmpatheticLoss(0.0, 2.0, context_weight=0.5, selection_weight=0.1, pointer=False)
+    emotions = paddle.zeros([2, 32])
+    loss = criterion(*outputs, emotions, paddle.to_tensor([3, -1]), paddle.to_tensor(label), mask)
+    expected = (3 * LOG2 + 0.5 * 2 * math.log(4 / 3)) / (3 + 0.5 * 2) if learns else LOG2
+    if selects:
+        expected += 0.1 * (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(1))) / 2
+    assert float(loss) == pytest.approx(expected + 2.0 * math.log(32), rel=1e-5)
+    np.testing.assert_allclose(criterion.token_nll.numpy(), [[LOG2, LOG2], [LOG2, 0.0]], rtol=1e-6)
+
+
+def batch(config: Any) -> list[paddle.Tensor]:
+    """The collated toys as training data."""
+    vocabulary = make_vocabulary(DIALOGUES)
+    dataset = DialogueDataset(DIALOGUES, config, vocabulary, 50, Counter(i=2))
+    return [paddle.to_tensor(array) for array in collate([dataset[row] for row in range(3)])]
+
+
+@pytest.mark.parametrize("pointer", [True, False])
+def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> None:
+    config = make_config(
+        "causal",
+        generator={"context_weight": 0.5, "pointer": pointer},
+        data=LEARNED["data"],
+        selection={"size": 5, "weight": 0.3},
+    )
+    network = make_network(config, len(make_vocabulary(DIALOGUES)))
+    source, lengths, target, emotion, label, mask = batch(config)
+    criterion = EmpatheticLoss(0.0, 0.25, 0.5, 0.3, pointer)
+    answered = float(criterion(*network(source, lengths, target), emotion, label, mask))
+    reply = float((criterion.token_nll).sum())
+    network.train()
+    outputs = network(source, lengths, target)
+    logits, following = outputs[-4:-2]
+    # the three turns that are new, a mark before each and the end token after it
+    assert following.shape == [sum(len(d.context[-1].split()) + 1 for d in DIALOGUES)]
+    normalised = logits.numpy().astype("float64")
+    normalised -= np.log(np.exp(normalised).sum(-1, keepdims=True))
+    context = -normalised[np.arange(len(normalised)), following.numpy()].sum()
+    words = float(mask.sum())
+    expected = (reply + 0.5 * context) / (words + 0.5 * len(normalised))
+    expected += answered - reply / words + 0.3 * float(selection_nll(outputs[-2]))
+    assert float(criterion(*outputs, emotion, label, mask)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_context_word_is_learned_from_what_stands_before_it() -> None:
+    config = make_config("causal", **LEARNED)
+    network = make_network(config, len(make_vocabulary(DIALOGUES)))
+    network.train()
+    source, lengths, target, *_ = batch(config)
+    before = network(source, lengths, target)[4].numpy()
+    changed = source.clone()
+    changed[:, -1, 0] = 50  # the last word of the longest context
+    after = network(changed, lengths, target)[4].numpy()
+    differs = np.abs(before - after).max(-1) > 1e-6
+    assert differs.sum() == 1  # where the end token follows it
+
+
+def test_vectors_are_compared_by_their_cosine_and_equal_replies_are_not_wrong() -> None:
+    head = SelectionHead(2, 2)
+    head.sharpness.set_value(paddle.to_tensor([0.0]))
+    contexts = paddle.to_tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    words = paddle.to_tensor([[2, 5], [2, 6], [2, 5]])
+    logits = head(contexts, contexts, words).numpy()
+    np.testing.assert_allclose(logits[1], [0, 1, 0])
+    np.testing.assert_allclose(logits[0], [1, 0, 1 - 1e4])
+    np.testing.assert_allclose(logits[2], [1 - 1e4, 0, 1])
+    found = float(selection_nll(paddle.to_tensor(logits)))
+    assert found == pytest.approx((2 * math.log(1 + math.exp(-1)) + math.log(1 + 2 * math.exp(-1))) / 3)
+
+
+def test_a_vector_is_of_the_mean_and_the_last_real_position() -> None:
+    head = SelectionHead(1, 2)
+    head.context_query.weight.set_value(paddle.zeros([1, 1]))
+    head.context.weight.set_value(paddle.eye(2))
+    outputs = paddle.to_tensor([[[1.0], [3.0], [8.0]], [[5.0], [9.0], [9.0]]])
+    real = paddle.to_tensor([[True, True, False], [True, False, False]])
+    found = head.context_vectors(outputs, real, paddle.to_tensor([2, 1])).numpy()
+    np.testing.assert_allclose(found, [[2 / 13**0.5, 3 / 13**0.5], [0.5**0.5, 0.5**0.5]], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "sections", "told"),
+    [
+        (
+            "causal",
+            {"model": {"max_positions": 100}},
+            r"model.max_positions: must hold data.max_length \(96\)",
+        ),
+        ("causal", {"model": {"num_heads": 3}}, r"model.num_heads: must divide width \(8\)"),
+        ("causal", {"emotion": {"head": "cls"}}, "emotion.head: cls is the first position"),
+        ("causal", {"generator": {"context_weight": 1.0}}, "data.mark_turns: must be true"),
+        ("causal", {"emotion": {"prepend": "gold"}, "data": {"more": "x"}}, "data.more: these conversations"),
+        ("transformer", LEARNED, "generator.context_weight: needs a causal model"),
+        ("lstm", LEARNED, "generator.context_weight: needs model.name: causal_transformer"),
+        ("convolutional", {"selection": {"size": 4}}, "selection.size: needs model.name: causal_transformer"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_told(family: str, sections: Any, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        make_config(family, **sections)
+
+
+TOY = """
+task: empathetic
+model: {{name: causal_transformer, width: 32, num_heads: 2, inner_width: 64, num_layers: 2, copy_depth: 8,
+  max_positions: 40, dropout: 0.0}}
+emotion: {{hints: false, weight: 0.2}}
+generator: {{context_weight: 1.0}}
+selection: {{size: 16, weight: 0.2}}
+data: {{train: {folder}/train.jsonl, dev: {folder}/train.jsonl, more: {folder}/more.jsonl, more_min_count: 1,
+  mark_turns: true, max_length: 20, max_target_length: 8, batch_size: 8, unknown_rate: 0.0}}
+training: {{epochs: 60, learning_rate: 0.01, schedule: cosine, warmup_steps: 10, clip_norm: 1.0, eval_every: 1000,
+  log_every: 20}}
+decoding: {{max_length: 8, strategy: greedy}}
+output_dir: {folder}/run
+"""
+ANSWERS = {
+    "my dog died": ("he was a good dog", "sad"),
+    "i won a prize": ("well done , you", "proud"),
+    "they stole my bike": ("how mean of them", "angry"),
+    "my exam is soon": ("you will pass it", "anxious"),
+}
+TALK = [
+    ["hello there", "hello to you", "how is it going", "it goes well", "good to hear", "see you soon"],
+    ["what is the time", "it is past nine", "so late", "yes , so late"],
+]
+
+
+def test_a_toy_with_further_conversations_is_learned_by_heart(tmp_path: Path) -> None:
+    examples = [
+        {"context": [said], "target": answer, "emotion": emotion}
+        for said, (answer, emotion) in ANSWERS.items()
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(example) + "\n" for example in examples))
+    (tmp_path / "more.jsonl").write_text("".join(json.dumps({"turns": turns}) + "\n" for turns in TALK))
+    recipe = tmp_path / "toy.yaml"
+    recipe.write_text(TOY.format(folder=tmp_path))
+    trained = run_here("train", "-c", recipe)
+    assert trained.status == 0, trained.stderr
+    assert "further conversations" in trained.stderr and "more.jsonl: 2 pieces" in trained.stderr
+    losses = [float(found) for found in re.findall(r"\bloss ([\d.]+)", trained.stderr)]
+    # Which of the six conversations begins cannot be known, and every turn and its end is learned once.
+    turns = [turn for said, (answer, _) in ANSWERS.items() for turn in (said, answer)] + [*TALK[0], *TALK[1]]
+    least = 6 * math.log(6) / sum(len(turn.split()) + 1 for turn in turns)
+    assert losses[0] > 1 and least < losses[-1] < least + 0.1, (losses, least)
+    assert float(re.search(r"best dev perplexity ([\d.]+)", trained.stdout)[1]) < 1.1
+
+    contexts = [[said] for said in ANSWERS] + [turns[:-1] for turns in TALK]
+    texts = [json.dumps({"context": context}) for context in contexts]
+    answered = run_here("predict", "-c", recipe, "--json", *texts)
+    records = [json.loads(line) for line in answered.stdout.splitlines()]
+    replies = [record["predictions"][0]["text"].lower().rstrip(".") for record in records]
+    expected = [answer for answer, _ in ANSWERS.values()] + [turns[-1] for turns in TALK]
+    assert replies == [reply.replace(" ,", ",") for reply in expected]
+    assert [record["emotion"] for record in records[:4]] == [emotion for _, emotion in ANSWERS.values()]
+
+
+def test_a_missing_file_of_conversations_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(json.dumps({"context": ["a"], "target": "b", "emotion": "sad"}))
+    recipe = tmp_path / "toy.yaml"
+    recipe.write_text(TOY.format(folder=tmp_path))
+    assert "more.jsonl" in run_here("train", "-c", recipe).error_line()
