@@ -50,6 +50,8 @@ def test_an_answer_for_reading() -> None:
         probabilities[EMOTIONS.index(label)] = probability
     one = Answer(["x"], "sad", probabilities, [Prediction("I'm sorry.", -0.5, ("i", "am", "sorry", "."))])
     assert format_answer(one) == "[sad 50%, lonely 30%, proud 10%]\nI'm sorry."
+    unclear = Answer(["x"], None, probabilities, [Prediction("Hello!", -0.5, ())])
+    assert format_answer(unclear) == "[no clear emotion]\nHello!"
     two = Answer(["x"], "joyful", probabilities, [Prediction("A.", -0.5, ()), Prediction("B.", -1.25, ())])
     assert format_answer(two, is_set=True) == (
         "[joyful, set by you; predicted: sad 50%, lonely 30%, proud 10%]\n1. A. (-0.50)\n2. B. (-1.25)"

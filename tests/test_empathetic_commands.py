@@ -30,6 +30,7 @@ METRICS = {
     "perplexity",
     "perplexity_per_example",
     "emotion_accuracy",
+    "calibration_error",
     "bleu",
     "distinct_1",
     "distinct_2",
@@ -101,6 +102,18 @@ def test_predict_prints_the_record_of_the_contract(config: Path) -> None:
             assert "<" not in prediction["text"]
 
 
+def test_no_emotion_is_named_where_none_is_likely_enough(config: Path) -> None:
+    command = ("predict", "-c", config, "I lost my dog.", "-o")
+    named = json.loads(run_here(*command, "decoding.clear_emotion=0.01", "--json").stdout)
+    unclear = json.loads(run_here(*command, "decoding.clear_emotion=1", "--json").stdout)
+    assert unclear["emotion"] is None and named["emotion"] in EMOTIONS
+    assert unclear == {**named, "emotion": None}  # probabilities and replies are the same
+    printed = run_here(*command, "decoding.clear_emotion=1").stdout
+    assert printed.startswith("[no clear emotion] ")
+    line = run_here(*command, "decoding.clear_emotion=1.5").error_line()
+    assert "decoding.clear_emotion" in line
+
+
 def test_a_yardstick_that_does_not_fit_is_told(config: Path) -> None:
     arguments = ("-c", config, "--decoding-only", "--data", "tasks/empathetic/sample.jsonl")
     line = run_here("benchmark", *arguments, "--against", "reference").error_line()
@@ -122,6 +135,8 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
     right = sum(r["emotion"] == r["gold_emotion"] for r in records)
     assert result["emotion_accuracy"] == pytest.approx(right / 9)
     assert "beam 2" in result["decoding"]
+    unclear = run_here("evaluate", "-c", config, "--data", data, "-o", "decoding.clear_emotion=1", "--json")
+    assert json.loads(unclear.stdout) == result  # what is measured is the likeliest emotion
 
 
 def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:

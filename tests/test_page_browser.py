@@ -183,6 +183,25 @@ def test_a_turn_is_answered_with_what_was_felt(page: Any) -> None:
     assert page.locator("#turn").input_value() == "" and page.evaluate("document.activeElement.id") == "turn"
 
 
+def test_where_no_emotion_is_clear_the_page_says_so_and_one_can_be_told(page: Any) -> None:
+    page.click("#tab-conversation")
+
+    def unclear(route: Any) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "emotion": None})
+
+    page.route("**/v1/reply", unclear)
+    say(page, "hi")
+    assert (
+        page.locator(".felt").text_content() == "no clear emotion" and page.locator(".emotion").count() == 0
+    )
+    assert "no clear emotion" in page.locator("#conversation-status").text_content()
+    page.unroute("**/v1/reply")
+    page.select_option(".emotion-choice", "joyful")
+    idle(page, "#send")
+    assert page.locator(".emotion").count() == 5 and "joyful" in page.locator(".told").text_content()
+
+
 def test_the_emotion_is_corrected_and_the_reply_made_anew(page: Any) -> None:
     page.click("#tab-conversation")
     say(page, "my dog died")

@@ -12,7 +12,7 @@ from serving_toys import loader, make_app, running
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic import api
-from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
 from tasks.empathetic.dialogue import clean_turn
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
@@ -44,6 +44,17 @@ def test_the_answer_is_that_of_the_command():
     (expected,) = make_predictor().predict_records([json.dumps({"context": CONTEXT})], 2)
     with start() as client:
         assert ask(client, n_best=2) == (200, expected)
+
+
+def test_where_no_emotion_is_clear_there_is_null():
+    with start(make_predictor(decoding={"clear_emotion": 1.0})) as client:
+        status, unclear = ask(client)
+    with start() as client:
+        _, clear = ask(client)
+    assert status == 200
+    assert unclear == {**clear, "emotion": None} and clear["emotion"] is not None
+    null = ReplyAnswer.model_json_schema()["properties"]["emotion"]
+    assert {"type": "null"} in null["anyOf"] and "null where none" in null["description"]
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=4))

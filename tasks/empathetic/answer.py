@@ -51,13 +51,14 @@ class Answer:
 
     Args:
         context: its turns.
-        emotion: the most probable emotion, or the one that was given.
+        emotion: the most probable emotion, or the one that was given; None where none is likely enough, see
+            ``EmpatheticDecodingConfig.clear_emotion``.
         probabilities: of all emotions, as predicted [32].
         predictions: the replies, best first.
     """
 
     context: Sequence[str]
-    emotion: str
+    emotion: str | None
     probabilities: np.ndarray
     predictions: Sequence[Prediction]
 

@@ -89,7 +89,10 @@ class ReplyAnswer(BaseModel):
     """An emotion and replies."""
 
     context: list[str]
-    emotion: str = Field(description="The likeliest emotion, or the one that was given.")
+    emotion: str | None = Field(
+        description="The likeliest emotion, or the one that was given; null where none is likely enough to be named, "
+        "as after a greeting."
+    )
     emotions: dict[str, float] = Field(description="Probabilities of the likeliest five, as predicted.")
     predictions: list[ReplyCandidate]
     attention: ReplyAttention | None = Field(None, description="Only where it was asked for.")

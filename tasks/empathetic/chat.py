@@ -14,7 +14,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer, origin_note
 from tasks.empathetic.dialogue import clean_turn
-from tasks.empathetic.emotions import EMOTIONS, emotion_id
+from tasks.empathetic.emotions import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.prediction import EmpatheticPredictor
 
@@ -199,7 +199,7 @@ class Chat:
 
 
 def format_answer(answer: Answer, is_set: bool = False) -> str:
-    """An answer for reading: the likeliest emotions with their probabilities, and below the replies.
+    """An answer for reading: the likeliest emotions with their probabilities, if one is clear, and the replies.
 
     Args:
         answer: with one reply or several, which are numbered and stand with their scores.
@@ -207,6 +207,8 @@ def format_answer(answer: Answer, is_set: bool = False) -> str:
     """
     top = np.argsort(-answer.probabilities, kind="stable")[:SHOWN_EMOTIONS]
     predicted = ", ".join(f"{EMOTIONS[index]} {answer.probabilities[index]:.0%}" for index in top)
+    if answer.emotion is None:
+        predicted = NO_CLEAR_EMOTION
     head = f"[{answer.emotion}, set by you; predicted: {predicted}]" if is_set else f"[{predicted}]"
     if len(answer.predictions) == 1:
         return f"{head}\n{answer.predictions[0].text}{origin_note(answer.predictions[0].as_dict())}"

@@ -40,6 +40,8 @@ EMOTIONS: tuple[str, ...] = (
     "trusting",
 )
 
+NO_CLEAR_EMOTION = "no clear emotion"  # what is written for a reader where none is likely enough
+
 _IDS = {label: number for number, label in enumerate(EMOTIONS)}
 
 

@@ -20,7 +20,7 @@ from tasks.empathetic.criterion import EmpatheticLoss
 from tasks.empathetic.data import Dialogue, read_dialogues
 from tasks.empathetic.dataset import DialogueDataset, collate, longest_target
 from tasks.empathetic.encoding import tokens_of
-from tasks.empathetic.metrics import emotion_accuracy, reply_metrics
+from tasks.empathetic.metrics import calibration_error, emotion_accuracy, reply_metrics
 
 if TYPE_CHECKING:
     from tasks.empathetic.answer import Answer
@@ -53,7 +53,8 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
 
     Returns:
         The metrics by name; ``decoding`` says how the replies were made. ``emotion_accuracy`` is that of the
-        predicted emotion, None where nothing is annotated.
+        likeliest emotion, be it clear or not, and ``calibration_error`` that of its probability; None where
+        nothing is annotated.
 
     Raises:
         UserError: the source cannot be used, or the replies cannot be written; the latter before any work.
@@ -75,6 +76,7 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         "perplexity_per_example": perplexity_per_example(likelihood.nll.tolist(), likelihood.tokens.tolist()),
         "unknown_rate": likelihood.unknown_rate,
         "emotion_accuracy": emotion_accuracy([answer.predicted_emotion for answer in answers], gold),
+        "calibration_error": calibration_error(np.stack([answer.probabilities for answer in answers]), gold),
         **reply_metrics(hypotheses, [tokens_of(dialogue.target) for dialogue in dialogues]),
         "decoding": predictor.decoding_summary(),
     }

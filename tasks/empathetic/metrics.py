@@ -6,9 +6,13 @@ contractions written out, Treebank.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
+from tasks.empathetic.emotions import emotion_id
 
+CALIBRATION_BINS = 15
 STOCK_PHRASE = ("sorry", "to", "hear")
 
 
@@ -78,6 +82,38 @@ def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> fl
     """
     judged = [guess == label for guess, label in zip(predicted, gold, strict=True) if label is not None]
     return sum(judged) / len(judged) if judged else None
+
+
+def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> float | None:
+    """How far the probability of the likeliest emotion is from the share of contexts where it is right.
+
+    The expected calibration error of Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3: over
+    `CALIBRATION_BINS` bins of equal width, ((m - 1) / M, m / M], the mean of |accuracy - mean confidence| weighted by
+    the contexts in each.
+
+    Args:
+        probabilities: of the emotions for each context [N, 32].
+        gold: the annotated label, None where there is none; such contexts are left out.
+
+    Returns:
+        The error in 0-1, or None if no context is annotated.
+
+    Raises:
+        ValueError: the numbers differ.
+    """
+    if len(probabilities) != len(gold):
+        raise ValueError(f"{len(probabilities)} contexts have probabilities and {len(gold)} a label")
+    known = [index for index, label in enumerate(gold) if label is not None]
+    if not known:
+        return None
+    labels = np.array([emotion_id(gold[index] or "") for index in known])  # [K]
+    confidence = probabilities[known].max(axis=1)  # [K]
+    right = probabilities[known].argmax(axis=1) == labels  # [K]
+    bins = np.maximum(np.ceil(confidence * CALIBRATION_BINS).astype(int) - 1, 0)  # [K]
+    gaps = np.bincount(
+        bins, weights=right - confidence, minlength=CALIBRATION_BINS
+    )  # [M], times the bin's size
+    return float(np.abs(gaps).sum() / len(known))
 
 
 def _ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:

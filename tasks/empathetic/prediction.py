@@ -23,7 +23,7 @@ from tasks.empathetic.answer import Answer, Prediction, origin_note
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data import parse_context, read_dialogues
 from tasks.empathetic.dialogue import check_alternation, clean_turn
-from tasks.empathetic.emotions import EMOTIONS, emotion_id
+from tasks.empathetic.emotions import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
 from tasks.empathetic.encoding import DialogueEncoder, make_encoder, pad_sources
 from tasks.empathetic.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
@@ -160,7 +160,7 @@ class EmpatheticPredictor(Predictor):
     def format_record(self, record: dict[str, Any]) -> str:
         """The emotion with its probability and the reply; several replies stand below each other."""
         emotion, replies = record["emotion"], record["predictions"]
-        head = f"[{emotion}" + (
+        head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (
             f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
         )
         if len(replies) == 1:
@@ -273,11 +273,14 @@ class EmpatheticPredictor(Predictor):
             ranked = self._reranker.order(batch, candidates, self.config.decoding.rerank)
             for row, context, ordered in zip(rows, batch, ranked, strict=True):
                 assert context.predicted is not None
-                best = int(context.predicted.argmax()) if context.given is None else context.given
-                answers[row] = Answer(
-                    context.turns, EMOTIONS[best], context.predicted, tuple(ordered[:count])
-                )
+                named = self._clear(context.predicted) if context.given is None else EMOTIONS[context.given]
+                answers[row] = Answer(context.turns, named, context.predicted, tuple(ordered[:count]))
         return [answer for answer in answers if answer is not None]
+
+    def _clear(self, probabilities: np.ndarray) -> str | None:
+        """The likeliest emotion of probabilities [32], None where none is likely enough to be named."""
+        best = int(probabilities.argmax())
+        return EMOTIONS[best] if probabilities[best] >= self.config.decoding.clear_emotion else None
 
     def _options(self, n_best: int | None) -> SearchOptions:
         return search_options(self.config, n_best, self.processors, has_store=self.store is not None)

@@ -174,7 +174,7 @@ class EmpatheticTask(Task):
         predictor = EmpatheticPredictor(config, network, data.vocabularies[VOCABULARY], dataset.encoder)
         answers = predictor.greedy([d.context for d in dialogues], [d.emotion for d in dialogues])
         texts = [
-            f"{dialogue.context[-1]} → [{answer.emotion}] {answer.predictions[0].text} "
+            f"{dialogue.context[-1]} → [{answer.predicted_emotion}] {answer.predictions[0].text} "
             f"(reference [{dialogue.emotion}] {dialogue.target})"
             for dialogue, answer in zip(dialogues, answers, strict=True)
         ]

@@ -76,7 +76,7 @@ async function answered(before, { text, told, attention = false }) {
       error.tell("nothing");
       return null;
     }
-    const emotion = emotionName(answer.emotion, language());
+    const emotion = isClear(answer) ? emotionName(answer.emotion, language()) : word("noClearEmotion");
     status.tell("replied", { emotion, text: answer.predictions[0].text });
     return { text, answer, told, pick: 0, attention };
   } catch (failure) {
@@ -129,14 +129,21 @@ function draw() {
   if (focus) byId("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 
+/** Whether one emotion is likelier than the others by far; the server says null where none is. */
+const isClear = (answer) => answer.emotion !== null;
+
 const isLast = (place) => place === exchanges.length - 1;
 
 function turnsOf(exchange, isOpen) {
   const { text, answer, pick, told } = exchange;
   const choose = isOpen && details("empathetic").takes_emotion !== false ? (label) => again({ told: label }) : null;
   const speaker = element("li", { class: "turn speaker" }, bubble("you", text));
-  if (choose !== null) speaker.append(element("p", { class: "felt" }, word("feltHint")));
-  speaker.append(emotionChart(answer.emotions, answer.emotion, choose));
+  if (isClear(answer)) {
+    if (choose !== null) speaker.append(element("p", { class: "felt" }, word("feltHint")));
+    speaker.append(emotionChart(answer.emotions, answer.emotion, choose));
+  } else {
+    speaker.append(element("p", { class: "felt unclear" }, word("noClearEmotion")));
+  }
   if (told !== null) {
     const note = word("told", { emotion: emotionName(told, language()) });
     speaker.append(element("p", { class: "told" }, note));
