@@ -38,7 +38,10 @@ CASES: list[Sections] = [
     {"model": {**PRE, **OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
     {"model": {**PRE, "share_embeddings": False, "tie_output": True}, "emotion": {"prepend": "gold"}},
     {"emotion": {"prepend": "none", "roles": False, "hints": False}, "generator": {"temperature": 1.5}},
-    {"model": {**PRE, "bias": False}, "emotion": {"ngram_buckets": 50, "encoder_share": 0.3}},
+    {
+        "model": {**PRE, "bias": False},
+        "emotion": {"ngram_buckets": 50, "encoder_share": 0.3, "character_weight": 0.5, "small_talk": True},
+    },
     {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},
     {"emotion": {"head": "cls", "roles": False}, "generator": {"pointer": False}},
 ]

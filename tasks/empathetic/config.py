@@ -99,6 +99,9 @@ class EmotionConfig:
         lexicon: ``nrc``, or a file of words; see ``EmotionLexicon.load``.
         ngram_buckets: rows of the linear classifier of hashed word and character n-grams, which is fitted to the
             training contexts before the network is trained; 0 is none.
+        small_talk: learn from the small talk that ships with the task which contexts have no emotion; there the
+            probabilities become alike. For contexts of n-grams only.
+        character_weight: what n-grams of characters count there beside those of words.
         encoder_share: factor of the other classifier's logits, which reads the encoder's outputs, where they are
             added to those of the n-grams; it fits the training contexts far better than new ones.
         situations: the situation sentences of the training data are further texts for the n-gram classifier.
@@ -112,6 +115,8 @@ class EmotionConfig:
     hints: bool = True
     lexicon: str = "nrc"
     ngram_buckets: int = at_least(0, 0)
+    small_talk: bool = False
+    character_weight: float = rate(1.0)
     encoder_share: float = rate(0.05)
     situations: bool = False
 
@@ -221,6 +226,11 @@ class EmpatheticConfig(ExperimentConfig):
     def problems(self) -> Iterator[Problem]:
         """Yields settings of different sections that contradict each other."""
         yield from super().problems()
+        if self.emotion.small_talk and not self.emotion.ngram_buckets:
+            yield (
+                "emotion.small_talk",
+                "needs the n-gram classifier; set emotion.ngram_buckets, e.g. to 120000",
+            )
         model = self.model
         if self.data.more is not None and self.emotion.prepend == "gold":
             yield (

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 from paddle import io
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
@@ -130,6 +132,27 @@ class DialogueDataset(io.Dataset):
             contexts.append(self.encoder.context([situation]))
             labels.append(emotion_id(emotion))
         return contexts, np.array(labels, dtype=np.int64)
+
+    def conversations(self, situations: bool) -> np.ndarray:
+        """The conversation of each of ``annotated_contexts``, int64 [N]; texts of different ones share nothing.
+
+        Contexts belong together that open alike or have one situation, and whatever another's opening stands in.
+        """
+        openings = {dialogue.context[0]: number for number, dialogue in enumerate(self.dialogues)}
+        told: dict[str, int] = {}
+        pairs = []  # of dialogues that belong together
+        for number, dialogue in enumerate(self.dialogues):
+            pairs += [(number, openings[turn]) for turn in dialogue.context[::2] if turn in openings]
+            if dialogue.situation is not None:
+                pairs.append((number, told.setdefault(dialogue.situation, number)))
+        rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        size = len(self.dialogues)
+        graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
+        parts = connected_components(graph, directed=False)[1]  # [dialogues]
+        known = [parts[index] for index, emotion in enumerate(self._emotions) if emotion != NO_EMOTION]
+        if situations:
+            known += [parts[told[situation]] for situation, _ in _situations(self.dialogues)]
+        return np.array(known, dtype=np.int64)
 
     def _append(self, turns: Sequence[str], target: Sequence[str], label: str | None, what: str) -> None:
         if label is None and self._gold:

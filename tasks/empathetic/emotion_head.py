@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.masks import additive_mask
 from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.ngrams import column_weights
 
 
 class EmotionHead(nn.Layer):
@@ -24,6 +25,8 @@ class EmotionHead(nn.Layer):
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
         encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
+        character_weight: of the n-grams of characters beside those of words.
+        tells_plain: whether contexts without emotion are told from their n-grams.
     """
 
     def __init__(
@@ -33,6 +36,8 @@ class EmotionHead(nn.Layer):
         dropout: float = 0.0,
         ngram_buckets: int = 0,
         encoder_share: float = 1.0,
+        character_weight: float = 1.0,
+        tells_plain: bool = False,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
@@ -40,7 +45,11 @@ class EmotionHead(nn.Layer):
         if self.has_ngrams:  # buffers: no optimiser touches them
             self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, len(EMOTIONS)]))
             self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
+            if tells_plain:
+                self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
+        self.tells_plain = tells_plain
         self.encoder_share = encoder_share
+        self.column_weights = column_weights(character_weight)  # [G]
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
 
@@ -64,9 +73,14 @@ class EmotionHead(nn.Layer):
         if not self.has_ngrams:
             return logits.detach()
         buckets = ngrams.flatten(1)  # [B, S * G]
-        weights = F.normalize(self.ngram_idf[buckets], axis=-1)  # [B, S * G]
+        weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]
+        weights = F.normalize(weights.flatten(1), axis=-1)  # [B, S * G]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), self.ngram_table[buckets]).squeeze(1)  # [B, 32]
-        return self.encoder_share * logits.detach() + by_ngrams
+        joined = self.encoder_share * logits.detach() + by_ngrams
+        if not self.tells_plain:
+            return joined
+        plainness = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
+        return joined * F.sigmoid(-plainness).unsqueeze(-1)
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:
         assert self.query is not None

@@ -89,6 +89,8 @@ class EmoPrepend(nn.Layer):
             model.dropout,
             config.emotion.ngram_buckets,
             config.emotion.encoder_share,
+            config.emotion.character_weight,
+            config.emotion.small_talk,
         )
         self.selection = None
         if config.selection.size:

@@ -58,6 +58,13 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
     return features
 
 
+def column_weights(character_weight: float) -> np.ndarray:
+    """What a feature counts by its column, float32 [FEATURES]: those of words 1, those of characters as given."""
+    weights = np.ones(FEATURES, dtype=np.float32)
+    weights[WORD_FEATURES:] = character_weight
+    return weights
+
+
 def once_each(buckets: np.ndarray) -> np.ndarray:
     """Buckets of any shape where only the first occurrence of each is left and the others are 0."""
     kept = np.zeros_like(buckets)

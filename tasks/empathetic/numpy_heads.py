@@ -7,6 +7,7 @@ import numpy as np
 from paddle_dialog.numpy_models.operators import Linear, Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.ngrams import column_weights
 
 SHORTEST = np.float32(1e-12)  # length that a vector is divided by at least, as Paddle does
 
@@ -27,10 +28,13 @@ class NumpyEmotionHead:
             self._query = weights.take("emotion_head.query.weight", width, 1)
         self._output = weights.take("emotion_head.output.weight", width, count)
         self._share = np.float32(config.emotion.encoder_share)
-        self._table = self._idf = None
+        self._table = self._idf = self._plainness = None
+        self._column_weights = column_weights(config.emotion.character_weight)  # [G]
         if buckets:
             self._table = weights.take("emotion_head.ngram_table", buckets, count)
             self._idf = weights.take("emotion_head.ngram_idf", buckets)
+            if config.emotion.small_talk:
+                self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
 
     def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
         """Logits [B, 32].
@@ -45,12 +49,17 @@ class NumpyEmotionHead:
         if self._table is None or self._idf is None:
             return logits
         logits *= self._share
-        for row, buckets in enumerate(ngrams.reshape(len(ngrams), -1)):
-            present = buckets[buckets > 0]  # bucket 0 is none and has no weight
-            weights = self._idf[present]
+        for row, buckets in enumerate(ngrams):  # [S, G]
+            kept = buckets > 0  # bucket 0 is none and has no weight
+            present = buckets[kept]
+            weights = self._idf[present] * np.broadcast_to(self._column_weights, buckets.shape)[kept]
             length = np.sqrt(np.dot(weights, weights))
             if length > 0:
-                logits[row] += (weights / length) @ self._table[present]
+                weights /= length
+                logits[row] += weights @ self._table[present]
+            if self._plainness is not None:
+                plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
+                logits[row] /= 1 + np.exp(plainness)
         return logits
 
 

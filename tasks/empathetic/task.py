@@ -155,8 +155,12 @@ class EmpatheticTask(Task):
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
-        idf, table = fit_ngram_classifier(data.train.dataset, emotion.ngram_buckets, emotion.situations)
-        return {"emotion_head.ngram_idf": idf, "emotion_head.ngram_table": table}
+        plain = [d.context for d in small_talk() if d.emotion is None] if emotion.small_talk else []
+        fitted = fit_ngram_classifier(
+            data.train.dataset, emotion.ngram_buckets, emotion.situations, emotion.character_weight, plain
+        )
+        weights = {"emotion_head.ngram_idf": fitted.idf, "emotion_head.ngram_table": fitted.table}
+        return {**weights, "emotion_head.ngram_plainness": fitted.plainness} if plain else weights
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
