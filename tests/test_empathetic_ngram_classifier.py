@@ -114,24 +114,26 @@ def test_the_scale_makes_held_out_texts_likeliest() -> None:
     assert _scale(features, labels, labels > 0) == 1.0  # nothing is left to tell apart
 
 
-def test_where_small_talk_is_like_a_context_its_emotions_are_alike() -> None:
+def test_where_a_context_is_like_small_talk_its_emotions_are_alike() -> None:
     emotion = {"ngram_buckets": BUCKETS, "encoder_share": 0.0, "small_talk": True}
-    config, plain = make_config(emotion=emotion), [["hello there"], ["hello my friend"]]
-    _, idf, table, plainness = fitted(plain=plain)
-    assert plainness[0] == PLAIN_FROM / PLAIN_WIDTH
+    config = make_config(emotion=emotion)
+    data = DialogueDataset(DIALOGUES * 20, config, make_vocabulary(), 50)
+    plain = [["hello my friend"], ["hello there"]] * 10
+    fitted = fit_ngram_classifier(data, BUCKETS, situations=False, plain=plain)
+    assert fitted.plainness[0] == PLAIN_FROM / PLAIN_WIDTH
     network = EmoPrepend(config, len(make_vocabulary()))
-    for name, values in (("idf", idf), ("table", 10 * table), ("plainness", plainness)):
+    for name, values in fitted._asdict().items():
         getattr(network.emotion_head, f"ngram_{name}").set_value(paddle.to_tensor(values))
     network.eval()
-    contexts = [["my dog died"], ["hello there my dog"], ["hello hello"]]
-    dialogues = [Dialogue(context, "oh") for context in contexts]
-    data = DialogueDataset(dialogues, config, make_vocabulary(), 50)
-    source, lengths = map(paddle.to_tensor, collate([data[index] for index in range(3)])[:2])
-    surest = network.emotion_probabilities(source, lengths).numpy().max(axis=1)
-    assert surest[0] > 0.5 and surest[1] < surest[0] and surest[2] < 0.1
-    # without the machine the logits are what they are
+    dialogues = [Dialogue(["my dog died"], "oh"), Dialogue(["hello my friend"], "oh")]
+    asked = DialogueDataset(dialogues, config, make_vocabulary(), 50)
+    source, lengths = map(paddle.to_tensor, collate([asked[0], asked[1]])[:2])
+    clear, unclear = network.emotion_probabilities(source, lengths).numpy()
     network.emotion_head.tells_plain = False
-    assert network.emotion_probabilities(source, lengths).numpy().max(axis=1)[2] > 0.2
+    as_clear, as_unclear = network.emotion_probabilities(source, lengths).numpy()
+    np.testing.assert_allclose(clear, as_clear, rtol=0.1)
+    assert unclear.max() < 1.3 / 32 < 4 / 32 < as_unclear.max()
+    assert unclear.argmax() == as_unclear.argmax()
 
 
 def test_texts_that_share_a_conversation_are_held_out_together() -> None:

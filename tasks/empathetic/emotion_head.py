@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.masks import additive_mask
 from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.ngrams import column_weights
+from tasks.empathetic.ngrams import LEAST_CLARITY, column_weights
 
 
 class EmotionHead(nn.Layer):
@@ -80,7 +80,8 @@ class EmotionHead(nn.Layer):
         if not self.tells_plain:
             return joined
         plainness = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
-        return joined * F.sigmoid(-plainness).unsqueeze(-1)
+        clarity = LEAST_CLARITY + (1 - LEAST_CLARITY) * F.sigmoid(-plainness)  # [B]
+        return joined * clarity.unsqueeze(-1)
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:
         assert self.query is not None

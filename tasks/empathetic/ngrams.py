@@ -9,6 +9,9 @@ import numpy as np
 CHARACTER_SIZES = (3, 4, 5)
 MOST_CHARACTER_NGRAMS = 16
 WORD_FEATURES = 3  # the word by its role, the pair with the word before, the word of a first turn
+LEAST_CLARITY = (
+    0.05  # what is left of the logits of a plain context: the likeliest emotion stays the likeliest
+)
 FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets a position has
 
 

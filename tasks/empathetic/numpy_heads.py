@@ -7,7 +7,7 @@ import numpy as np
 from paddle_dialog.numpy_models.operators import Linear, Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.ngrams import column_weights
+from tasks.empathetic.ngrams import LEAST_CLARITY, column_weights
 
 SHORTEST = np.float32(1e-12)  # length that a vector is divided by at least, as Paddle does
 
@@ -59,7 +59,7 @@ class NumpyEmotionHead:
                 logits[row] += weights @ self._table[present]
             if self._plainness is not None:
                 plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
-                logits[row] /= 1 + np.exp(plainness)
+                logits[row] *= LEAST_CLARITY + (1 - LEAST_CLARITY) / (1 + np.exp(plainness))
         return logits
 
 
