@@ -118,9 +118,7 @@ class Task(ABC):
     name: ClassVar[str]
     config_class: ClassVar[type[ExperimentConfig]]
     can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
-    starts_from: ClassVar[str | None] = (
-        None  # the task whose weights a run may start from; its own by default
-    )
+    starts_from: ClassVar[str | None] = None  # task of the weights that a run may start from; None is its own
     file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
 
     @abstractmethod
@@ -207,6 +205,12 @@ class Task(ABC):
         Args:
             own: the network's first weights by name.
             given: those of the bundle.
+
+        Returns:
+            Weights by name; the log tells which of them are not of the bundle.
+
+        Raises:
+            UserError: the bundle lacks some that cannot be learned anew.
         """
         return given
 

@@ -223,6 +223,9 @@ class Run:
             taken = start[1].weights
             if begins:
                 taken = self.task.starting_weights(read_weights(network), taken)
+                anew = sorted(taken.keys() - start[1].weights.keys())
+                if anew:
+                    logger.info("learned anew, as %s has none: %s", start[0], ", ".join(anew))
             set_weights(network, {**taken, **fitted}, start[0])
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")

@@ -1,20 +1,12 @@
-"""Training examples made of others: what people type into a chat and the corpus lacks."""
+"""Training examples made of others: conversations that change their subject, which a corpus lacks and a chat has."""
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Sequence
 
 import numpy as np
 
-from tasks.empathetic.data import read_dialogues
 from tasks.empathetic.dialogue import Dialogue
-
-
-def small_talk() -> list[Dialogue]:
-    """Greetings, thanks, short turns and news that turns a conversation, written for this project."""
-    with importlib.resources.as_file(importlib.resources.files(__package__) / "small_talk.jsonl") as path:
-        return read_dialogues(str(path))
 
 
 def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> list[Dialogue]:
@@ -22,7 +14,7 @@ def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> l
 
     Args:
         dialogues: annotated or not.
-        rate: how many are made, as a share of ``dialogues``.
+        rate: how many are made, as a share of ``dialogues`` in 0–1; fewer where a conversation would follow itself.
         seed: of the draws.
 
     Returns:
@@ -35,6 +27,8 @@ def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> l
     made = []
     for first, then in zip(before, after, strict=True):
         earlier, later = dialogues[first], dialogues[then]
+        if earlier.context[0] == later.context[0]:  # of one conversation
+            continue
         context = [*earlier.context, earlier.target, *later.context]
         made.append(Dialogue(context, later.target, later.emotion, new_turns=0))
     return made

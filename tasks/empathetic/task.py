@@ -16,7 +16,7 @@ import numpy as np
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.augmentation import changed_subjects, small_talk
+from tasks.empathetic.augmentation import changed_subjects
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.conversations import read_conversations
 from tasks.empathetic.data import Dialogue, read_dialogues
@@ -56,7 +56,7 @@ class EmpatheticTask(Task):
 
         settings = config.data
         train = read_dialogues(settings.train)
-        made = small_talk() * settings.small_talk
+        made = read_dialogues("small_talk") * settings.small_talk
         made += changed_subjects(train, settings.changed_subjects, config.seed)
         counts = _count(train)
         more: list[Dialogue] = []

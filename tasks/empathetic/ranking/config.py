@@ -46,7 +46,7 @@ class CandidateConfig:
 
 @dataclass
 class RankerConfig(EmpatheticConfig):
-    """A recipe of the ranker; of the sections of a generator it uses ``model``, ``data`` and ``emotion.roles``."""
+    """A recipe of the ranker, which of a generator's uses ``model``, ``data`` and ``emotion.roles`` alone."""
 
     candidates: CandidateConfig = field(default_factory=CandidateConfig)
 
@@ -55,5 +55,24 @@ class RankerConfig(EmpatheticConfig):
         yield from super().problems()
         if not isinstance(self.model, CausalTransformerConfig):
             yield "model.name", "a ranker is a causal_transformer"
-        if self.generator.pointer:
-            yield "generator.pointer", "a ranker copies nothing; set it to false"
+            return
+        if self.model.activation != "relu":
+            yield "model.activation", f"must be relu for a ranker, and is {self.model.activation}"
+        unused = {
+            "generator.pointer": (self.generator.pointer, "copies nothing; set it to false"),
+            "generator.context_weight": (self.generator.context_weight, "learns no words; set it to 0"),
+            "emotion.hints": (self.emotion.hints, "reads no hints; set it to false"),
+            "emotion.ngram_buckets": (self.emotion.ngram_buckets, "reads no n-grams; set it to 0"),
+            "selection.size": (self.selection.size, "compares no vectors; set it to 0"),
+        }
+        for key, (value, why) in unused.items():
+            if value:
+                yield key, f"is {str(value).lower()}, but a ranker {why}"
+        parts = 2 if self.candidates.spliced else 1  # the longest reply is two whole ones
+        longest = 1 + self.data.max_length + parts * self.data.max_target_length + 2
+        if longest > self.model.max_positions:
+            yield (
+                "model.max_positions",
+                f"must hold a context, {parts} times data.max_target_length and three marks ({longest} tokens), "
+                f"and is {self.model.max_positions}",
+            )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +18,10 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.encoding import make_encoder, pad_sources, tokens_of
 from tasks.empathetic.ranking.config import RankerConfig
+from tasks.empathetic.ranking.encoding import reply_ids
 
 _SHAPE = '{"context": [turn, …], "predictions": [{"text": …}, …]}'
+_SPLICES = 10  # tries to make one that is not the own reply again
 
 
 class Choice(NamedTuple):
@@ -36,6 +39,12 @@ class ChoiceDataset(io.Dataset):
         config: of the run.
         vocabulary: of the model.
         generated: what a generator replied to a context, by the context's turns.
+
+    Attributes:
+        answered: contexts that ``generated`` has a wrong reply to.
+
+    Raises:
+        UserError: no two contexts share a word, where the nearest ones are wanted.
     """
 
     def __init__(
@@ -51,12 +60,17 @@ class ChoiceDataset(io.Dataset):
         self._encoder = make_encoder(config, vocabulary)
         self._contexts = [self._encoder.context(dialogue.context) for dialogue in dialogues]
         self._replies = [self._ids(dialogue.target) for dialogue in dialogues]
-        self._generated = [
+        written = [
             [self._ids(text) for text in generated.get(tuple(dialogue.context), ())] for dialogue in dialogues
         ]
-        self._conversations = _conversations(dialogues)
+        self._generated = [
+            [reply for reply in found if not np.array_equal(reply, own)]
+            for found, own in zip(written, self._replies, strict=True)
+        ]
+        self.answered = sum(map(bool, self._generated))
+        self._conversations = _conversations(dialogues)  # [N]
         self._near = nearest_contexts(dialogues, self._settings.neighbours) if self._settings.near else None
-        self._emotions = np.array([dialogue.emotion or "" for dialogue in dialogues])
+        self._emotions = np.array([dialogue.emotion or "" for dialogue in dialogues])  # [N]
         self._alike = {emotion: np.flatnonzero(self._emotions == emotion) for emotion in set(self._emotions)}
 
     def set_epoch(self, epoch: int) -> None:
@@ -74,32 +88,51 @@ class ChoiceDataset(io.Dataset):
 
     def __getitem__(self, index: int) -> Choice:
         rng = np.random.default_rng([self._seed, self._epoch, index])
-        own, wrong = self._replies[index], []
-        others = self._drawn_others(index, rng)
-        for other in others[: self._settings.near + self._settings.same_emotion]:
-            wrong.append(self._replies[other])
-        for other in others[len(wrong) :]:
-            wrong.append(_splice(own, self._replies[other], rng))
+        settings, own, wrong = self._settings, self._replies[index], []
+        if self._near is not None:
+            wrong += self._others(index, self._near[index], settings.near, rng)
+        alike = self._alike[self._emotions[index]]
+        wrong += self._others(index, alike, settings.same_emotion, rng)
+        wrong += [_spliced(own, other, rng) for other in self._others(index, alike, settings.spliced, rng)]
         written = self._generated[index]
-        for _ in range(self._settings.generated):
-            fallback = self._replies[rng.integers(len(self._replies))]
-            wrong.append(written[rng.integers(len(written))] if written else fallback)
+        chosen = [written[place] for place in rng.permutation(len(written))[: settings.generated]]
+        wrong += chosen + self._others(index, alike, settings.generated - len(chosen), rng)
         source, _ = self._encoder.pack(self._contexts[index])
         return Choice(source, [own, *wrong])
 
-    def _drawn_others(self, index: int, rng: np.random.Generator) -> list[int]:
-        """Examples whose replies are wrong here: near ones, then of the same emotion, then those to splice."""
-        settings = self._settings
-        chosen: list[int] = []
-        if self._near is not None:
-            chosen += rng.choice(self._near[index], settings.near, replace=False).tolist()
-        alike = self._alike[self._emotions[index]]
-        chosen += rng.choice(alike, settings.same_emotion + settings.spliced).tolist()
-        return chosen
+    def _others(self, index: int, pool: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Replies that are wrong to a context: of other conversations, and in other words than its own.
+
+        Args:
+            index: of the context.
+            pool: examples to draw from; where it has too few, all are drawn from.
+            count: replies wanted.
+            rng: of the draws.
+
+        Raises:
+            UserError: there are not so many.
+        """
+
+        def shuffled() -> Iterator[int]:
+            yield from rng.permutation(pool).tolist()
+            yield from rng.permutation(len(self)).tolist()
+
+        fitting = (self._replies[other] for other in shuffled() if self._is_wrong(index, other))
+        found = list(islice(fitting, count))
+        if len(found) < count:
+            raise UserError(
+                f"candidates: these data have {len(found)} wrong replies to a context where {count} are wanted; "
+                "give more dialogues or ask for fewer replies"
+            )
+        return found
+
+    def _is_wrong(self, index: int, other: int) -> bool:
+        """Whether an example is of another conversation and has another reply."""
+        is_foreign = self._conversations[index] != self._conversations[other]
+        return bool(is_foreign) and not np.array_equal(self._replies[index], self._replies[other])
 
     def _ids(self, text: str) -> np.ndarray:
-        words = self._encoder.numbers(tokens_of(text)[: self._longest])
-        return np.concatenate([[Vocabulary.bos_id], self._encoder.target(words, {}), [Vocabulary.eos_id]])
+        return reply_ids(self._encoder, tokens_of(text), self._longest)
 
 
 def collate(choices: list[Choice]) -> list[np.ndarray]:
@@ -117,47 +150,68 @@ def collate(choices: list[Choice]) -> list[np.ndarray]:
 
 
 def read_generated(path: Path) -> dict[tuple[str, ...], list[str]]:
-    """What a generator replied, by the turns of the context.
+    """What a generator replied, by the turns of the context; blank lines are passed over.
 
     Raises:
-        UserError: the file cannot be read, or a line is not a record of ``tools/predict.py --json``.
+        UserError: the file cannot be read, has no line, or a line is not a record of ``tools/predict.py --json``.
     """
     found: dict[tuple[str, ...], list[str]] = {}
     for number, line in read_lines(path):
+        if not line.strip():
+            continue
         try:
             record = json.loads(line)
-            texts = [prediction["text"] for prediction in record["predictions"]]
-            found.setdefault(tuple(record["context"]), []).extend(text for text in texts if text)
-        except (ValueError, KeyError, TypeError) as error:
+            context, texts = record["context"], [prediction["text"] for prediction in record["predictions"]]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UserError(f"{path}:{number}: not a reply; a line must be {_SHAPE}") from error
+        if not isinstance(context, list) or not all(isinstance(text, str) for text in [*context, *texts]):
+            raise UserError(f"{path}:{number}: a turn or a reply is no text; a line must be {_SHAPE}")
+        found.setdefault(tuple(context), []).extend(text for text in texts if text.strip())
+    if not found:
+        raise UserError(f"{path}: no reply in this file; a line must be {_SHAPE}")
     return found
 
 
 def nearest_contexts(dialogues: Sequence[Dialogue], count: int) -> np.ndarray:
-    """For each context the ``count`` most alike of other conversations by TF-IDF, [N, count]."""
+    """For each context the most alike of other conversations by TF-IDF, [N, ``count``], fewer of small data.
+
+    Raises:
+        UserError: no two contexts share a word.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     # The last turn counts twice: it is what a reply answers.
     texts = [" ".join([*dialogue.context, dialogue.context[-1]]) for dialogue in dialogues]
-    vectors = TfidfVectorizer(min_df=2, max_df=0.1, sublinear_tf=True, dtype=np.float32).fit_transform(texts)
+    common = max(len(texts) // 10, 2)  # contexts of a word that tells nothing
+    vectorizer = TfidfVectorizer(min_df=2, max_df=common, sublinear_tf=True, dtype=np.float32)
+    try:
+        vectors = vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise UserError(
+            "candidates.near: no two contexts of these data share a rare word; give more dialogues or set it to 0"
+        ) from error
     conversations = _conversations(dialogues)
-    nearest = np.empty((len(texts), count), dtype=np.int64)
+    size = min(count, len(texts) - 1)
+    nearest = np.empty((len(texts), size), dtype=np.int64)
     for start in range(0, len(texts), 500):
         rows = np.arange(start, min(start + 500, len(texts)))
         alike = (vectors[rows] @ vectors.T).toarray()  # [500, N]
         alike[conversations[rows][:, None] == conversations] = -1.0
-        nearest[rows] = np.argpartition(-alike, count, axis=1)[:, :count]
+        nearest[rows] = np.argpartition(-alike, size, axis=1)[:, :size]
     return nearest
 
 
 def _conversations(dialogues: Sequence[Dialogue]) -> np.ndarray:
-    """The conversation of each example, by its first turn."""
+    """The conversation of each example, by its first turn, [N]."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(dialogue.context[0], len(numbers)) for dialogue in dialogues])
 
 
-def _splice(own: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The first words of one reply and the last of another, at least one of each where they have two."""
-    first = rng.integers(1, max(len(own) - 1, 2))
-    second = rng.integers(1, max(len(other) - 1, 2))
-    return np.concatenate([own[: first + 1], other[second:]])
+def _spliced(own: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The first words of one reply and the last of another, at least one of each, and not the one reply again."""
+    for _ in range(_SPLICES):
+        first, second = rng.integers(1, len(own) - 1), rng.integers(1, len(other) - 1)
+        made = np.concatenate([own[: first + 1], other[second:]])
+        if not np.array_equal(made, own):
+            return made
+    return other

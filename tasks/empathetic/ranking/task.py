@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from tasks.empathetic.ranking.config import RankerConfig
 if TYPE_CHECKING:
     from paddle import nn
 
+    from paddle_dialog.trained import TrainedNetwork
+
 VOCABULARY = "text"
+OUTPUT = "output.weight"  # the only weight that a generator lacks
+_ANSWERS_NOTHING = (
+    "a ranker answers nothing by itself; it orders replies of the empathetic task, in whose bundle it ships"
+)
 
 
 class RankerTask(Task):
@@ -37,17 +43,21 @@ class RankerTask(Task):
             raise UserError(
                 "training.start_from: a ranker starts from a generator of the empathetic task; name its folder"
             )
-        vocabulary = vocabularies[VOCABULARY]
-        settings = config.data
+        vocabulary, settings = vocabularies[VOCABULARY], config.data
         generated = {} if config.candidates.file is None else read_generated(Path(config.candidates.file))
-        train = ChoiceDataset(read_dialogues(settings.train), config, vocabulary, generated)
-        notes = [f"training data {settings.train}: {len(train):,} choices among {config.candidates.count}"]
-        dev = None
-        if settings.dev is not None:
-            dataset = ChoiceDataset(read_dialogues(settings.dev), config, vocabulary, generated)
-            dev = EncodedData(dataset, dataset.lengths)
-            notes.append(f"dev data {settings.dev}: {len(dataset):,} choices")
-        return TrainingData(EncodedData(train, train.lengths), dev, {VOCABULARY: vocabulary}, collate, notes)
+        notes: list[str] = []
+
+        def choices(source: str, what: str) -> EncodedData:
+            dataset = ChoiceDataset(read_dialogues(source), config, vocabulary, generated)
+            note = f"{what} data {source}: {len(dataset):,} choices among {config.candidates.count} replies"
+            if config.candidates.generated:
+                note += f"; {config.candidates.file} has wrong ones for {dataset.answered:,} of them"
+            notes.append(note)
+            return EncodedData(dataset, dataset.lengths)
+
+        train = choices(settings.train, "training")
+        dev = None if settings.dev is None else choices(settings.dev, "dev")
+        return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
         """One vocabulary of ``size`` tokens."""
@@ -65,6 +75,12 @@ class RankerTask(Task):
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
         """The generator's embeddings and stack; the output is learned anew."""
+        missing = sorted(own.keys() - given.keys() - {OUTPUT})
+        if missing:
+            raise UserError(
+                f"training.start_from: these weights have no {missing[0]}; a ranker starts from a generator with the "
+                "same model section"
+            )
         return {name: given.get(name, values) for name, values in own.items()}
 
     def build_criterion(self, config: RankerConfig) -> nn.Layer:
@@ -74,12 +90,20 @@ class RankerTask(Task):
         return ChoiceLoss()
 
     def display(self, config: RankerConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Nothing beside the figures."""
+        """Nothing beside the loss, whose perplexity is that of the choice."""
         return Display([])
 
-    def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
+    def predictor(
+        self, config: RankerConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> Predictor:
         """None: the ranker answers only inside the empathetic task."""
-        raise UserError("a ranker answers nothing by itself; the empathetic task uses it (replies.ranker)")
+        raise UserError(_ANSWERS_NOTHING)
+
+    def trained_predictor(
+        self, config: RankerConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> Predictor:
+        """None, see ``predictor``; told before the network is built."""
+        raise UserError(_ANSWERS_NOTHING)
 
 
 TASK = RankerTask()
