@@ -20,6 +20,7 @@ def export_bundle(
     about: str = "",
     metrics: Mapping[str, Any] | None = None,
     data: Sequence[str] = (),
+    companion: Path | None = None,
 ) -> int:
     """Writes a bundle for others: float16 weights, and file names in place of the paths in config and card.
 
@@ -29,25 +30,28 @@ def export_bundle(
         about: Markdown that stands first in the model card: intended use, data and licence, limits.
         metrics: what ``tools/evaluate.py --json`` printed for this model.
         data: sources of which the task makes further files with the weights that ship, e.g. a store of replies.
+        companion: another model that the task takes into the bundle, e.g. a ranker; the model card has its own too.
 
     Returns:
         Bytes of all files written.
 
     Raises:
-        UserError: no bundle, weights that float16 cannot hold, or data of which the task makes nothing.
+        UserError: no bundle, weights that float16 cannot hold, or data or a companion of which the task makes
+            nothing.
     """
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
-    named = [config.data.train, config.data.dev, config.data.vocabulary, config.training.start_from]
-    paths = sorted((path for path in named if path is not None), key=len, reverse=True)
+    card = _without_paths(bundle.card, config)
     config.data.train = Path(config.data.train).name
     config.data.dev = None if config.data.dev is None else Path(config.data.dev).name
     config.data.vocabulary, config.training.start_from, config.output_dir = None, None, None
-    card = bundle.card
-    for path in paths:
-        card = card.replace(path, Path(path).name)
     weights = {name: _halved(name, values, source) for name, values in bundle.weights.items()}
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
+    if companion is not None:
+        other = load_bundle(companion)
+        files = {**files, **task.files_of_companion(config, bundle.vocabularies, other, companion)}
+        _, settings = config_from_text(other.config_text, f"{companion}/config.yaml")
+        card = f"{card}\n{_without_paths(other.card, settings)}"
     if data:
         sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
         trained = TrainedNetwork(weights, lambda: task.build_network(config, sizes), source, files)
@@ -62,6 +66,14 @@ def export_bundle(
     )
     save_bundle(exported, target)
     return sum(path.stat().st_size for path in target.iterdir())
+
+
+def _without_paths(card: str, config: Any) -> str:
+    """A model card with file names in the place of the paths of its config."""
+    named = [config.data.train, config.data.dev, config.data.vocabulary, config.training.start_from]
+    for path in sorted((path for path in named if path is not None), key=len, reverse=True):
+        card = card.replace(path, Path(path).name)
+    return card
 
 
 def _halved(name: str, values: np.ndarray, source: Path) -> np.ndarray:

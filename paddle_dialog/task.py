@@ -18,6 +18,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from paddle import io, nn
 
+    from paddle_dialog.bundle import Bundle
     from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
@@ -189,6 +190,24 @@ class Task(ABC):
             UserError: the task makes none, or not with this model or of this data.
         """
         raise UserError(f"--data: the task '{self.name}' makes no files of data; leave it out")
+
+    def files_of_companion(
+        self, config: Any, vocabularies: Mapping[str, Vocabulary], companion: Bundle, where: Path
+    ) -> dict[str, bytes]:
+        """Files of ``file_names`` that another trained model becomes in a bundle, when it is exported.
+
+        Args:
+            config: of the bundle.
+            vocabularies: of the bundle.
+            companion: the other model.
+            where: its folder, for messages.
+
+        Raises:
+            UserError: the task takes none in, or not this one.
+        """
+        raise UserError(
+            f"{where}: the task '{self.name}' takes no further model into its bundle; leave it out"
+        )
 
     def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
         """What a server offers of this task over HTTP within its limits; nothing by default."""

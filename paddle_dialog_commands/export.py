@@ -27,8 +27,9 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from error
     except json.JSONDecodeError as error:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
+    ranker = Path(arguments.ranker) if arguments.ranker else None
     size = export_bundle(
-        find_model(arguments.weights), Path(arguments.output), about, metrics, arguments.data
+        find_model(arguments.weights), Path(arguments.output), about, metrics, arguments.data, ranker
     )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
 
@@ -50,6 +51,9 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         metavar="SOURCE",
         help="what the task makes further files of, e.g. the training dialogues for a store of replies; repeatable",
+    )
+    parser.add_argument(
+        "--ranker", metavar="DIR", help="the model of a run of the empathetic task's ranker, for its bundle"
     )
     parser.add_argument("--metrics", metavar="FILE", help="what tools/evaluate.py --json printed")
     return parser

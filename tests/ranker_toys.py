@@ -6,9 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import paddle
+
+from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.config import dump
 from paddle_dialog.config.loader import build
+from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.ranking.config import RankerConfig
+from tasks.empathetic.ranking.network import ReplyRanker
 
 NOUNS = ("dog", "cat", "car", "house", "job", "exam", "ring", "phone", "money", "friend", "tooth", "bag")
 PLACES = ("school", "home", "work", "church")
@@ -50,6 +57,28 @@ def ranker_mapping(**sections: dict[str, Any]) -> dict[str, Any]:
 def make_ranker_config(**sections: dict[str, Any]) -> RankerConfig:
     """The configuration of a small ranker."""
     return build(RankerConfig, ranker_mapping(**sections), "test")
+
+
+def make_ranker_network(config: RankerConfig, vocab_size: int, seed: int = 1) -> ReplyRanker:
+    """A network in evaluation mode with random values everywhere."""
+    network, rng = ReplyRanker(config, vocab_size), np.random.default_rng(seed)
+    for name, parameter in network.named_parameters():
+        centre, spread = (1.0, 0.2) if "norm" in name and name.endswith("weight") else (0.0, 0.3)
+        values = rng.normal(centre, spread, parameter.shape).astype("float32")
+        if name.startswith("embedding"):
+            values[Vocabulary.pad_id] = 0
+        parameter.set_value(paddle.to_tensor(values))
+    network.eval()
+    return network
+
+
+def save_ranker(folder: Path, vocabulary: Vocabulary, seed: int = 1) -> Path:
+    """Writes a random ranker as a bundle; returns its folder."""
+    config = make_ranker_config(data={"train": "/home/someone/train.jsonl"})
+    weights = read_weights(make_ranker_network(config, len(vocabulary), seed))
+    card = "# empathetic_ranker\nRead /home/someone/train.jsonl"
+    save_bundle(Bundle("empathetic_ranker", dump(config), {"text": vocabulary}, weights, card, {}), folder)
+    return folder
 
 
 def write_dialogues(path: Path) -> None:

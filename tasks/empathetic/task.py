@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from tasks.empathetic.data import Dialogue, read_dialogues
 from tasks.empathetic.encoding import HINTS, make_encoder, tokens_of
 from tasks.empathetic.lexicon import EmotionLexicon
 from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.reply_ngrams import ReplyNgrams
 from tasks.empathetic.rerank import REPLY_NGRAMS
 from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
@@ -32,6 +34,7 @@ from tasks.empathetic.selection.store import REPLY_STORE
 if TYPE_CHECKING:
     from paddle import nn
 
+    from paddle_dialog.bundle import Bundle
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.trained import TrainedNetwork
     from tasks.empathetic.api import ReplyEndpoint
@@ -46,7 +49,7 @@ class EmpatheticTask(Task):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE)
+    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -198,14 +201,28 @@ class EmpatheticTask(Task):
         """A predictor of a bundle's weights, which builds the network when it is asked for."""
         vocabulary = vocabularies[VOCABULARY]
         ngrams = trained.files.get(REPLY_NGRAMS)
-        return EmpatheticPredictor(
+        ranker = trained.files.get(RANKER)
+        predictor = EmpatheticPredictor(
             config,
             trained,
             vocabulary,
             make_encoder(config, vocabulary, trained.files.get(HINTS)),
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
             partial(find_store, config, trained.files.get(REPLY_STORE)),
+            None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
         )
+        predictor.prepare()
+        return predictor
+
+    def files_of_companion(
+        self,
+        config: EmpatheticConfig,
+        vocabularies: Mapping[str, Vocabulary],
+        companion: Bundle,
+        where: Path,
+    ) -> dict[str, bytes]:
+        """The ranker of replies."""
+        return {RANKER: ranker_of_bundle(companion, vocabularies[VOCABULARY], where)}
 
     def files_of_data(
         self,

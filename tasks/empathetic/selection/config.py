@@ -42,6 +42,7 @@ class RerankConfig:
         length: of the logarithm of the number of tokens.
         consensus: of what the reply shares with the other candidates; see ``rerank.consensus``.
         selection: of the cosine of the vectors of context and reply, in -1–1; needs ``selection.size``.
+        ranker: of the score of the bundle's ranker, a network of its own that reads conversation and reply.
         person: of being a person's reply, 1, and not the generator's, 0.
         emotion: of how well the emotions in which people gave the reply fit the one that is felt, in 0–1; 1 where
             nothing is known, as with the generator's.
@@ -59,6 +60,7 @@ class RerankConfig:
     length: float = 0.0
     consensus: float = at_least(0.0, 0.0)
     selection: float = at_least(0.0, 0.0)
+    ranker: float = at_least(0.0, 0.0)
     person: float = 0.0
     emotion: float = at_least(0.0, 0.0)
     overlap_last: float = 0.0

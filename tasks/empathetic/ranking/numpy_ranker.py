@@ -1,0 +1,96 @@
+"""The ranker over arrays, which scores replies on the CPU without Paddle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddle_dialog.layers.sinusoids import sinusoids
+from paddle_dialog.numpy_models.causal_transformer import CausalStack
+from paddle_dialog.numpy_models.operators import Weights, without_padding
+from paddle_dialog.numpy_models.text_tree import TextTree
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import CausalTransformerConfig
+from tasks.empathetic.encoding import ROLE, WORD, make_encoder
+from tasks.empathetic.ranking.config import RankerConfig
+from tasks.empathetic.ranking.encoding import reply_ids
+from tasks.empathetic.reserved import LISTENER_ID
+
+
+class NumpyReplyRanker:
+    """The numbers of ``ReplyRanker``.
+
+    Args:
+        config: it was trained with.
+        vocab_size: V.
+        weights: of the network.
+
+    Raises:
+        NotServed: a weight is missing, unknown or of another shape.
+    """
+
+    def __init__(self, config: RankerConfig, vocab_size: int, weights: Weights) -> None:
+        model = config.model
+        assert isinstance(model, CausalTransformerConfig)
+        self._roles = config.emotion.roles
+        self._table = without_padding(weights.take("embedding.table.weight", vocab_size, model.width))
+        self._factor = np.float32(model.width**0.5)
+        self._positions = sinusoids(model.max_positions, model.width)  # [positions, D]
+        self._stack = CausalStack(model, weights, "encoder.stack")
+        self._output = weights.take("output.weight", model.width, 1)[:, 0]  # [D]
+        weights.check_all_taken()
+
+    def __call__(self, source: np.ndarray, replies: Sequence[np.ndarray]) -> np.ndarray:
+        """Scores of replies to one context, which is read once.
+
+        Args:
+            source: packed context [S, k].
+            replies: M of them, ids [T] each, begin and end token included.
+
+        Returns:
+            float64 [M].
+        """
+        size = len(source)
+        context = self._embedded(source[:, WORD], source[:, ROLE]) + self._positions[:size]  # [S, D]
+        _, memory = self._stack.read(context[None])  # [1, S, 2L, D]
+        tree = TextTree.of([reply[1:].tolist() for reply in replies], Vocabulary.bos_id, Vocabulary.eos_id)
+        x = self._embedded(tree.tokens, np.array(LISTENER_ID))  # [N, D]
+        x += self._positions[size + tree.places]
+        votes = self._stack.follow(x, tree, memory[0]) @ self._output  # [N]
+        spoken = np.arange(tree.paths.shape[1]) < tree.sizes[:, None]  # [M, T]
+        scores: np.ndarray = (votes[tree.paths] * spoken).sum(axis=1) / tree.sizes
+        return scores
+
+    def _embedded(self, words: np.ndarray, roles: np.ndarray) -> np.ndarray:
+        """Words and roles [n] as the sum of their rows of the table, [n, D]."""
+        embedded: np.ndarray = self._table[words] * self._factor
+        if self._roles:
+            embedded += self._table[roles] * self._factor
+        return embedded
+
+
+class CandidateRanker:
+    """Scores candidates, given as tokens, to a conversation, given as turns.
+
+    Args:
+        config: of the ranker.
+        vocabulary: of it.
+        model: its network.
+    """
+
+    def __init__(self, config: RankerConfig, vocabulary: Vocabulary, model: NumpyReplyRanker) -> None:
+        self._encoder = make_encoder(config, vocabulary)
+        self._longest = config.data.max_target_length
+        self._model = model
+
+    def scores(self, turns: Sequence[str], replies: Sequence[Sequence[str]]) -> np.ndarray:
+        """How well each reply fits, float64 [M]; only differences between replies to one conversation mean anything.
+
+        Args:
+            turns: of the conversation, oldest first; of a long one the newest are read.
+            replies: tokens of each; of a long one as many as in training are read.
+        """
+        encoder = self._encoder.fresh()  # one that lives long would gather words without end
+        source, _ = encoder.pack(encoder.context(turns))
+        return self._model(source, [reply_ids(encoder, tokens, self._longest) for tokens in replies])

@@ -1,0 +1,112 @@
+"""A ranker as one file of a bundle: its matrices in 8 bits a number, its vectors in 32, and what it reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from paddle_dialog.bundle import Bundle
+from paddle_dialog.config import config_from_text
+from paddle_dialog.config.loader import build
+from paddle_dialog.errors import UserError
+from paddle_dialog.numpy_models.operators import NotServed, Weights
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.ranking.config import RankerConfig
+from tasks.empathetic.ranking.numpy_ranker import CandidateRanker, NumpyReplyRanker
+
+RANKER = "ranker.safetensors"  # in a bundle
+_SETTINGS, _SCALE = "settings", ".scale"  # a tensor's name; the end of that of a matrix' scales
+_STEPS = 127  # of a number's magnitude
+
+
+def ranker_to_bytes(config: RankerConfig, weights: Mapping[str, np.ndarray]) -> bytes:
+    """A ranker as a safetensors file; the largest number of each row of a matrix is 127 steps.
+
+    Args:
+        config: it was trained with, of which the file has what the network reads and no path.
+        weights: by structured name, float.
+    """
+    tensors = {_SETTINGS: np.frombuffer(json.dumps(_read_settings(config)).encode("utf-8"), np.uint8)}
+    for name, values in weights.items():
+        if values.ndim == 1 or values.shape[1] == 1:
+            tensors[name] = values.astype(np.float32)
+            continue
+        scale = (
+            np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-9).astype(np.float32) / _STEPS
+        )  # [R, 1]
+        tensors[name], tensors[name + _SCALE] = np.rint(values / scale).astype(np.int8), scale
+    return save(tensors)
+
+
+def ranker_of_bundle(bundle: Bundle, vocabulary: Vocabulary, where: Path) -> bytes:
+    """The file of a trained ranker.
+
+    Args:
+        bundle: of the ranker's run.
+        vocabulary: of the generator in whose bundle it is to stand.
+        where: the ranker's folder, for messages.
+
+    Raises:
+        UserError: it is no ranker, or one of another vocabulary.
+    """
+    _, config = config_from_text(bundle.config_text, f"{where}/config.yaml")
+    if not isinstance(config, RankerConfig):
+        raise UserError(f"{where}: is of the task '{bundle.task}', and a ranker is of 'empathetic_ranker'")
+    (own,) = bundle.vocabularies.values()
+    if list(own) != list(vocabulary):
+        raise UserError(
+            f"{where}: this ranker has another vocabulary than the generator; train it with training.start_from on "
+            "the generator, or on the one that this began with"
+        )
+    content = ranker_to_bytes(config, bundle.weights)
+    ranker_from_bytes(content, vocabulary, str(where))  # what cannot be read must not ship
+    return content
+
+
+def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> CandidateRanker:
+    """Reads what ``ranker_to_bytes`` made.
+
+    Args:
+        content: of the file.
+        vocabulary: of the ranker.
+        where: the file, for messages.
+
+    Raises:
+        UserError: the content is something else, or of another vocabulary.
+    """
+    try:
+        tensors = load(content)
+        settings = json.loads(tensors.pop(_SETTINGS).tobytes())
+        config = build(RankerConfig, settings, where)
+        arrays = {
+            name: values if values.dtype != np.int8 else values * tensors[name + _SCALE]
+            for name, values in tensors.items()
+            if not name.endswith(_SCALE)
+        }
+        model = NumpyReplyRanker(config, len(vocabulary), Weights(arrays))
+    except (SafetensorError, KeyError, ValueError, NotServed) as error:
+        raise UserError(
+            f"{where}: holds no ranker of these weights ({error}); export the bundle anew"
+        ) from error
+    return CandidateRanker(config, vocabulary, model)
+
+
+def _read_settings(config: RankerConfig) -> dict[str, Any]:
+    """What a network's numbers depend on, as a config."""
+    read = {
+        "data": ("max_length", "max_target_length", "mark_turns"),
+        "emotion": ("roles", "hints"),
+        "generator": ("pointer",),
+        "decoding": ("max_length",),
+        "candidates": ("near", "neighbours", "spliced"),
+    }
+    sections = {
+        name: {key: getattr(getattr(config, name), key) for key in keys} for name, keys in read.items()
+    }
+    return {"task": config.task, "model": vars(config.model), **sections}
