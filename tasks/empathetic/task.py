@@ -158,7 +158,11 @@ class EmpatheticTask(Task):
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
-        plain = [d.context for d in read_dialogues("small_talk") if d.emotion is None] if emotion.small_talk else []
+        plain = (
+            [d.context for d in read_dialogues("small_talk") if d.emotion is None]
+            if emotion.small_talk
+            else []
+        )
         fitted = fit_ngram_classifier(
             data.train.dataset, emotion.ngram_buckets, emotion.situations, emotion.character_weight, plain
         )
