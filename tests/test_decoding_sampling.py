@@ -144,8 +144,8 @@ def test_a_text_without_any_allowed_token_is_left_out():
         max_size=5,
     ),
     temperature=st.floats(0.1, 3),
-    top_k=st.integers(0, 10),
-    top_p=st.floats(0.01, 1),
+    top_k=st.just(0) | st.integers(0, 10),
+    top_p=st.just(1.0) | st.floats(0.01, 1),
     uniform=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=8),
 )
 @settings(deadline=None, max_examples=300)
@@ -162,7 +162,7 @@ def test_draws_invert_the_cumulative_distribution_of_their_row(scores, temperatu
         cumulative = np.cumsum(sampling_distribution(table.values[row], temperature, top_k, top_p))
         below = cumulative[token - 1] if token else 0.0
         assert cumulative[token] > below  # a token of the distribution
-        assert below - 1e-9 <= number <= cumulative[token] + 1e-9
+        assert below - 1e-6 <= number <= cumulative[token] + 1e-6  # of float32 scores
 
 
 def test_draws_depend_on_seed_draw_and_the_numbers_of_the_input():

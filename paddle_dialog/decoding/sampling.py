@@ -7,7 +7,7 @@ import numpy as np
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.decoding.scores import CHUNKS, ScoreTable, best_candidates, capped
+from paddle_dialog.decoding.scores import BLOCK, CHUNKS, ScoreTable, best_candidates, capped
 from paddle_dialog.decoding.stepping import Stepper
 
 
@@ -69,6 +69,8 @@ def draw_tokens(
     """
     if 0 < top_k <= min(CHUNKS, table.values.shape[1]):
         return _draw_among_best(table, rows, uniform, temperature, top_k, top_p)
+    if top_k == 0 and top_p == 1:
+        return _draw_among_all(table, rows, uniform, temperature)
     drawn = np.full(len(rows), -1, dtype=np.int64)  # [M]
     for row in np.unique(rows).tolist():
         values = table.values[row]  # [V]
@@ -107,6 +109,27 @@ def _draw_among_best(
     places = (np.cumsum(probabilities, axis=1)[rows] <= uniform[:, None]).sum(axis=1)  # [M]
     drawn: np.ndarray = tokens[rows, np.minimum(places, last[rows])]
     return np.where(possible[rows], drawn, -1)
+
+
+def _draw_among_all(
+    table: ScoreTable, rows: np.ndarray, uniform: np.ndarray, temperature: float
+) -> np.ndarray:
+    """``draw_tokens`` from whole rows, some at once, in the precision of the scores."""
+    drawn = np.full(len(rows), -1, dtype=np.int64)  # [M]
+    order = np.argsort(rows, kind="stable")
+    bounds = np.searchsorted(rows[order], np.arange(len(table.values) + 1)).tolist()
+    for start in range(0, len(table.values), BLOCK):
+        values = table.values[start : start + BLOCK]  # [R, V]
+        highest = values.max(axis=1, keepdims=True)  # [R, 1]
+        powers = (values - np.maximum(highest, np.finfo(values.dtype).min)) / values.dtype.type(temperature)
+        cumulative = np.cumsum(np.exp(powers, out=powers), axis=1, dtype=np.float64)  # [R, V]
+        for row, sums in enumerate(cumulative, start=start):
+            draws = order[bounds[row] : bounds[row + 1]]
+            if len(draws) and sums[-1] > 0:
+                last = int(np.searchsorted(sums, sums[-1]))  # the last token that is possible
+                places = np.searchsorted(sums, uniform[draws] * sums[-1], side="right")
+                drawn[draws] = np.minimum(places, last)  # the product may round up to the sum
+    return drawn
 
 
 class Sampler:
