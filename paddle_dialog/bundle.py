@@ -146,15 +146,29 @@ def _read_bundle(folder: Path) -> Bundle:
 
 
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
-    """A network's parameters and persistent buffers as arrays, each under the first of its names only."""
+    """A network's parameters and persistent buffers as arrays, each under the first of its names only.
+
+    Those of layers that set ``training_only`` are left out: see `read_training_only`.
+    """
+    own, left_out = network.state_dict(), _training_only(network)
+    return {
+        name: own[name].numpy()
+        for name, first in _first_names(own).items()
+        if name == first and name not in left_out
+    }
+
+
+def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
+    """What `read_weights` leaves out: weights that training goes on with and answers do without."""
     own = network.state_dict()
-    return {name: own[name].numpy() for name, first in _first_names(own).items() if name == first}
+    return {name: own[name].numpy() for name in _training_only(network)}
 
 
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copies weights into a network, casting to its precision.
 
-    A parameter that several layers share may stand under any one of its names, or under all.
+    A parameter that several layers share may stand under any one of its names, or under all. What only training
+    needs may be missing, and then stays as it is.
 
     Raises:
         UserError: names or shapes differ: the weights belong to another model.
@@ -164,7 +178,9 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
     sources = {
         first_names[name]: name for name in reversed(own) if name in weights
     }  # first name to name in file
-    missing, foreign = sorted(set(first_names.values()) - sources.keys()), sorted(weights.keys() - own.keys())
+    optional = _training_only(network)
+    missing = sorted(set(first_names.values()) - sources.keys() - optional)
+    foreign = sorted(weights.keys() - own.keys())
     if missing or foreign:
         odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
         raise UserError(
@@ -172,6 +188,9 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
         )
     converted = {}
     for name, tensor in own.items():
+        if first_names[name] not in sources:
+            converted[name] = tensor
+            continue
         values = weights[sources[first_names[name]]]
         if tuple(tensor.shape) != values.shape:
             raise UserError(
@@ -180,6 +199,16 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
             )
         converted[name] = values.astype(str(tensor.dtype).removeprefix("paddle."))
     network.set_state_dict(converted)
+
+
+def _training_only(network: nn.Layer) -> set[str]:
+    """Names of the weights in layers that set ``training_only``."""
+    return {
+        f"{prefix}.{name}"
+        for prefix, layer in network.named_sublayers()
+        if getattr(layer, "training_only", False)
+        for name in layer.state_dict()
+    }
 
 
 def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:

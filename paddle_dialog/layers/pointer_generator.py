@@ -94,6 +94,22 @@ def extended_log_probs(
     return paddle.clip(scores, min=-1e3)
 
 
+def log_mixture(logits: Tensor, gate: Tensor, attention: Tensor) -> Tensor:
+    """log P of generating each word of the vocabulary, then of copying each position of the source.
+
+    Args:
+        logits: [..., V].
+        gate: gate logits [...].
+        attention: weights over the source [..., S], which sum to 1.
+
+    Returns:
+        [..., V + S]; the probabilities sum to 1, and a word's own is the sum of its entries.
+    """
+    generated = F.log_softmax(logits, axis=-1) + F.log_sigmoid(gate).unsqueeze(-1)  # [..., V]
+    copied = _log(attention) + F.log_sigmoid(-gate).unsqueeze(-1)  # [..., S]
+    return paddle.concat([generated, copied], axis=-1)
+
+
 def label_nll(
     logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor
 ) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from paddle import nn
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle import Bundle, load_bundle, set_weights
+from paddle_dialog.bundle import Bundle, load_bundle, read_training_only, set_weights
 from paddle_dialog.errors import UserError
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.progress import Progress
@@ -23,6 +23,7 @@ logger = logging.getLogger("paddle_dialog")
 PROGRESS = "progress.json"
 OPTIMIZER = "optimizer.safetensors"
 AVERAGE = "average.safetensors"
+TRAINING_ONLY = "training_only.safetensors"
 CHECKPOINTS = (
     "last",
     "last.partial",
@@ -36,7 +37,7 @@ def pack_training_state(
     network: nn.Layer,
     average: WeightAverage | None = None,
 ) -> dict[str, bytes]:
-    """The counters, the optimiser's moments and the averaged weights as files for a bundle.
+    """The counters, the optimiser's moments, the averaged weights and those that only training needs, as files.
 
     The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
     be stored.
@@ -45,6 +46,9 @@ def pack_training_state(
         PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
         OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
     }
+    training_only = read_training_only(network)
+    if training_only:
+        files[TRAINING_ONLY] = serialise_tensors(training_only)
     return files if average is None else {**files, AVERAGE: average.serialise()}
 
 
@@ -60,7 +64,8 @@ def restore_training_state(
     Raises:
         UserError: the checkpoint belongs to another model, or other parameters of it were trained.
     """
-    set_weights(network, bundle.weights, where)
+    training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
+    set_weights(network, {**bundle.weights, **training_only}, where)
     names = _structured_names(network)
     parameters = {structured: name for name, structured in names.items()}
     state = {}
@@ -75,7 +80,7 @@ def restore_training_state(
         odd = min(trained ^ wanted)
         raise UserError(
             f"{where}: {odd} is trained {'here' if odd in wanted else 'there'} only; "
-            "resume with the model section that the run was started with"
+            "resume with the config that the run was started with"
         )
     optimizer.set_state_dict(state)
     optimizer._learning_rate.step(load_progress(bundle, where).step)

@@ -16,6 +16,7 @@ from paddle_dialog.config.schema import (
     at_least,
     rate,
 )
+from tasks.empathetic.adversarial_config import AdversarialConfig
 from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
 
 
@@ -222,6 +223,7 @@ class EmpatheticConfig(ExperimentConfig):
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     replies: RepliesConfig = field(default_factory=RepliesConfig)
+    adversarial: AdversarialConfig = field(default_factory=AdversarialConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings of different sections that contradict each other."""

@@ -15,6 +15,7 @@ from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
 from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.adversarial import Adversary
 from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
 from tasks.empathetic.emotion_head import EmotionHead
 from tasks.empathetic.emotions import EMOTIONS
@@ -95,6 +96,9 @@ class EmoPrepend(nn.Layer):
         self.selection = None
         if config.selection.size:
             self.selection = SelectionHead(model.width, config.selection.size, model.dropout)
+        self.adversary = None
+        if config.adversarial.is_active:
+            self.adversary = Adversary(config.adversarial, size, self.encoder.output_size, vocab_size)
         self.dropout = nn.Dropout(model.dropout)
         self.returns_log_probabilities = config.generator.pointer
 
@@ -114,7 +118,8 @@ class EmoPrepend(nn.Layer):
         Returns:
             Logits [B, T, V]; with a pointer also gate logits [B, T], attention [B, T, S] and the context's ids
             [B, S]; while contexts are learned, logits [K, V] and ids [K] of their words; while selection is
-            learned, its logits [B, B]; last the emotion logits [B, 32] of the encoder's classifier.
+            learned, its logits [B, B]; while there is an adversary, its verdicts [B, 3, 34]; last the emotion
+            logits [B, 32] of the encoder's classifier.
         """
         outputs, memory, past, emotion, emotion_logits = self._read(source, source_lengths)
         hidden, attention, _ = self.decoder(self._embed_reply(target, emotion), memory, past)
@@ -122,11 +127,16 @@ class EmoPrepend(nn.Layer):
         reply = (logits,) if gate is None else (logits, gate, attention, source[:, :, WORD])
         if not self.training:
             return *reply, emotion_logits
+        learned: tuple[Tensor, ...] = ()
         if self._learns_contexts:
-            reply = *reply, *self._score_context(outputs, source[:, :, NEXT])
+            learned = self._score_context(outputs, source[:, :, NEXT])
         if self.selection is not None:
-            reply = *reply, self._compare(self.selection, outputs, source_lengths, target)
-        return *reply, emotion_logits
+            learned = *learned, self._compare(self.selection, outputs, source_lengths, target)
+        if self.adversary is not None:
+            seen = length_mask(source_lengths, source.shape[1])  # [B, S]
+            table = self.target_embedding.weight  # [V, E]
+            learned = *learned, self.adversary(reply, target, outputs, seen, table)
+        return *reply, *learned, emotion_logits
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> EmoState:
         """The state before the first word, for a packed source [B, S, k] of the given lengths [B]."""

@@ -121,25 +121,34 @@ class EmpatheticTask(Task):
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        """Cross-entropy of reply and emotion."""
+        """Cross-entropy of reply and emotion, and the contest with the discriminators where there are any."""
         from tasks.empathetic.criterion import EmpatheticLoss
 
-        return EmpatheticLoss(
+        own = EmpatheticLoss(
             config.training.label_smoothing,
             config.emotion.weight,
             config.generator.context_weight,
             config.selection.weight,
             config.generator.pointer,
         )
+        if not config.adversarial.is_active:
+            return own
+        from tasks.empathetic.adversarial import AdversarialLoss
+
+        return AdversarialLoss(own, config.adversarial, config.generator.pointer)
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Loads pretrained word vectors where the config names a file."""
+        """Loads pretrained word vectors where the config names a file; shows discriminators the emotional words."""
         path, trainable = config.model.pretrained_vectors, config.model.train_vectors
         if path is not None:
             from paddle_dialog.layers.embeddings import set_vectors_from_file
 
             tables = {network.embedding, network.target_embedding}
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
+        if config.adversarial.is_active:
+            network.adversary.set_lexicon(
+                EmotionLexicon.load(config.emotion.lexicon), data.vocabularies[VOCABULARY]
+            )
 
     def starting_weights(
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]

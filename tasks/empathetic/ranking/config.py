@@ -64,6 +64,8 @@ class RankerConfig(EmpatheticConfig):
             "emotion.hints": (self.emotion.hints, "reads no hints; set it to false"),
             "emotion.ngram_buckets": (self.emotion.ngram_buckets, "reads no n-grams; set it to 0"),
             "selection.size": (self.selection.size, "compares no vectors; set it to 0"),
+            "adversarial.semantic": (self.adversarial.semantic, "writes no words to judge; set it to 0"),
+            "adversarial.emotional": (self.adversarial.emotional, "writes no words to judge; set it to 0"),
         }
         for key, (value, why) in unused.items():
             if value:
