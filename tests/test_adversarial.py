@@ -340,7 +340,10 @@ def test_a_ranker_has_no_words_to_judge(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     outcome = run_here("train", "-c", recipe, "-o", f"output_dir={tmp_path}/run")
-    assert outcome.status == 2 and "adversarial.semantic: is 1.0, but a ranker writes no words to judge" in outcome.stderr
+    assert (
+        outcome.status == 2
+        and "adversarial.semantic: is 1.0, but a ranker writes no words to judge" in outcome.stderr
+    )
 
 
 def test_the_defaults_are_off() -> None:
