@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from paddle_dialog.errors import UserError
@@ -125,6 +127,22 @@ def integer_from(minimum: int) -> Callable[[str], int]:
     return parse
 
 
+@contextmanager
+def notes_on_stderr() -> Iterator[None]:
+    """Shows what the library tells of its work, which takes a while, as plain lines on stderr."""
+    logger = logging.getLogger("paddle_dialog")
+    handler, before = logging.StreamHandler(sys.stderr), (logger.level, logger.propagate)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
+
+
 def load_model(arguments: argparse.Namespace) -> Predictor:
     """The predictor that ``-c``, ``-o``, ``--weights`` and ``--device`` ask for.
 
@@ -142,7 +160,8 @@ def load_model(arguments: argparse.Namespace) -> Predictor:
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
     folder = find_model(arguments.weights) if arguments.weights else default_weights(task, config)
-    predictor = load_predictor(folder, task, config)
+    with notes_on_stderr():
+        predictor = load_predictor(folder, task, config)
     print(f"weights: {folder}", file=sys.stderr)
     predictor.config.seed = config.seed
     predictor.config.data.dev = config.data.dev

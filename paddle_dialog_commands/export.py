@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from paddle_dialog.command_line import OneLineParser
+from paddle_dialog.command_line import OneLineParser, notes_on_stderr
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -28,9 +28,10 @@ def main(arguments: argparse.Namespace) -> None:
     except json.JSONDecodeError as error:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
     ranker = Path(arguments.ranker) if arguments.ranker else None
-    size = export_bundle(
-        find_model(arguments.weights), Path(arguments.output), about, metrics, arguments.data, ranker
-    )
+    with notes_on_stderr():
+        size = export_bundle(
+            find_model(arguments.weights), Path(arguments.output), about, metrics, arguments.data, ranker
+        )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 from couplet_toys import LEVEL, OBLIQUE, toy
+from empathetic_store_toys import predictor as _store_predictor
 from empathetic_toys import make_config, make_network, make_vocabulary
 from serving_toys import eventually, make_app
 
@@ -37,8 +38,8 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is ins
 def served(*tasks: str, **settings: Any) -> Iterator[str]:
     """The address of a server of the tasks; `settings` are those of `ServeConfig`."""
     limits = LimitsConfig(turns=9, characters=200)
-    made: dict[str, Any] = {"couplet": CoupletEndpoint, "empathetic": ReplyEndpoint}
-    predictors = {"couplet": _couplet_predictor, "empathetic": _reply_predictor}
+    made: dict[str, Any] = {"couplet": CoupletEndpoint, "empathetic": ReplyEndpoint, "people": ReplyEndpoint}
+    predictors = {"couplet": _couplet_predictor, "empathetic": _reply_predictor, "people": _people_predictor}
     endpoints = {task: made[task](limits) for task in tasks}
 
     def load() -> list[Any]:
@@ -135,3 +136,10 @@ def _reply_predictor() -> EmpatheticPredictor:
     config = make_config(decoding={"max_length": 8, "beam_size": 5})
     vocabulary = make_vocabulary()
     return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)
+
+
+def _people_predictor() -> EmpatheticPredictor:
+    rerank = {"selection": 1.0, "model": 0.1, "candidates": 3}
+    return _store_predictor(
+        decoding={"max_length": 8, "beam_size": 3, "rerank": rerank}, replies={"candidates": 2}
+    )

@@ -7,10 +7,10 @@ import pytest
 from tasks.empathetic.dialogue import Dialogue
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.selection.building import good_replies
-from tasks.empathetic.selection.cleaning import LEAST_SEEN, RULES, Reply, fault_of
+from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of
 from tasks.empathetic.selection.tidying import tidied
 from tasks.empathetic.selection.word_lists import word_list
-from tasks.empathetic.selection.word_use import WordUse
+from tasks.empathetic.selection.word_use import RARE, WordUse
 
 GOOD = [
     "That is awful! Did you call the police?",
@@ -40,6 +40,7 @@ FAULTS = {
         "I just love it.",
         "I really did.",
         "That happened to my mother.",
+        "I know that from experience.",
     ],
     "coarse": ["That sucks a lot."],
     "misspelt": ["That is awfull.", "You must of been sad.", "That is 好 good."],
@@ -50,7 +51,7 @@ FAULTS = {
 def use() -> WordUse:
     said = [text for texts in [GOOD, *FAULTS.values()] for text in texts]
     correct = [text.lower() for text in said if not {"awfull", "好"} & {*tokens_of(text)}]
-    return WordUse([*correct * LEAST_SEEN, "We saw Rex.", "He is Rex."] * 1 + ["I met Rex there."] * 99)
+    return WordUse([*correct * 2, *["I met Rex there."] * 9, *["it is it is"] * (RARE // 4)])
 
 
 def fault(text: str, use: WordUse, asked: bool = False) -> str | None:
@@ -78,7 +79,7 @@ def test_a_name_is_what_mostly_has_a_capital_inside_of_sentences() -> None:
     )
     assert use.is_name("rex")
     assert not any(map(use.is_name, ["dogs", "dog", "cat", "saw", "i", "god", "unseen"]))
-    assert use.count("rex") == 3 and use.count("unseen") == 0
+    assert use.is_rare("unseen") and not use.is_rare("cat")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_reply_of_several_conversations_stands_once_with_their_emotions() -> N
         ("what now ?", "That is good.", "joyful"),
         ("i won", "Cool", None),
         ("i won", "That is good.", None),
-    ] * LEAST_SEEN
+    ] * 8
     kept, dropped = good_replies([Dialogue([turn], reply, emotion) for turn, reply, emotion in said])
     assert {text: {*labels} for text, labels in kept.items()} == {
         "That is sad.": {"sad", "devastated"},

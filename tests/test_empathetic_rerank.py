@@ -99,7 +99,7 @@ def test_without_weights_the_search_decides() -> None:
 def test_the_unconditional_score_is_that_of_the_network_without_a_context() -> None:
     found = predictor()
     reply = ["my", "dog", "died", "qwrtz"]
-    (score,) = found._reranker.unconditional([reply])
+    (score,) = found.reranker.unconditional([reply])
     blank, _ = found.encoder.pack(found.encoder.context([]))
     ids = found.vocabulary.encode(reply)
     with paddle.no_grad():
@@ -109,7 +109,7 @@ def test_the_unconditional_score_is_that_of_the_network_without_a_context() -> N
             scores, state = found.network.step(paddle.to_tensor([previous]), state)
             total += float(scores[0, following])
     assert score == pytest.approx(total / 5, rel=1e-4)
-    assert found._reranker.unconditional([]).shape == (0,)
+    assert found.reranker.unconditional([]).shape == (0,)
 
 
 def test_mutual_information_orders_by_what_the_context_adds() -> None:
@@ -117,7 +117,7 @@ def test_mutual_information_orders_by_what_the_context_adds() -> None:
     changed = False
     for answer, before in zip(wide.answer(CONTEXTS, 6), texts(predictor(), 6), strict=True):
         replies = answer.predictions
-        blank = wide._reranker.unconditional([p.tokens for p in replies])
+        blank = wide.reranker.unconditional([p.tokens for p in replies])
         sums = np.array([p.score for p in replies]) - 0.7 * blank
         assert (np.diff(sums) <= 0).all() and len(replies) == 6
         changed |= [p.tokens for p in replies] != before
@@ -156,7 +156,7 @@ def test_the_same_replies_again_alone_and_in_a_batch(decoding: dict[str, object]
 
 def test_greedy_answers_of_a_training_run_are_not_reranked() -> None:
     found = predictor(rerank={"familiarity": 5.0})
-    found._reranker._ngrams = None
+    found.reranker._ngrams = None
     assert all(len(answer.predictions) == 1 for answer in found.greedy(CONTEXTS))
     with pytest.raises(UserError, match=r"decoding\.rerank\.familiarity: needs reply_ngrams"):
         found.answer(CONTEXTS)

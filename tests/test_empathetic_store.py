@@ -8,56 +8,21 @@ from typing import Any
 import numpy as np
 import paddle
 import pytest
-from empathetic_toys import make_config, make_network, make_vocabulary
-from hypothesis import given
+from empathetic_store_toys import CONTEXTS, TEXTS, make_store, predictor, toy_config
+from empathetic_toys import make_network, make_vocabulary
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.emotions import EMOTIONS
 from tasks.empathetic.encoding import make_encoder, tokens_of
-from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_file
 from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
-from tasks.empathetic.selection.store import ReplyStore, emotion_bits
+from tasks.empathetic.selection.recall import recall_at_1
+from tasks.empathetic.selection.store import ReplyStore
 from tasks.empathetic.selection.vectors import log_probs, reply_vectors
 
-TEXTS = [
-    "Oh no!",
-    "Rex was a good dog.",
-    "Congratulations!",
-    "That is awful. Who stole it?",
-    "A happy prize.",
-]
-CONTEXTS = [["my dog died ."], ["i won a prize"], ["someone stole my bike", "that is awful .", "my bike !"]]
 
-
-def toy_config(**sections: Any) -> EmpatheticConfig:
-    return make_config(
-        "causal",
-        **{"selection": {"size": 6}, "decoding": {"beam_size": 4, "max_length": 6}, **sections},
-    )
-
-
-def make_store(config: EmpatheticConfig, texts: list[str] = TEXTS) -> ReplyStore:
-    """A store with a random model's vectors and probabilities."""
-    vocabulary = make_vocabulary()
-    model, encoder = make_network(config, len(vocabulary)), make_encoder(config, vocabulary)
-    tokens = [tokens_of(text) for text in texts]
-    emotions = np.array([emotion_bits([EMOTIONS[row % 32]]) for row in range(len(texts))], dtype=np.uint32)
-    return ReplyStore(
-        texts, reply_vectors(model, vocabulary, tokens), log_probs(model, encoder, tokens), emotions
-    )
-
-
-def predictor(store: ReplyStore | None = None, **sections: Any) -> EmpatheticPredictor:
-    config = toy_config(**sections)
-    store = make_store(config) if store is None else store
-    vocabulary = make_vocabulary()
-    network = make_network(config, len(vocabulary))
-    return EmpatheticPredictor(config, network, vocabulary, find_replies=lambda *_: store)
-
-
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**16))
 def test_the_search_finds_the_nearest_of_all(size: int, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -243,3 +208,14 @@ def test_what_a_reply_shares_with_the_turns_by_hand() -> None:
     assert overlaps(["oh", "no"], turns) == (0.0, 0.0) == overlaps(reply, [])
     assert repetition(["oh", "no"], turns) == 1.0 and repetition(["oh"], turns) == pytest.approx(0.5)
     assert repetition(["oh"], turns[:1]) == 0.0
+
+
+def test_recall_by_hand_and_by_chance() -> None:
+    eye = np.eye(4, dtype=np.float32)
+    assert recall_at_1(eye, eye, "abcd", 1, candidates=4) == 1.0
+    assert recall_at_1(eye, eye[[1, 0, 2, 3]], "abcd", 1, candidates=4) == 0.5
+    assert recall_at_1(eye, eye, "aaab", 1, candidates=2) == 1.0  # the same reply is no wrong one
+    assert recall_at_1(eye, eye, "aaab", 1, candidates=3) is None
+    rng = np.random.default_rng(0)
+    contexts, replies = rng.normal(size=(2, 1000, 8))
+    assert recall_at_1(contexts, replies, range(1000), 1, candidates=5) == pytest.approx(0.2, abs=0.05)

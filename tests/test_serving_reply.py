@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from empathetic_store_toys import predictor as store_predictor
 from empathetic_toys import make_config, make_network, make_vocabulary
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -174,3 +175,18 @@ def test_a_model_that_is_told_the_emotion_asks_for_it():
     with start(make_predictor(emotion={"prepend": "none"})) as client:
         status, record = ask(client, emotion="sad")
     assert status == 422 and "without an emotion" in record["error"]
+
+
+def test_a_persons_reply_is_marked_and_filtered_by_banned_words_too():
+    rerank = {"selection": 1.0, "candidates": 2}
+    made = lambda: store_predictor(decoding={"max_length": 8, "beam_size": 2, "rerank": rerank})  # noqa: E731
+    with start(made()) as client:
+        _, record = ask(client, n_best=5)
+        assert client.get("/v1/models").json()["models"][0]["details"]["stored_replies"] == 5
+    people = [p for p in record["predictions"] if p["origin"] == "person"]
+    assert people and all(-1 <= p["similarity"] <= 1 for p in people)
+    assert all("similarity" not in p for p in record["predictions"] if p["origin"] == "model")
+    words = WordFilter(["congratulations"])
+    with start(made(), words) as client:
+        _, record = ask(client, n_best=5)
+    assert not any(words.finds(p["text"]) for p in record["predictions"])

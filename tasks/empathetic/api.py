@@ -156,6 +156,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             "emotions": list(EMOTIONS),
             "needs_emotion": predictor.needs_emotion,
             "takes_emotion": predictor.config.emotion.prepend != "none",
+            "stored_replies": 0 if predictor.store is None else len(predictor.store),
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:

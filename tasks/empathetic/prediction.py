@@ -21,8 +21,8 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.trained import TrainedNetwork
 from tasks.empathetic.answer import Answer, Prediction, origin_note
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data import parse_context, read_dialogues
-from tasks.empathetic.dialogue import check_alternation, clean_turn
+from tasks.empathetic.context_input import checked_context, parsed_context
+from tasks.empathetic.data import read_dialogues
 from tasks.empathetic.emotions import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
 from tasks.empathetic.encoding import DialogueEncoder, make_encoder, pad_sources
 from tasks.empathetic.generator import ranks, search_options, search_summary, write_replies
@@ -55,6 +55,7 @@ class EmpatheticPredictor(Predictor):
 
     Attributes:
         processors: rules of the search beside those of the config; none by default.
+        reranker: orders the candidates.
         store: of people's replies, or None.
     """
 
@@ -83,7 +84,9 @@ class EmpatheticPredictor(Predictor):
         self._finder = None
         if self.store is not None:
             self._finder = ReplyFinder(cast(SelectionModel, self._model), self._encoder, self.store)
-        self._reranker = Reranker(self._model, self._encoder, reply_ngrams, self.store, load_ranker)
+        self.reranker = Reranker(
+            self._model, self._encoder, reply_ngrams, self.store, load_ranker, config.selection.size > 0
+        )
         self.processors: list[LogitsProcessor] = []
 
     @cached_property
@@ -98,6 +101,11 @@ class EmpatheticPredictor(Predictor):
             return to_array(self._model.attention_weights(*arrays))
 
     @property
+    def model(self) -> EmoPrepend | NumpyEmoPrepend:
+        """What answers: the network, or its form over arrays."""
+        return self._model
+
+    @property
     def encoder(self) -> DialogueEncoder:
         """What makes numbers of conversations."""
         return self._encoder
@@ -109,7 +117,7 @@ class EmpatheticPredictor(Predictor):
             UserError: the config asks for a ranker that is missing or of other weights.
         """
         if self.config.decoding.rerank.ranker:
-            _ = self._reranker.ranker
+            _ = self.reranker.ranker
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
@@ -150,13 +158,13 @@ class EmpatheticPredictor(Predictor):
                 needs the emotion and it is not given.
         """
         count = self.config.decoding.n_best if n_best is None else n_best
-        return self._answer(contexts, emotions, self._options(n_best), count)
+        return self._answer(contexts, emotions, self.search_options(n_best), count)
 
     def greedy(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[Answer]:
         """Answers by greedy search, for a look at a model in training; ``emotions`` are used by gold ones only."""
-        greedy = dataclasses.replace(self._options(1), strategy="greedy", n_best=1)
+        greedy = dataclasses.replace(self.search_options(1), strategy="greedy", n_best=1)
         return self._answer(contexts, emotions if self.needs_emotion else None, greedy, 1)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
@@ -166,7 +174,7 @@ class EmpatheticPredictor(Predictor):
             texts: each a single turn, or a conversation as ``{"context": [turn, …]}``.
             n_best: replies to each; the config's number by default.
         """
-        for answer in self.answer([_parsed(text) for text in texts], n_best):
+        for answer in self.answer([parsed_context(text) for text in texts], n_best):
             yield answer.as_dict()
 
     def format_record(self, record: dict[str, Any]) -> str:
@@ -204,7 +212,7 @@ class EmpatheticPredictor(Predictor):
     def decoding_summary(self) -> str:
         """How the replies are searched for and ordered, in a few words."""
         settings, replies = self.config.decoding.rerank, self.config.replies
-        search = search_summary(self.config, self._options(None))
+        search = search_summary(self.config, self.search_options(None))
         if self.store is not None:
             people = f"the {replies.candidates} nearest of {len(self.store):,} people's replies"
             both = f"{search}; with {people}" if replies.generate else people
@@ -229,7 +237,7 @@ class EmpatheticPredictor(Predictor):
         Raises:
             UserError: see ``answer``.
         """
-        turns = [_checked(context) for context in contexts]
+        turns = [checked_context(context) for context in contexts]
         labels = [None] * len(turns) if emotions is None else list(emotions)
         given = [None if label is None else emotion_id(label) for label in labels]
         if self.needs_emotion and None in given:
@@ -282,7 +290,7 @@ class EmpatheticPredictor(Predictor):
         for rows in (order[start : start + size] for start in range(0, len(order), size)):
             batch = self.understand([read[row] for row in rows])
             candidates = self.candidates(batch, options)
-            ranked = self._reranker.order(batch, candidates, self.config.decoding.rerank)
+            ranked = self.reranker.order(batch, candidates, self.config.decoding.rerank)
             for row, context, ordered in zip(rows, batch, ranked, strict=True):
                 assert context.predicted is not None
                 named = self._clear(context.predicted) if context.given is None else EMOTIONS[context.given]
@@ -294,24 +302,6 @@ class EmpatheticPredictor(Predictor):
         best = int(probabilities.argmax())
         return EMOTIONS[best] if probabilities[best] >= self.config.decoding.clear_emotion else None
 
-    def _options(self, n_best: int | None) -> SearchOptions:
+    def search_options(self, n_best: int | None) -> SearchOptions:
+        """How the generator is asked for candidates where ``n_best`` replies are wanted."""
         return search_options(self.config, n_best, self.processors, has_store=self.store is not None)
-
-
-def _checked(context: Sequence[str]) -> list[str]:
-    if not context:
-        raise UserError("the conversation has no turn; give at least the speaker's first")
-    try:
-        what = "the turn" if len(context) == 1 else "turn {}"
-        turns = [clean_turn(turn, what.format(number)) for number, turn in enumerate(context, start=1)]
-        check_alternation(turns)
-    except ValueError as error:
-        raise UserError(f"{error}; give what the speaker says, e.g. I lost my dog yesterday.") from error
-    return turns
-
-
-def _parsed(text: str) -> list[str]:
-    try:
-        return parse_context(text)
-    except ValueError as error:
-        raise UserError(f"{text[:40]!r} is {error}") from error

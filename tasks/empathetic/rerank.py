@@ -7,7 +7,7 @@ replies of the generator are ordered by one sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import cast
 
@@ -42,6 +42,7 @@ class Reranker:
         ngrams: of the training replies; None where they are not known.
         store: of the candidates that people wrote; None where there are none.
         load_ranker: reads the bundle's ranker when it is first asked for; None where there is none.
+        compares: whether the model has vectors of contexts and replies.
 
     Attributes:
         features: what can be in the sum, by the names of ``RerankConfig``.
@@ -54,12 +55,14 @@ class Reranker:
         ngrams: ReplyNgrams | None = None,
         store: ReplyStore | None = None,
         load_ranker: Callable[[], CandidateRanker] | None = None,
+        compares: bool = False,
     ) -> None:
         self._model = model
         self._encoder = encoder
         self._ngrams = ngrams
         self._store = store
         self._load_ranker = load_ranker
+        self._compares = compares
         self.features: dict[str, Feature] = {
             "model": _each(lambda _, one: one.score),
             "mutual_information": self._without_context,
@@ -75,6 +78,12 @@ class Reranker:
             "echo": _each(lambda context, one: echo(one.tokens, context.words)),
             "repetition": _each(lambda context, one: repetition(one.tokens, context.words)),
         }
+
+    @property
+    def known(self) -> Collection[str]:
+        """The features that can be told with what the bundle has."""
+        has = {"familiarity": self._ngrams, "ranker": self._load_ranker, "selection": self._compares or None}
+        return [name for name in self.features if has.get(name, True) is not None]
 
     def order(
         self, contexts: Sequence[ReadContext], lists: Lists, weights: RerankConfig

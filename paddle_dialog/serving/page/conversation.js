@@ -149,7 +149,8 @@ function turnsOf(exchange, isOpen) {
     speaker.append(element("p", { class: "told" }, note));
   }
   if (choose !== null) speaker.append(emotionChoice(told, choose));
-  const listener = element("li", { class: "turn listener" }, bubble("listener", answer.predictions[pick].text));
+  const reply = answer.predictions[pick];
+  const listener = element("li", { class: "turn listener" }, bubble("listener", reply.text), ...originTags(reply));
   if (isOpen) listener.append(...replyTools(exchange));
   return [speaker, listener];
 }
@@ -158,13 +159,25 @@ function bubble(who, text) {
   return element("p", { class: "bubble", lang: "en" }, element("span", { class: "unseen" }, `${word(who)}: `), text);
 }
 
+/** The mark of a reply that a person wrote; none of the model's own. */
+function originTags({ origin, similarity }) {
+  if (origin !== "person") return [];
+  const tag = word("fromPerson", { similarity: similarity.toFixed(2).replace("-", "−") });
+  return [element("p", { class: "origin", title: word("fromPersonMeaning") }, tag)];
+}
+
 function replyTools(exchange) {
   const { answer, pick, attention } = exchange;
   const tools = [];
   const others = answer.predictions.map((prediction, place) => ({ ...prediction, place })).filter((p) => p.place !== pick);
   if (others.length > 0) {
-    const list = others.map(({ text, place }) =>
-      element("li", {}, button(text, { class: "other", lang: "en", title: word("takeReply") }, () => take(place))),
+    const list = others.map(({ place, ...reply }) =>
+      element(
+        "li",
+        {},
+        button(reply.text, { class: "other", lang: "en", title: word("takeReply") }, () => take(place)),
+        ...originTags(reply),
+      ),
     );
     const summary = element("summary", {}, `${word("otherReplies")} (${others.length})`);
     const folded = element("details", { class: "others", open: exchange.isUnfolded }, summary, element("ul", {}, ...list));

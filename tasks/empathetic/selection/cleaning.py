@@ -16,7 +16,6 @@ from tasks.empathetic.selection.word_lists import word_list
 from tasks.empathetic.selection.word_use import WordUse
 
 FEWEST_WORDS, MOST_WORDS = 2, 25
-LEAST_SEEN = 8  # occurrences in the corpus of a word that is no typing error
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,8 @@ _CLAIMS = (
     *(("me", word) for word in ("too", "either", "neither", "and", "to")),
     *((word, "me") for word in ("to", "reminds", "for", "with", "makes", "made", "and", "like", "as")),
     ("same", "here"),
+    ("personal", "experience"),
+    ("from", "experience"),
     ("so", "do", "i"),
     ("so", "did", "i"),
     ("i", "would", "too"),
@@ -119,7 +120,7 @@ def _is_misspelt(reply: Reply, use: WordUse) -> bool:
     if any(one in _VERBS_BEFORE_HAVE and other == "of" for one, other in pairwise(reply.tokens)):
         return True
     return any(
-        _MARKS.fullmatch(token) is None or (_LETTER.search(token) and use.count(token) < LEAST_SEEN)
+        _MARKS.fullmatch(token) is None or (_LETTER.search(token) and use.is_rare(token))
         for token in reply.tokens
     )
 

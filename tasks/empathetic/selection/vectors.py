@@ -69,6 +69,8 @@ def log_probs(
         packed: the context and its extended ids, as the encoder packs it; None is no context, the CLS position alone,
             where words outside the vocabulary count as unknown.
     """
+    if not replies:
+        return np.zeros(0)
     source, extended = encoder.pack(encoder.context([])) if packed is None else packed
     ids = [encoder.target(encoder.numbers(reply), extended).tolist() for reply in replies]
     return one_input_log_probs(model, source, ids) / [len(reply) + 1 for reply in replies]

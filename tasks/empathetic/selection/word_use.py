@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from tasks.empathetic.encoding import tokens_of
 from tasks.empathetic.selection.word_lists import word_list
 
+RARE = 150_000
 _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS = re.compile(r"(?:^|[.!?:;\"()*~-])[\s\"'(]*$")  # what stands before the first word of a sentence
 # Capitals that say nothing: they belong to every conversation.
@@ -29,10 +30,11 @@ class WordUse:
         for turn in turns:
             self._counts.update(tokens_of(turn))
             self._note_capitals(turn)
+        self._total = sum(self._counts.values())
 
-    def count(self, token: str) -> int:
-        """Occurrences of a token, lower case."""
-        return self._counts[token]
+    def is_rare(self, token: str) -> bool:
+        """Whether a token, lower case, is seen less than once in ``RARE`` tokens, as typing errors are."""
+        return self._counts[token] * RARE < self._total
 
     def is_name(self, word: str) -> bool:
         """Whether a word, lower case, is mostly written with a capital inside of sentences."""

@@ -1,0 +1,137 @@
+"""A bundle with a store of replies as its users meet it: exported, asked, evaluated, and told of what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import run, run_here
+from empathetic_toys import save_model
+
+from paddle_dialog.bundle import load_bundle
+from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
+
+RERANK = {"selection": 2.0, "mutual_information": 0.3, "candidates": 4}
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recipe of a random model that chooses replies; its run has no store."""
+    decoding = {"beam_size": 4, "max_length": 4, "rerank": RERANK}
+    folder = tmp_path_factory.mktemp("people")
+    return save_model(folder, "causal", selection={"size": 6}, decoding=decoding, replies={"candidates": 5})
+
+
+@pytest.fixture(scope="module")
+def shipped(recipe: Path) -> Path:
+    """The bundle exported with a store."""
+    folder = recipe.parent / "shipped"
+    outcome = run_here(
+        *("export", "--weights", recipe.parent / "run" / "best", "--output", folder, "--data", "sample")
+    )
+    assert outcome.status == 0, outcome.stderr
+    assert "sample: 128 replies, kept" in outcome.stderr and "own life" in outcome.stderr
+    return folder
+
+
+def test_the_store_ships_and_is_exported_again(shipped: Path, tmp_path: Path) -> None:
+    content = load_bundle(shipped).extra[REPLY_STORE]
+    store = ReplyStore.from_bytes(content, REPLY_STORE)
+    assert 20 < len(store) < 128 and store.emotions.all()
+    assert run_here("export", "--weights", shipped, "--output", tmp_path / "again").status == 0
+    assert load_bundle(tmp_path / "again").extra[REPLY_STORE] == content
+
+
+def test_answers_say_where_they_are_from(recipe: Path, shipped: Path) -> None:
+    arguments = ("-c", recipe, "--weights", shipped, "I won a prize!", "--n-best", 9)
+    outcome = run("predict", *arguments, "--json")
+    assert outcome.status == 0, outcome.stderr
+    replies = json.loads(outcome.stdout)["predictions"]
+    origins = [reply["origin"] for reply in replies]
+    assert origins.count("person") == 5 and origins.count("model") == 4
+    for reply in replies:
+        assert ("similarity" in reply) == (reply["origin"] == "person")
+    told = run_here("predict", *arguments).stdout.splitlines()[1:]
+    for line, reply in zip(told, replies, strict=True):
+        mark = f" (from a person, {reply['similarity']:.2f})" if reply["origin"] == "person" else ""
+        assert line.endswith(f"{reply['text']}{mark}")
+    alone = run_here("predict", *arguments, "--json", "-o", "replies.store=false")
+    assert {reply["origin"] for reply in json.loads(alone.stdout)["predictions"]} == {"model"}
+
+
+def test_a_chat_marks_a_persons_reply_and_goes_on_from_its_words(recipe: Path, shipped: Path) -> None:
+    options = ("-o", "replies.generate=false", "-o", "decoding.rerank.model=0")
+    outcome = run_here("chat", "-c", recipe, "--weights", shipped, *options, stdin=b"I won!\nthanks\n")
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout.count("(from a person, ") == 2
+
+
+def test_recall_is_reported(recipe: Path, shipped: Path) -> None:
+    outcome = run_here("evaluate", "-c", recipe, "--weights", shipped, "--data", "sample", "--json")
+    assert outcome.status == 0, outcome.stderr
+    result = json.loads(outcome.stdout)
+    assert 0 <= result["recall_at_1"] < 0.2  # of a random model, among a hundred
+    assert "the 5 nearest of" in result["decoding"]
+
+
+def test_the_published_protocol_is_one_command(recipe: Path, shipped: Path) -> None:
+    options = ("-o", "replies.store=false", "-o", "decoding.strategy=beam", "-o", "decoding.rerank={}")
+    outcome = run_here("evaluate", "-c", recipe, "--weights", shipped, *options, "--data", "sample", "--json")
+    assert outcome.status == 0, outcome.stderr
+    assert json.loads(outcome.stdout)["decoding"].startswith(
+        "beam 4, length penalty average 1.0, no repeated 3-gram"
+    )
+
+
+def test_a_store_that_is_asked_for_and_missing_is_told(recipe: Path) -> None:
+    line = run_here("predict", "-c", recipe, "hello", "-o", "replies.store=true").error_line()
+    assert "replies.store: these weights have no store of replies" in line and "export.py --data" in line
+    quiet = run_here("predict", "-c", recipe, "hello", "--json")
+    assert quiet.status == 0 and json.loads(quiet.stdout)["predictions"][0]["origin"] == "model"
+
+
+def test_a_users_own_replies(recipe: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text("Good for you.\n\nTell me more.\n", encoding="utf-8")
+    options = ("-o", f"replies.file={file}", "-o", "replies.generate=false")
+    outcome = run_here("predict", "-c", recipe, "hello", "--json", "--n-best", 3, *options)
+    assert outcome.status == 0, outcome.stderr
+    texts = {reply["text"] for reply in json.loads(outcome.stdout)["predictions"]}
+    assert texts == {"Good for you.", "Tell me more."} and not list(tmp_path.glob("*.safetensors"))
+    file.write_text("word " * 70, encoding="utf-8")
+    line = run_here("predict", "-c", recipe, "hello", *options).error_line()
+    assert f"{file}:1: the reply has 70 words, and 64 are the most" in line
+
+
+@pytest.mark.parametrize(
+    "text", ["我很难过", "😭", "x" * 5000, "dog " * 2000], ids=["foreign", "emoji", "word", "long"]
+)
+def test_odd_turns_are_answered(recipe: Path, shipped: Path, text: str) -> None:
+    outcome = run_here("predict", "-c", recipe, "--weights", shipped, text, "--json")
+    assert outcome.status == 0 and json.loads(outcome.stdout)["predictions"], outcome.stderr
+
+
+def test_data_that_make_no_files_are_refused(recipe: Path, tmp_path: Path) -> None:
+    best = recipe.parent / "run" / "best"
+    line = run_here(
+        "export", "--weights", best, "--output", tmp_path / "x", "--data", "nowhere.jsonl"
+    ).error_line()
+    assert "nowhere.jsonl: no such file" in line and not (tmp_path / "x").exists()
+
+
+def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path, tmp_path: Path) -> None:
+    from tasks.empathetic.selection.feature_dump import main, make_parser
+
+    given, written = tmp_path / "contexts.jsonl", tmp_path / "features.jsonl"
+    given.write_text(
+        '{"context": ["I won!"], "target": "Well done!"}\n{"context": ["hi"]}\n', encoding="utf-8"
+    )
+    words = ["-c", str(recipe), "--weights", str(shipped), "--input", str(given), "--output", str(written)]
+    main(make_parser().parse_args(words))
+    first, second = map(json.loads, written.read_text(encoding="utf-8").splitlines())
+    assert [one["origin"] for one in first["candidates"]].count("true") == 1
+    assert {one["origin"] for one in second["candidates"]} == {"model", "person"}
+    names = {"model", "mutual_information", "length", "consensus", "selection", "person", "emotion"}
+    names |= {"overlap_last", "overlap_earlier", "echo", "repetition"}
+    assert all(one["features"].keys() == names for one in first["candidates"])

@@ -1,0 +1,38 @@
+"""The mark of a reply that a person wrote, on the page in both languages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from page_browser import launched, needs_chromium, opened, say, served
+
+pytestmark = needs_chromium
+
+
+@pytest.mark.parametrize(
+    ("locale", "mark"), [("en-US", "from a person · similarity {}"), ("zh-CN", "出自真人 · 相似度 {}")]
+)
+def test_a_persons_reply_is_marked_with_its_similarity(locale: str, mark: str) -> None:
+    with served("people") as address, launched() as browser, opened(browser, address, locale=locale) as page:
+        page.click("#tab-conversation")
+        with page.expect_response("**/v1/reply") as response:
+            say(page, "my dog died")
+        replies = response.value.json()["predictions"]
+        marks = [_mark(mark, reply) for reply in replies]
+        assert None in marks and any(marks)  # both kinds are there
+        tags = page.locator(".listener .origin").all_text_contents()
+        assert tags == [one for one in marks if one]
+        place = next(
+            place for place, one in enumerate(marks) if place and (one is None) == (marks[0] is not None)
+        )
+        page.locator(".others summary").click()
+        page.locator(".other").nth(place - 1).click()
+        own = page.locator(".turn.listener > .origin").all_text_contents()
+        assert own == ([marks[place]] if marks[place] else [])
+
+
+def _mark(mark: str, reply: dict[str, Any]) -> str | None:
+    return (
+        mark.format(f"{reply['similarity']:.2f}".replace("-", "−")) if reply["origin"] == "person" else None
+    )
