@@ -23,10 +23,10 @@ def no_space():
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("lasting", [8, 12, 19])
+@pytest.mark.parametrize("lasting", [4, 7, 13], ids=["within a save", "between two", "before a manifest"])
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, tmp_path, monkeypatch, lasting):
-    """The disk takes so many more files of bundles: six in a checkpoint, two of which are made before."""
-    write, left = bundle_module._write_durably, [12 + lasting]
+    """The disk takes two checkpoints of seven files each, and so many files more."""
+    write, left = bundle_module._write_durably, [2 * 7 + lasting]
 
     def until_full(path, content):
         left[0] -= 1
