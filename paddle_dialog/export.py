@@ -11,6 +11,7 @@ import numpy as np
 from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
 from paddle_dialog.config import config_from_text, dump
 from paddle_dialog.errors import UserError
+from paddle_dialog.task import Task
 from paddle_dialog.trained import TrainedNetwork
 
 
@@ -41,7 +42,8 @@ def export_bundle(
     """
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
-    card = _without_paths(bundle.card, config)
+    card = _without_paths(bundle.card, task, config)
+    _forget_paths(task, config)
     config.data.train = Path(config.data.train).name
     config.data.dev = None if config.data.dev is None else Path(config.data.dev).name
     config.data.vocabulary, config.training.start_from, config.output_dir = None, None, None
@@ -50,8 +52,8 @@ def export_bundle(
     if companion is not None:
         other = load_bundle(companion)
         files = {**files, **task.files_of_companion(config, bundle.vocabularies, other, companion)}
-        _, settings = config_from_text(other.config_text, f"{companion}/config.yaml")
-        card = f"{card}\n{_without_paths(other.card, settings)}"
+        kind, settings = config_from_text(other.config_text, f"{companion}/config.yaml")
+        card = f"{card}\n{_without_paths(other.card, kind, settings)}"
     if data:
         sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
         trained = TrainedNetwork(weights, lambda: task.build_network(config, sizes), source, files)
@@ -68,9 +70,21 @@ def export_bundle(
     return sum(path.stat().st_size for path in target.iterdir())
 
 
-def _without_paths(card: str, config: Any) -> str:
+def _forget_paths(task: Task, config: Any) -> None:
+    """Leaves of the task's own paths the names of data, and nothing of files that answering would read."""
+    for key in task.path_keys:
+        section, name = key.split(".")
+        value = getattr(getattr(config, section), name)
+        if value is not None:
+            setattr(getattr(config, section), name, Path(value).name if section == "data" else None)
+
+
+def _without_paths(card: str, task: Task, config: Any) -> str:
     """A model card with file names in the place of the paths of its config."""
     named = [config.data.train, config.data.dev, config.data.vocabulary, config.training.start_from]
+    named += [
+        getattr(getattr(config, section), name) for section, name in (k.split(".") for k in task.path_keys)
+    ]
     for path in sorted((path for path in named if path is not None), key=len, reverse=True):
         card = card.replace(path, Path(path).name)
     return card

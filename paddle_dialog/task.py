@@ -120,6 +120,9 @@ class Task(ABC):
     config_class: ClassVar[type[ExperimentConfig]]
     can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
     starts_from: ClassVar[str | None] = None  # task of the weights that a run may start from; None is its own
+    path_keys: ClassVar[
+        tuple[str, ...]
+    ] = ()  # settings of the task's own that may name a file, e.g. ``data.more``
     file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from command import run, run_here
 from empathetic_toys import save_model
 
-from paddle_dialog.bundle import load_bundle
+from paddle_dialog.bundle import load_bundle, save_bundle
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
 
 RERANK = {"selection": 2.0, "mutual_information": 0.3, "candidates": 4}
@@ -135,3 +136,17 @@ def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path,
     names = {"model", "mutual_information", "length", "consensus", "selection", "person", "emotion"}
     names |= {"overlap_last", "overlap_earlier", "echo", "repetition"}
     assert all(one["features"].keys() == names for one in first["candidates"])
+
+
+def test_nobodys_paths_ship(tmp_path: Path) -> None:
+    paths = {"data": {"more": "/home/me/talk.jsonl"}, "replies": {"file": "/home/me/mine.txt"}}
+    save_model(tmp_path, "causal", selection={"size": 6}, **paths)
+    best = tmp_path / "run" / "best"
+    save_bundle(
+        dataclasses.replace(load_bundle(best), card="further conversations /home/me/talk.jsonl"), best
+    )
+    assert run_here("export", "--weights", best, "--output", tmp_path / "out").status == 0
+    exported = load_bundle(tmp_path / "out")
+    assert (
+        "/home/me" not in exported.config_text + exported.card and "more: talk.jsonl" in exported.config_text
+    )

@@ -49,6 +49,7 @@ class EmpatheticTask(Task):
 
     name = "empathetic"
     config_class = EmpatheticConfig
+    path_keys = ("data.more", "replies.file")
     file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER)
 
     def prepare_data(

@@ -32,6 +32,7 @@ class RankerTask(Task):
     name = "empathetic_ranker"
     config_class = RankerConfig
     starts_from = "empathetic"
+    path_keys = ("data.more", "candidates.file")
 
     def prepare_data(
         self, config: RankerConfig, vocabularies: Mapping[str, Vocabulary] | None
