@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.benchmark.book import BookCriterion, BookModel
 from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.input_feeding import InputFeedingDecoder
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionCell
@@ -83,7 +84,7 @@ def test_dropout_of_whole_targets_is_that_of_single_steps_with_the_same_masks() 
     cell = AttentionCell(WIDTH, HIDDEN, WIDTH, 2, dropout=0.5)
     drawn: list[Tensor] = []
 
-    class Recorded(nn.Dropout):
+    class Recorded(Dropout):
         def forward(self, x: Tensor) -> Tensor:
             drawn.append(super().forward(x))  # [T, L, B, H]: x is ones
             return drawn[-1]

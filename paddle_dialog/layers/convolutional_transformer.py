@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.feed_forward import PositionwiseFeedForward
+from paddle_dialog.layers.layer_norm import LayerNorm
+from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.multihead import CrossAttention, KeyValue, SelfAttention
 
 EPSILON = 1e-6
@@ -58,9 +61,9 @@ class ConvolutionalEncoderLayer(nn.Layer):
         self.feed_forward = PositionwiseFeedForward(
             sizes.width, sizes.inner_width, sizes.feed_forward, "both", sizes.dropout
         )
-        self.self_attention_norm = nn.LayerNorm(sizes.width, EPSILON)
-        self.feed_forward_norm = nn.LayerNorm(sizes.width, EPSILON)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.self_attention_norm = LayerNorm(sizes.width, EPSILON)
+        self.feed_forward_norm = LayerNorm(sizes.width, EPSILON)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Tensor, attention_mask: Tensor, mask: Tensor) -> Tensor:
         """Maps [B, S, D] to [B, S, D]; masks are additive [B, 1, 1, S] and float [B, S, 1]."""
@@ -77,9 +80,9 @@ class GraphLayer(nn.Layer):
         self.feed_forward = PositionwiseFeedForward(
             sizes.width, sizes.inner_width, sizes.feed_forward, "left", sizes.dropout
         )
-        self.cross_attention_norm = nn.LayerNorm(sizes.width, EPSILON)
-        self.feed_forward_norm = nn.LayerNorm(sizes.width, EPSILON)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.cross_attention_norm = LayerNorm(sizes.width, EPSILON)
+        self.feed_forward_norm = LayerNorm(sizes.width, EPSILON)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(
         self, x: Tensor, memory: KeyValue, cross_mask: Tensor | None, past: LayerPast | None = None
@@ -113,7 +116,7 @@ class ConvolutionalDecoderLayer(GraphLayer):
     def __init__(self, sizes: LayerSizes) -> None:
         super().__init__(sizes)
         self.self_attention = SelfAttention(*sizes.attention())
-        self.self_attention_norm = nn.LayerNorm(sizes.width, EPSILON)
+        self.self_attention_norm = LayerNorm(sizes.width, EPSILON)
 
     def forward(
         self,
@@ -141,10 +144,10 @@ class ConvolutionalEncoder(nn.Layer):
 
     def __init__(self, input_size: int, num_layers: int, sizes: LayerSizes) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(sizes.dropout)
-        self.projection = nn.Linear(input_size, sizes.width, bias_attr=False)
+        self.dropout = Dropout(sizes.dropout)
+        self.projection = Linear(input_size, sizes.width, bias=False)
         self.layers = nn.LayerList([ConvolutionalEncoderLayer(sizes) for _ in range(num_layers)])
-        self.final_norm = nn.LayerNorm(sizes.width, EPSILON)
+        self.final_norm = LayerNorm(sizes.width, EPSILON)
 
     def forward(self, x: Tensor, positions: Tensor, attention_mask: Tensor, mask: Tensor) -> Tensor:
         """Encodes.
@@ -169,10 +172,10 @@ class ConvolutionalDecoder(nn.Layer):
 
     def __init__(self, input_size: int, num_layers: int, sizes: LayerSizes) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(sizes.dropout)
-        self.projection = nn.Linear(input_size, sizes.width, bias_attr=False)
+        self.dropout = Dropout(sizes.dropout)
+        self.projection = Linear(input_size, sizes.width, bias=False)
         self.layers = nn.LayerList([ConvolutionalDecoderLayer(sizes) for _ in range(num_layers)])
-        self.final_norm = nn.LayerNorm(sizes.width, EPSILON)
+        self.final_norm = LayerNorm(sizes.width, EPSILON)
 
     def prepare_memory(self, memory: Tensor) -> list[KeyValue]:
         """Each layer's keys and values of the encoded source [B, S, D]."""

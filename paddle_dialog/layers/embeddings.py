@@ -9,6 +9,7 @@ from paddle import nn
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.layers.linear import add_bias
 from paddle_dialog.text.vocabulary import Vocabulary
 
 
@@ -81,7 +82,7 @@ class TiedProjection(nn.Layer):
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         """Map features [..., D] to logits [..., V]."""
         logits = paddle.matmul(x, self._owner[0].weight, transpose_y=True)  # [..., V]
-        return logits if self.bias is None else logits + self.bias
+        return logits if self.bias is None else add_bias(logits, self.bias)
 
 
 def set_vectors_from_file(

@@ -8,6 +8,9 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.linear import Linear
+
 Padding = Literal["left", "both"]
 
 
@@ -25,7 +28,7 @@ class SequenceConvolution(nn.Layer):
     def __init__(self, input_size: int, output_size: int, padding: Padding = "left") -> None:
         super().__init__()
         self.padding = padding
-        self.projection = nn.Linear(self.WIDTH * input_size, output_size)
+        self.projection = Linear(self.WIDTH * input_size, output_size)
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Maps [B, T, D] to [B, T, O]; beyond the ends there are zeros.
@@ -76,11 +79,11 @@ class PositionwiseFeedForward(nn.Layer):
             [
                 SequenceConvolution(sizes[i], sizes[i + 1], padding)
                 if kind == "c"
-                else nn.Linear(sizes[i], sizes[i + 1])
+                else Linear(sizes[i], sizes[i + 1])
                 for i, kind in enumerate(kinds)
             ]
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Tensor, mask: Tensor | None = None, past: list[Tensor] | None = None

@@ -15,6 +15,8 @@ import paddle.nn.functional as F
 from paddle import Tensor
 from paddle.autograd import PyLayer
 
+from paddle_dialog.layers.linear import column_sums
+
 
 class GateTrace(NamedTuple):
     """What the gradient of one LSTM step needs, each [B, H]."""
@@ -152,10 +154,10 @@ class InputFeedingDecoder(PyLayer):
         d_output_weight = _over_steps(paddle.concat(attended), d_out)
         summed = [paddle.concat(sums[::-1]) for sums in d_sums]  # [TB, 4H] each
         d_weights = [_over_steps(d_sum, paddle.concat(x)) for d_sum, x in zip(summed, inputs, strict=True)]
-        d_biases = [_column_sums(d_sum) for d_sum in summed[1:]]
+        d_biases = [column_sums(d_sum) for d_sum in summed[1:]]
         d_gates = paddle.stack(d_sums[0][::-1])  # [T, B, 4H]
         of_layers = (*d_weights, *d_biases, *d_hidden, *d_cells)
-        found = (d_gates, d_keys, d_values, None, d_output_weight, _column_sums(d_out), None, *of_layers)
+        found = (d_gates, d_keys, d_values, None, d_output_weight, column_sums(d_out), None, *of_layers)
         # Paddle refuses a gradient that nobody wants, such as that of a frozen weight.
         return tuple(value if wanted else None for value, wanted in zip(found, ctx.wanted, strict=True))
 
@@ -168,8 +170,3 @@ def _in_rows(steps: list[Tensor]) -> Tensor:
 def _over_steps(left: Tensor, right: Tensor) -> Tensor:
     """leftᵀ · right over the last two axes: one product where a loop would add one a step."""
     return paddle.matmul(left, right, transpose_x=True)
-
-
-def _column_sums(x: Tensor) -> Tensor:
-    """[N, D] to [D] as a product with ones, in a sixth of the time that Paddle's sum takes on a CPU."""
-    return paddle.matmul(paddle.ones([x.shape[0]], dtype=x.dtype), x)

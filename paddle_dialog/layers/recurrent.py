@@ -8,7 +8,9 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.attention import AdditiveScore, Attention, ScaledDotScore, make_score
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.input_feeding import InputFeedingDecoder
+from paddle_dialog.layers.linear import Linear, add_bias
 from paddle_dialog.layers.masks import additive_mask
 
 CellName = Literal["lstm", "gru"]
@@ -98,7 +100,7 @@ class StateBridge(nn.Layer):
         self.identity = encoder_size == decoder_size
         parts = 2 if cell == "lstm" else 1
         count = 0 if self.identity else num_layers * parts
-        self.projections = nn.LayerList([nn.Linear(encoder_size, decoder_size) for _ in range(count)])
+        self.projections = nn.LayerList([Linear(encoder_size, decoder_size) for _ in range(count)])
 
     def forward(self, states: LayerStates) -> LayerStates:
         """Maps states of width ``encoder_size`` [B, E] to ``decoder_size`` [B, H], layer by layer."""
@@ -159,10 +161,10 @@ class AttentionCell(nn.RNNCellBase):
         self.cells = nn.LayerList(
             [make_cell(first_size if layer == 0 else hidden_size, hidden_size) for layer in range(num_layers)]
         )
-        self.dropout = nn.Dropout(dropout)
-        self.memory_projection = nn.Linear(memory_size, hidden_size)
+        self.dropout = Dropout(dropout)
+        self.memory_projection = Linear(memory_size, hidden_size)
         self.attention = Attention(make_score(score, hidden_size, hidden_size, hidden_size))
-        self.output_projection = nn.Linear(2 * hidden_size, hidden_size)
+        self.output_projection = Linear(2 * hidden_size, hidden_size)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
         """Projects the encoder outputs [B, S, M] once for all steps; ``mask`` is bool [B, S]."""
@@ -235,9 +237,8 @@ class AttentionCell(nn.RNNCellBase):
         times, rows = embedded.shape[1], embedded.shape[0]
         from_input, from_feed = first.weight_ih.split([width, self.hidden_size], axis=1)  # [4H, E], [4H, H]
         by_time = embedded.transpose([1, 0, 2])  # [T, B, E]
-        gates = paddle.matmul(by_time, from_input, transpose_y=True) + (
-            first.bias_ih + first.bias_hh
-        )  # [T, B, 4H]
+        from_embedded = paddle.matmul(by_time, from_input, transpose_y=True)
+        gates = add_bias(from_embedded, first.bias_ih + first.bias_hh)  # [T, B, 4H]
         below = [from_feed, *(cell.weight_ih for cell in self.cells[1:])]
         weights = [
             paddle.concat([weight, cell.weight_hh], axis=1)
@@ -248,7 +249,7 @@ class AttentionCell(nn.RNNCellBase):
         if isinstance(self.attention.score, ScaledDotScore):
             keys = keys * self.hidden_size**-0.5
         mask = additive_mask(memory.mask, embedded.dtype).unsqueeze(1)  # [B, 1, S]
-        drops = self.training and self.dropout.p > 0
+        drops = self.training and self.dropout.rate > 0
         masks = [times, len(self.cells), rows, self.hidden_size] if drops else [0]
         outputs = InputFeedingDecoder.apply(
             gates,

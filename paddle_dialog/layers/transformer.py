@@ -7,6 +7,9 @@ from typing import Literal
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.layer_norm import LayerNorm
+from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.multihead import CrossAttention, KeyValue, SelfAttention
 
 NormPlacement = Literal["pre", "post"]
@@ -26,8 +29,8 @@ class FeedForward(nn.Layer):
         self, width: int, inner_width: int, activation: Literal["relu", "gelu"] = "relu", bias: bool = True
     ) -> None:
         super().__init__()
-        self.expand = nn.Linear(width, inner_width, bias_attr=None if bias else False)
-        self.contract = nn.Linear(inner_width, width, bias_attr=None if bias else False)
+        self.expand = Linear(width, inner_width, bias)
+        self.contract = Linear(inner_width, width, bias)
         self.activation = {"relu": F.relu, "gelu": F.gelu}[activation]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -35,13 +38,13 @@ class FeedForward(nn.Layer):
         return self.contract(self.activation(self.expand(x)))  # [B, T, inner] within
 
 
-def residual_dropout(rate: float) -> nn.Dropout:
+def residual_dropout(rate: float) -> Dropout:
     """Dropout for [B, T, D] whose mask is shared by all positions of a row.
 
     Drawing T times fewer random numbers is what makes it affordable on a CPU (Gal & Ghahramani 2016 share the
     mask over time for its effect).
     """
-    return nn.Dropout(rate, axis=[0, 2])
+    return Dropout(rate, axis=[0, 2])
 
 
 class EncoderLayer(nn.Layer):
@@ -71,8 +74,8 @@ class EncoderLayer(nn.Layer):
         self.pre_norm = norm == "pre"
         self.self_attention = SelfAttention(width, num_heads, dropout, bias)
         self.feed_forward = FeedForward(width, inner_width, activation, bias)
-        self.self_attention_norm = nn.LayerNorm(width)
-        self.feed_forward_norm = nn.LayerNorm(width)
+        self.self_attention_norm = LayerNorm(width)
+        self.feed_forward_norm = LayerNorm(width)
         self.dropout = residual_dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -102,9 +105,9 @@ class DecoderLayer(nn.Layer):
         self.self_attention = SelfAttention(width, num_heads, dropout, bias)
         self.cross_attention = CrossAttention(width, num_heads, dropout, bias)
         self.feed_forward = FeedForward(width, inner_width, activation, bias)
-        self.self_attention_norm = nn.LayerNorm(width)
-        self.cross_attention_norm = nn.LayerNorm(width)
-        self.feed_forward_norm = nn.LayerNorm(width)
+        self.self_attention_norm = LayerNorm(width)
+        self.cross_attention_norm = LayerNorm(width)
+        self.feed_forward_norm = LayerNorm(width)
         self.dropout = residual_dropout(dropout)
 
     def forward(
@@ -166,7 +169,7 @@ class TransformerEncoder(nn.Layer):
                 for _ in range(num_layers)
             ]
         )
-        self.final_norm = nn.LayerNorm(width) if norm == "pre" else None
+        self.final_norm = LayerNorm(width) if norm == "pre" else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Maps the embedded source [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
@@ -196,7 +199,7 @@ class TransformerDecoder(nn.Layer):
                 for _ in range(num_layers)
             ]
         )
-        self.final_norm = nn.LayerNorm(width) if norm == "pre" else None
+        self.final_norm = LayerNorm(width) if norm == "pre" else None
 
     def prepare_memory(self, memory: Tensor) -> list[KeyValue]:
         """Each layer's keys and values of the encoded source [B, S, D]."""

@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import LstmAttentionConfig
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
+from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
 from paddle_dialog.models.state import gather_rows
@@ -59,7 +60,7 @@ class LstmAttention(nn.Layer):
         self.output = (
             TiedProjection(self.target_embedding)
             if config.tie_output
-            else nn.Linear(config.hidden_size, vocab_size)
+            else Linear(config.hidden_size, vocab_size)
         )
 
     @property

@@ -8,7 +8,9 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
+from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.multihead import KeyValue
 from paddle_dialog.layers.positions import LearnedPositions, SinusoidalPositions
@@ -50,12 +52,12 @@ class Transformer(nn.Layer):
         sizes = (width, config.num_heads, config.inner_width, config.dropout, config.norm)
         self.encoder = TransformerEncoder(config.encoder_layers, *sizes, config.activation, config.bias)
         self.decoder = TransformerDecoder(config.decoder_layers, *sizes, config.activation, config.bias)
-        self.aligned_projection = nn.Linear(width, width, bias_attr=False) if config.aligned_input else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.aligned_projection = Linear(width, width, bias=False) if config.aligned_input else None
+        self.dropout = Dropout(config.dropout)
         self.output = (
             TiedProjection(self.target_embedding, bias=config.bias)
             if config.tie_output
-            else nn.Linear(width, vocab_size, bias_attr=None if config.bias else False)
+            else Linear(width, vocab_size, config.bias)
         )
 
     @property

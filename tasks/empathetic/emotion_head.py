@@ -8,6 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
 from tasks.empathetic.emotions import EMOTIONS
 from tasks.empathetic.ngrams import LEAST_CLARITY, column_weights
@@ -50,7 +51,7 @@ class EmotionHead(nn.Layer):
         self.tells_plain = tells_plain
         self.encoder_share = encoder_share
         self.column_weights = column_weights(character_weight)  # [G]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
 
     def forward(self, outputs: Tensor, real: Tensor) -> Tensor:

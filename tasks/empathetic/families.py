@@ -20,6 +20,7 @@ from paddle_dialog.layers.convolutional_transformer import (
     ConvolutionalEncoder,
     LayerSizes,
 )
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.multihead import KeyValue
 from paddle_dialog.layers.positions import LearnedPositions, SinusoidalPositions
@@ -45,7 +46,7 @@ class RecurrentContextEncoder(nn.Layer):
 
     def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.stack = RecurrentEncoder(
             config.embedding_size,
             config.hidden_size,
@@ -71,7 +72,7 @@ class RecurrentReplyDecoder(nn.Layer):
 
     def __init__(self, config: LstmAttentionConfig, memory_size: int) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers, config.cell)
         self.cell = AttentionCell(
             config.embedding_size,
@@ -116,7 +117,7 @@ class TransformerContextEncoder(nn.Layer):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.positions = _positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output_size = config.width
         self.stack = TransformerEncoder(
             config.encoder_layers,
@@ -141,7 +142,7 @@ class TransformerReplyDecoder(nn.Layer):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.positions = _positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.stack = TransformerDecoder(
             config.decoder_layers,
             config.width,

@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import TransformerConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
@@ -99,7 +100,7 @@ class EmoPrepend(nn.Layer):
         self.adversary = None
         if config.adversarial.is_active:
             self.adversary = Adversary(config.adversarial, size, self.encoder.output_size, vocab_size)
-        self.dropout = nn.Dropout(model.dropout)
+        self.dropout = Dropout(model.dropout)
         self.returns_log_probabilities = config.generator.pointer
 
     @property
