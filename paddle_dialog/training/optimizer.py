@@ -74,7 +74,7 @@ class GlobalNormClip(nn.ClipGradByGlobalNorm):
             scale = self.clip_norm / paddle.clip(self.last_norm, min=self.clip_norm)
         if self.loss_scale is not None:
             scale = (1.0 if scale is None else scale) / self.loss_scale.value
-        if scale is None:
+        if scale is None or (read_at_once(scale) and float(scale) == 1.0):
             return params_grads
         for gradient in gradients:
             gradient.multiply_(scale.astype(gradient.dtype))
