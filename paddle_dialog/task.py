@@ -18,6 +18,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from paddle import io, nn
 
+    from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.bundle import Bundle
     from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.figures.folder import FigureFolder
@@ -242,6 +243,15 @@ class Task(ABC):
         They replace those of the same name that ``training.start_from`` brings; none by default.
         """
         return {}
+
+    def products(
+        self, config: Any, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
+    ) -> list[Product]:
+        """The matrix products of a forward pass over the real tokens of a batch, for the benchmark.
+
+        Empty, as by default, where nobody has counted them.
+        """
+        return []
 
 
 def find_task(name: str) -> Task:

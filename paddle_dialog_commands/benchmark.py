@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.errors import UserError
+from paddle_dialog.mkl import describe_path
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -25,7 +27,9 @@ def main(arguments: argparse.Namespace) -> None:
 
         keep_freed_memory()
         task, config = load_config(arguments.config, arguments.override)
-        select_device(arguments.device)
+        device, path = select_device(arguments.device), describe_path()
+        if device == "cpu" and path is not None:
+            print(path, file=sys.stderr)
         rival = None if arguments.against == "reference" else arguments.against
         result.update(measure_training(task, config, arguments.steps, rival, arguments.cpu_time))
     if arguments.weights is not None or arguments.decoding_only:

@@ -38,7 +38,7 @@ def test_the_book_gets_our_batches_and_random_ones_with_more_padding(monkeypatch
     assert all(mine is its for mine, its in zip(ours, book, strict=True))
     assert padding(random) > padding(ours)
     assert list(result) == [
-        *("training", "book", "book_random_batches", "times_book", "times_book_random_batches")
+        *("training", "book", "book_random_batches", "limit", "times_book", "times_book_random_batches")
     ]
     speed = result["training"]
     shares = [speed[name] for name in ("data", "forward", "backward", "optimizer")]
@@ -50,7 +50,7 @@ def test_the_book_gets_our_batches_and_random_ones_with_more_padding(monkeypatch
 def test_the_plain_transformer_is_trained_on_our_batches() -> None:
     task, config = load_config(TRANSFORMER, SMALL_TRANSFORMER)
     result = measure_training(task, config, 1, "transformer", cpu_time=True)
-    assert list(result) == ["training", "transformer", "times_transformer"]
+    assert list(result) == ["training", "transformer", "limit", "times_transformer"]
 
 
 def test_a_rival_of_another_family_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,8 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
+from paddle_dialog.benchmark.limit import measure_rates
+from paddle_dialog.benchmark.operations import PASSES, Product
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import EncodedData, Task, TrainingData
@@ -107,9 +109,14 @@ class TimedTraining:
             self._tokens += int(batch[-1].sum())
         return value
 
+    @property
+    def seconds(self) -> float:
+        """Of the steps after the warm-up."""
+        return float(self._phases.sum())
+
     def speed(self) -> TrainingSpeed:
         """The averages over the steps after the warm-up."""
-        total = self._phases.sum()
+        total = self.seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         data, forward, backward, optimizer = (self._phases / total).tolist()
         rate = self._tokens / total
@@ -181,7 +188,8 @@ def measure_training(
         cpu_time: count seconds of the processor instead of the wall's.
 
     Returns:
-        ``training``, and with a rival also its speed and the ratios, ``times_…``.
+        ``training`` and, where the task counts its products, ``limit`` (see ``share_of_limit``); with a rival also
+        its speed and the ratios, ``times_…``.
     """
     clock = time.process_time if cpu_time else time.perf_counter
     data = task.prepare_data(config, None)
@@ -198,14 +206,47 @@ def measure_training(
         if against == "book":
             trainings["book_random_batches"] = TimedTraining(*rival, config, clock)
     random_batches = timed_batches(data, config, steps, clock, bucketed=False)
+    products: list[list[Product]] = []
     for batch, reading in timed_batches(data, config, steps, clock):
+        products.append(task.products(config, sizes, batch))
         for name, training in trainings.items():
             training.step(*(next(random_batches) if name == "book_random_batches" else (batch, reading)))
     speeds = {name: training.speed() for name, training in trainings.items()}
     result: dict[str, Any] = {name: speed.as_dict() for name, speed in speeds.items()}
+    if any(products):
+        seconds = trainings["training"].seconds
+        result["limit"] = share_of_limit(products[WARM_UP_STEPS:], seconds, clock)
     own = speeds.pop("training").tokens_per_second
     return result | {
         f"times_{name}": round(own / speed.tokens_per_second, 3) for name, speed in speeds.items()
+    }
+
+
+def share_of_limit(
+    steps: Sequence[Sequence[Product]], seconds: float, clock: Callable[[], float]
+) -> dict[str, float]:
+    """How near training steps came to the time that their products take by themselves.
+
+    Args:
+        steps: the products of each step's forward pass.
+        seconds: what the steps took.
+        clock: seconds so far.
+
+    Returns:
+        In 10^9 operations a second the steps' useful ones, and on products of the same shapes NumPy's, Paddle's
+        and those of the faster of both; and the steps' share of the latter.
+    """
+    work = [sum(product.operations for product in products) for products in steps]
+    useful = PASSES * sum(work) / seconds / 1e9
+    rates = measure_rates(
+        steps[int(np.argsort(work)[len(work) // 2])], clock
+    )  # the median step stands for all
+    return {
+        "useful_gflops": round(useful, 1),
+        "numpy_gflops": round(rates.numpy, 1),
+        "paddle_gflops": round(rates.paddle, 1),
+        "limit_gflops": round(rates.best, 1),
+        "share": round(useful / rates.best, 3),
     }
 
 

@@ -13,26 +13,10 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.heads import merge_heads, split_heads
 from paddle_dialog.layers.linear import Linear
 
 KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
-
-
-def _split_heads(x: Tensor, depths: list[int], num_heads: int) -> list[Tensor]:
-    """[B, T, sum of depths] to one [B, heads, T, depth / heads] for each depth.
-
-    Slices put together anew are the same as a transpose, and an eighth of its time in Paddle on a CPU; a single
-    position, as in cached decoding, needs neither.
-    """
-    batch, length, _ = x.shape
-    sizes = [depth // num_heads for depth in depths]
-    if length == 1:
-        parts = x.split(depths, axis=-1)  # [B, 1, depth] each
-    else:
-        slices = x.split([size for size in sizes for _ in range(num_heads)], axis=-1)  # [B, T, size] each
-        heads = [slices[begin : begin + num_heads] for begin in range(0, len(slices), num_heads)]
-        parts = [paddle.concat(part, axis=1) for part in heads]  # [B, heads * T, size] each
-    return [part.reshape([batch, num_heads, length, size]) for part, size in zip(parts, sizes, strict=True)]
 
 
 def scaled_dot_product_attention(
@@ -52,12 +36,10 @@ def scaled_dot_product_attention(
     """
     scores = paddle.matmul(query * query.shape[-1] ** -0.5, key, transpose_y=True)  # [B, heads, T, S]
     if mask is not None:
-        scores = scores + mask
+        scores = scores + mask.expand(scores.shape)  # a sum that broadcasts is slower
     weights = F.softmax(scores, axis=-1)  # [B, heads, T, S]
     context = paddle.matmul(dropout(weights), value)  # [B, heads, T, d]
-    if context.shape[2] == 1:
-        return context.flatten(1).unsqueeze(1), weights
-    return paddle.concat(context.unbind(1), axis=-1), weights
+    return merge_heads(context), weights
 
 
 def head_averaged_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
@@ -119,7 +101,7 @@ class SelfAttention(nn.Layer):
             Output [B, T, D] and the keys and values of ``past`` and ``x``.
         """
         fused = self.query_key_value(x)  # [B, T, all depths]
-        query, key, value = _split_heads(fused, self._depths, self.num_heads)  # [B, heads, T, d] each
+        query, key, value = split_heads(fused, self._depths, self.num_heads)  # [B, heads, T, d] each
         if past is not None:
             key = paddle.concat([past[0], key], axis=2)
             value = paddle.concat([past[1], value], axis=2)
@@ -154,7 +136,7 @@ class CrossAttention(nn.Layer):
 
     def prepare(self, memory: Tensor) -> KeyValue:
         """Keys and values of the encoded source [B, S, D], computed once a sequence."""
-        key, value = _split_heads(
+        key, value = split_heads(
             self.key_value(memory), self._depths, self.num_heads
         )  # [B, heads, S, d] each
         return key, value
@@ -170,4 +152,4 @@ class CrossAttention(nn.Layer):
 
     def _queries(self, x: Tensor) -> Tensor:
         """[B, T, D] to [B, heads, T, d]."""
-        return _split_heads(self.query(x), self._depths[:1], self.num_heads)[0]
+        return split_heads(self.query(x), self._depths[:1], self.num_heads)[0]

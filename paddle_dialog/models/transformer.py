@@ -83,7 +83,8 @@ class Transformer(nn.Layer):
         length = source.shape[1]
         real = length_mask(source_lengths, length)  # [B, S]
         mask = additive_mask(real).unsqueeze([1, 2])  # [B, 1, 1, S]
-        embedded = self.dropout(self.source_embedding(source) + self.positions(length))  # [B, S, D]
+        embedded = self.source_embedding(source)  # [B, S, D]
+        embedded = self.dropout(embedded + self.positions(length).expand_as(embedded))
         outputs = self.encoder(embedded, mask)  # [B, S, D]
         aligned = None
         if self.aligned_projection is not None:
@@ -111,7 +112,8 @@ class Transformer(nn.Layer):
         """Runs the decoder over the positions [B, T] that follow ``state.past``."""
         offset = 0 if state.past is None else state.past[0][0].shape[2]
         length = target.shape[1]
-        embedded = self.target_embedding(target) + self.positions(length, offset)  # [B, T, D]
+        embedded = self.target_embedding(target)  # [B, T, D]
+        embedded = embedded + self.positions(length, offset).expand_as(embedded)
         if state.aligned is not None:
             embedded = embedded + _window(state.aligned, offset, length)
         self_mask = (

@@ -5,11 +5,12 @@ Importing Paddle takes seconds, and answering does without: what needs it is imp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.benchmark.operations import Lengths, Product, model_products
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -125,6 +126,12 @@ class CoupletTask(Task):
     ) -> CoupletPredictor:
         """A predictor of a bundle's weights, which builds the network when it is asked for."""
         return CoupletPredictor(config, trained, vocabularies[VOCABULARY])
+
+    def products(
+        self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
+    ) -> list[Product]:
+        """Those of the model."""
+        return model_products(config.model, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
 
     def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
         """``POST`` address of the task."""

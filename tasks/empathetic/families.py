@@ -132,7 +132,8 @@ class TransformerContextEncoder(nn.Layer):
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, None]:
         """See the module."""
-        x = self.dropout(embedded + self.positions(embedded.shape[1]))  # [B, S, D]
+        positions = self.positions(embedded.shape[1]).expand_as(embedded)
+        x = self.dropout(embedded + positions)  # [B, S, D]
         return self.stack(x, additive_mask(real).unsqueeze([1, 2])), None
 
 
@@ -163,7 +164,7 @@ class TransformerReplyDecoder(nn.Layer):
     ) -> tuple[Tensor, Tensor, list[KeyValue]]:
         """See the module."""
         length, offset = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
-        x = self.dropout(embedded + self.positions(length, offset))  # [B, T, D]
+        x = self.dropout(embedded + self.positions(length, offset).expand_as(embedded))  # [B, T, D]
         x, past, weights = self.stack(x, memory.layers, _causal(length, offset), memory.mask, past)
         return x, weights * memory.real, past
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.benchmark.operations import Lengths, Product
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.augmentation import changed_subjects
@@ -23,6 +24,7 @@ from tasks.empathetic.conversations import read_conversations
 from tasks.empathetic.data import Dialogue, read_dialogues
 from tasks.empathetic.encoding import HINTS, make_encoder, tokens_of
 from tasks.empathetic.lexicon import EmotionLexicon
+from tasks.empathetic.operations import emo_prepend_products
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.reply_ngrams import ReplyNgrams
@@ -250,6 +252,12 @@ class EmpatheticTask(Task):
             raise UserError("a store of replies needs a model that chooses replies (selection.size above 0)")
         predictor = EmpatheticPredictor(config, trained, vocabularies[VOCABULARY])
         return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
+
+    def products(
+        self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
+    ) -> list[Product]:
+        """Those of EmoPrepend, except in the family with convolutions."""
+        return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
         """``POST`` address of the task."""
