@@ -32,6 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
             print(path, file=sys.stderr)
         rival = None if arguments.against == "reference" else arguments.against
         result.update(measure_training(task, config, arguments.steps, rival, arguments.cpu_time))
+        if "limit" not in result:
+            print("limit: the products of this model are not counted", file=sys.stderr)
     if arguments.weights is not None or arguments.decoding_only:
         from paddle_dialog.benchmark.decoding import measure_decoding
 

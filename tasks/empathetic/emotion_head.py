@@ -76,7 +76,8 @@ class EmotionHead(nn.Layer):
         buckets = ngrams.flatten(1)  # [B, S * G]
         weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]
         weights = F.normalize(weights.flatten(1), axis=-1)  # [B, S * G]
-        by_ngrams = paddle.matmul(weights.unsqueeze(1), self.ngram_table[buckets]).squeeze(1)  # [B, 32]
+        rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, 32]
+        by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, 32]
         joined = self.encoder_share * logits.detach() + by_ngrams
         if not self.tells_plain:
             return joined
