@@ -11,7 +11,14 @@ from paddle_dialog.benchmark.limit import Rates, measure_rates
 from paddle_dialog.benchmark.operations import Lengths, Product, model_products
 from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.models import build_model
-from tasks.empathetic.config import ConvolutionalTransformerConfig, EmotionConfig, EmpatheticConfig
+from tasks.empathetic.config import (
+    CausalTransformerConfig,
+    ConvolutionalTransformerConfig,
+    EmotionConfig,
+    EmpatheticConfig,
+    GeneratorConfig,
+    SelectionConfig,
+)
 from tasks.empathetic.model import EmoPrepend
 from tasks.empathetic.operations import emo_prepend_products
 
@@ -92,6 +99,32 @@ def test_the_count_of_emo_prepend(model: LstmAttentionConfig | TransformerConfig
     prepended = 2 * BATCH * 32 * (model.width if transformer else model.embedding_size)
     expected = by_weights(EmoPrepend(config, VOCABULARY)) + attention(model) + pooling + prepended
     assert counted(emo_prepend_products(config, VOCABULARY, LENGTHS)) == pytest.approx(expected)
+
+
+def test_the_count_of_a_causal_emo_prepend() -> None:
+    model = CausalTransformerConfig(width=8, num_heads=2, inner_width=12, copy_depth=4, tie_output=False)
+    selection = SelectionConfig(size=5)
+    generator = GeneratorConfig(context_weight=1.0)
+    config = EmpatheticConfig(task="empathetic", model=model, selection=selection, generator=generator)
+    network = EmoPrepend(config, VOCABULARY)
+    heads = {name: 2 * parameter.size for name, parameter in network.named_parameters()}
+    # One stack reads the contexts, and the replies twice: to go on with them and to compare them.
+    stack = sum(size for name, size in heads.items() if "stack" in name and name.endswith("weight"))
+    stack -= sum(size for name, size in heads.items() if "norm" in name and name.endswith("weight"))
+    expected = (SOURCES + 2 * TARGETS) * stack
+    pairs_of_stack = SOURCE_PAIRS + (TARGET_PAIRS + CROSS_PAIRS) + TARGET_PAIRS
+    expected += 2 * 2 * model.width * model.num_layers * pairs_of_stack
+    expected += SOURCES * heads["decoder.copy.key.weight"] + TARGETS * heads["decoder.copy.query.weight"]
+    expected += 2 * model.copy_depth * CROSS_PAIRS
+    expected += (TARGETS + 7) * heads["generator.output.weight"] + TARGETS * heads["generator.gate.weight"]
+    expected += BATCH * heads["emotion_head.output.weight"] + 2 * SOURCES * heads["emotion_head.query.weight"]
+    expected += 2 * BATCH * 32 * model.width  # the emotion before the reply
+    expected += BATCH * (heads["selection.context.weight"] + heads["selection.reply.weight"])
+    expected += 2 * SOURCES * heads["selection.context_query.weight"]
+    expected += 2 * TARGETS * heads["selection.reply_query.weight"]
+    expected += 2 * BATCH * BATCH * selection.size
+    found = emo_prepend_products(config, VOCABULARY, LENGTHS, learned=7)
+    assert counted(found) == pytest.approx(expected)
 
 
 def test_nobody_has_counted_convolutions() -> None:

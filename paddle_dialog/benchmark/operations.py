@@ -86,7 +86,7 @@ def _transformer(config: TransformerConfig, lengths: Lengths) -> list[Product]:
 
     def attention(queries: np.ndarray, keys: np.ndarray, layers: int) -> Product:
         """Scores and averages of all heads, of equally many operations."""
-        return _pairs(queries, keys, depth, 2 * config.num_heads * layers)
+        return pairs(queries, keys, depth, 2 * config.num_heads * layers)
 
     def feed_forward(rows: int, layers: int) -> list[Product]:
         return [Product(rows, width, inner, layers), Product(rows, inner, width, layers)]
@@ -128,7 +128,7 @@ def _lstm(config: LstmAttentionConfig, lengths: Lengths) -> list[Product]:
         Product(row_source, hidden, gates, directions * layers * sources / row_source),
         Product(sources, memory, hidden),  # what is attended to
         Product(targets, config.embedding_size, gates),
-        _pairs(lengths.target, lengths.source, hidden, 2),
+        pairs(lengths.target, lengths.source, hidden, 2),
     ]
     if memory != hidden:
         products.append(Product(batch, memory, hidden, layers * (2 if config.cell == "lstm" else 1)))
@@ -144,7 +144,7 @@ def _lstm(config: LstmAttentionConfig, lengths: Lengths) -> list[Product]:
     return [product for product in products if product.times]
 
 
-def _pairs(queries: np.ndarray, keys: np.ndarray, inner: int, times: int) -> Product:
+def pairs(queries: np.ndarray, keys: np.ndarray, inner: int, times: int) -> Product:
     """Products over all pairs of a query and a key of the same sequence."""
     rows, columns = round(queries.mean()), round(keys.mean())
     return Product(rows, inner, columns, times * float((queries * keys).sum()) / (rows * columns))

@@ -12,6 +12,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.layer_norm import LayerNorm
 from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.multihead import KeyValue, SelfAttention
 from paddle_dialog.layers.transformer import FeedForward, residual_dropout
@@ -41,8 +42,8 @@ class CausalLayer(nn.Layer):
         super().__init__()
         self.self_attention = SelfAttention(width, num_heads, 0.0, bias)
         self.feed_forward = FeedForward(width, inner_width, activation, bias)
-        self.self_attention_norm = nn.LayerNorm(width)
-        self.feed_forward_norm = nn.LayerNorm(width)
+        self.self_attention_norm = LayerNorm(width)
+        self.feed_forward_norm = LayerNorm(width)
         self.dropout = residual_dropout(dropout)
 
     def forward(
@@ -90,7 +91,7 @@ class CausalTransformer(nn.Layer):
         self.layers = nn.LayerList(
             [CausalLayer(width, num_heads, inner_width, dropout, activation, bias) for _ in range(num_layers)]
         )
-        self.final_norm = nn.LayerNorm(width)
+        self.final_norm = LayerNorm(width)
 
     def read(self, x: Tensor) -> tuple[Tensor, list[KeyValue]]:
         """Reads embedded sources [B, S, D], padded at the end, which no real position sees.

@@ -228,7 +228,7 @@ class CausalContextEncoder(nn.Layer):
         super().__init__()
         self.output_size = config.width
         self.positions = SinusoidalPositions(config.width, config.max_positions)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.stack = CausalTransformer(
             config.num_layers,
             config.width,
@@ -241,7 +241,8 @@ class CausalContextEncoder(nn.Layer):
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
         """See the module."""
-        x = self.dropout(embedded + self.positions(embedded.shape[1]))  # [B, S, D]
+        positions = self.positions(embedded.shape[1]).expand_as(embedded)
+        x = self.dropout(embedded + positions)  # [B, S, D]
         outputs, layers = self.stack.read(x)
         return outputs, (layers, lengths)
 

@@ -6,6 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
 
 FORBIDDEN = -1e4  # logit of a reply that must not count as wrong
@@ -29,7 +30,7 @@ class SelectionHead(nn.Layer):
         self.reply_query = nn.Linear(width, 1, bias_attr=False)
         self.context = nn.Linear(2 * width, size, bias_attr=False)
         self.reply = nn.Linear(2 * width, size, bias_attr=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.sharpness = self.create_parameter([1], default_initializer=nn.initializer.Constant(2.5))
 
     def context_vectors(self, outputs: Tensor, real: Tensor, lengths: Tensor) -> Tensor:

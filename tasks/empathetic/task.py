@@ -22,7 +22,7 @@ from tasks.empathetic.augmentation import changed_subjects
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.conversations import read_conversations
 from tasks.empathetic.data import Dialogue, read_dialogues
-from tasks.empathetic.encoding import HINTS, make_encoder, tokens_of
+from tasks.empathetic.encoding import HINTS, NEXT, make_encoder, tokens_of
 from tasks.empathetic.lexicon import EmotionLexicon
 from tasks.empathetic.operations import emo_prepend_products
 from tasks.empathetic.prediction import EmpatheticPredictor
@@ -257,7 +257,8 @@ class EmpatheticTask(Task):
         self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
         """Those of EmoPrepend, except in the family with convolutions."""
-        return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
+        learned = int((batch[0][:, :, NEXT] > 0).sum()) if config.generator.context_weight else 0
+        return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch), learned)
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
         """``POST`` address of the task."""

@@ -6,6 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -34,7 +35,7 @@ class ReplyRanker(nn.Layer):
         self._roles = config.emotion.roles
         self.embedding = TokenEmbedding(vocab_size, config.model.width, scale=True)
         self.encoder = CausalContextEncoder(config.model)
-        self.dropout = nn.Dropout(config.model.dropout)
+        self.dropout = Dropout(config.model.dropout)
         self.output = nn.Linear(config.model.width, 1, bias_attr=False)
 
     def forward(self, source: Tensor, source_lengths: Tensor, candidates: Tensor) -> Tensor:
