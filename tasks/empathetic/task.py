@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.errors import UserError
 from paddle_dialog.benchmark.operations import Lengths, Product
+from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.augmentation import changed_subjects
