@@ -238,9 +238,8 @@ def share_of_limit(
     """
     work = [sum(product.operations for product in products) for products in steps]
     useful = PASSES * sum(work) / seconds / 1e9
-    rates = measure_rates(
-        steps[int(np.argsort(work)[len(work) // 2])], clock
-    )  # the median step stands for all
+    median = int(np.argsort(work)[len(work) // 2])  # this step stands for all
+    rates = measure_rates(steps[median], clock)
     return {
         "useful_gflops": round(useful, 1),
         "numpy_gflops": round(rates.numpy, 1),
