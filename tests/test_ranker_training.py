@@ -49,7 +49,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         candidates={"generated": 1, "file": f"{folder}/replies.jsonl"},
         training={
             "start_from": f"{folder}/generator/best",
-            "epochs": 50,
+            "epochs": 75,
             "learning_rate": 0.003,
             "save_every": 50,
             "eval_every": 50,
