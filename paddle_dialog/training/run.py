@@ -38,7 +38,7 @@ from paddle_dialog.training.run_folder import (
     write_config,
 )
 from paddle_dialog.training.signals import orderly_stop
-from paddle_dialog.training.text_log import TextLog
+from paddle_dialog.training.text_log import TextLog, close_log_file
 from paddle_dialog.training.training_model import TrainingModel
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 
@@ -113,6 +113,12 @@ class Run:
         Returns:
             Where the run stands; ``interrupted`` tells whether it was stopped from outside.
         """
+        try:
+            return self._train()
+        finally:
+            close_log_file()
+
+    def _train(self) -> Progress:
         if self._is_complete():
             logger.info("the run has already finished, at step %d", self.progress.step)
         else:

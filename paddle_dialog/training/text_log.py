@@ -81,3 +81,11 @@ def configure_logging(log_file: str | None = None) -> None:
         logger.addHandler(handler)
     # Other libraries put a handler on the root logger, where matplotlib would tell that it looks for fonts.
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
+
+
+def close_log_file() -> None:
+    """Ends the log in the file of a run, so that what the process does later is not told there."""
+    for handler in list(logger.handlers):
+        if isinstance(handler, LogFile):
+            logger.removeHandler(handler)
+            handler.close()

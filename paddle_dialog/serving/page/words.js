@@ -115,8 +115,7 @@ export const WORDS = {
     tabCouplet: "Couplets",
     tabConversation: "Conversation",
     tryAgain: "Try again",
-    footer:
-      "The texts are written by a model or, where it says so, by people for other conversations. They can be wrong and are nobody's opinion.",
+    footer: "The texts are written by a model or, where it says so, by people for other conversations. They can be wrong and are nobody's opinion.",
     model: "{task}: {family}, {parameters} parameters",
     apiDocs: "The API",
     coupletAbsent: "This server has no couplet model loaded, so it cannot answer a line.",
@@ -183,8 +182,7 @@ export const WORDS = {
     otherEmotion: "Another emotion…",
     asFelt: "As it felt itself",
     fromPerson: "from a person · similarity {similarity}",
-    fromPersonMeaning:
-      "A person wrote this in another conversation, and the model found it fitting; similarity is the cosine of the vectors of conversation and reply, 1 at most",
+    fromPersonMeaning: "A person wrote this in another conversation, and the model found it fitting; similarity is the cosine of the vectors of conversation and reply, 1 at most",
     otherReplies: "Other replies",
     takeReply: "Take this reply",
     showAttention: "What it looked at",
