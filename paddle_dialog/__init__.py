@@ -25,7 +25,7 @@ def load(folder: str | Path) -> Predictor:
         UserError: there is no bundle, or it is damaged.
     """
     # Importing us should not take the time of importing what reads a bundle.
-    from paddle_dialog.inference import load_predictor
+    from paddle_dialog.bundle.loading import load_predictor
     from paddle_dialog.shipped import find_model
 
     return load_predictor(find_model(folder))

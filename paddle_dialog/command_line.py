@@ -152,9 +152,9 @@ def load_model(arguments: argparse.Namespace) -> Predictor:
     Raises:
         UserError: the config, the device or the weights cannot be used.
     """
+    from paddle_dialog.bundle.loading import default_weights, load_predictor
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
-    from paddle_dialog.inference import default_weights, load_predictor
     from paddle_dialog.shipped import find_model
 
     task, config = load_config(arguments.config, arguments.override)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from paddle import io, nn
 
     from paddle_dialog.benchmark.operations import Product
-    from paddle_dialog.bundle import Bundle
+    from paddle_dialog.bundle.folder import Bundle
+    from paddle_dialog.bundle.trained import TrainedNetwork
     from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
-    from paddle_dialog.trained import TrainedNetwork
 
 TASK_MODULES = {
     "couplet": "tasks.couplet.task",

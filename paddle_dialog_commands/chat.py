@@ -16,7 +16,7 @@ from paddle_dialog.command_line import base_parser, load_model
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
-    from tasks.empathetic.chat import Chat
+    from tasks.empathetic.answering.chat import Chat
 
 NOT_UTF8 = "this line is not UTF-8; set the terminal to UTF-8, or convert the text first"
 
@@ -25,8 +25,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Answers turn by turn until ``/quit`` or the end of input."""
     predictor = load_model(arguments)
     # Imported late: `--help` and a faulty config should not wait for paddle.
-    from tasks.empathetic.chat import Chat
-    from tasks.empathetic.prediction import EmpatheticPredictor
+    from tasks.empathetic.answering.chat import Chat
+    from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(

@@ -14,8 +14,8 @@ from paddle_dialog.command_line import OneLineParser, notes_on_stderr
 
 def main(arguments: argparse.Namespace) -> None:
     """Writes the bundle and prints its size."""
+    from paddle_dialog.bundle.export import export_bundle
     from paddle_dialog.errors import UserError
-    from paddle_dialog.export import export_bundle
     from paddle_dialog.shipped import find_model
 
     try:

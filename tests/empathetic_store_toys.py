@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from empathetic_toys import make_config, make_network, make_vocabulary
 
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.encoding import make_encoder, tokens_of
-from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.data.encoding import make_encoder, tokens_of
+from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.store import ReplyStore, emotion_bits
 from tasks.empathetic.selection.vectors import log_probs, reply_vectors
 

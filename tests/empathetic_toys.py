@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import paddle
 
-from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.config.loader import build
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.model import EmoPrepend
-from tasks.empathetic.reserved import build_vocabulary, count_words
-from tasks.empathetic.tokenise import tokenise
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.reserved import build_vocabulary, count_words
+from tasks.empathetic.data.tokenise import tokenise
+from tasks.empathetic.network.emo_prepend import EmoPrepend
 
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"name": "lstm_attention", "embedding_size": 8, "hidden_size": 8, "dropout": 0.0},

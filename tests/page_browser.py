@@ -20,8 +20,8 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.model_cards import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint
-from tasks.empathetic.api import ReplyEndpoint
-from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.answering.api import ReplyEndpoint
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

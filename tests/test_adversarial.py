@@ -11,10 +11,14 @@ import pytest
 from command import run_here
 from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
 
-from paddle_dialog.bundle import load_bundle, read_weights
+from paddle_dialog.bundle.folder import load_bundle, read_weights
 from paddle_dialog.layers.pointer_generator import extended_log_probs, first_positions, log_mixture
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.adversarial import (
+from tasks.empathetic.data.dataset import NO_EMOTION, DialogueDataset, collate
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.network.adversarial import (
     WRITTEN,
     AdversarialLoss,
     Adversary,
@@ -23,12 +27,8 @@ from tasks.empathetic.adversarial import (
     semantic_loss,
     written_words,
 )
-from tasks.empathetic.adversarial_config import AdversarialConfig
-from tasks.empathetic.dataset import NO_EMOTION, DialogueDataset, collate
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.lexicon import EmotionLexicon
-from tasks.empathetic.model import EmoPrepend
+from tasks.empathetic.network.adversarial_config import AdversarialConfig
+from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.task import TASK
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)

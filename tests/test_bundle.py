@@ -9,8 +9,8 @@ import paddle
 import pytest
 from paddle import nn
 
-from paddle_dialog import bundle as bundle_module
-from paddle_dialog.bundle import Bundle, load_bundle, read_weights, save_bundle, set_weights
+from paddle_dialog.bundle import folder as bundle_module
+from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import build_model

@@ -19,11 +19,11 @@ from command import ROOT, run_here
 from empathetic_toys import make_config, make_network, make_vocabulary, save_model
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answer import Answer, Prediction
-from tasks.empathetic.chat import Chat, format_answer
-from tasks.empathetic.data import read_dialogues
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.answering.answer import Answer, Prediction
+from tasks.empathetic.answering.chat import Chat, format_answer
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.emotion.labels import EMOTIONS
 
 TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
 

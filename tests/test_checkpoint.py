@@ -10,7 +10,7 @@ import paddle
 import pytest
 from paddle import nn
 
-from paddle_dialog.bundle import Bundle, load_bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
 from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig, TrainingConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import build_model

@@ -13,8 +13,8 @@ import yaml
 from command import ROOT, run, run_here, start
 
 import paddle_dialog
-from paddle_dialog import inference
-from paddle_dialog.bundle import load_bundle, save_bundle
+from paddle_dialog.bundle import loading
+from paddle_dialog.bundle.folder import load_bundle, save_bundle
 
 FIRST = "天山春红风"
 FORM = {
@@ -321,7 +321,7 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")
 
-    monkeypatch.setattr(inference, "load_predictor", broken)
+    monkeypatch.setattr(loading, "load_predictor", broken)
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr

@@ -9,7 +9,7 @@ import paddle
 import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 
-from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.config.schema import LstmAttentionConfig
 from paddle_dialog.models import build_model

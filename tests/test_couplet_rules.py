@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import CoupletConfig, RulesConfig
-from tasks.couplet.form import form_report
-from tasks.couplet.rules import RELAXATION_ORDER, broken_rules, describe, relaxations, wanted_final_tone
+from tasks.couplet.rules.constraints import (
+    RELAXATION_ORDER,
+    broken_rules,
+    describe,
+    relaxations,
+    wanted_final_tone,
+)
+from tasks.couplet.rules.form import form_report
 
 STRATEGIES = [
     {"strategy": "beam", "n_best": 3},

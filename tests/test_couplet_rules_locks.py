@@ -11,15 +11,15 @@ from couplet_toys import LEVEL, NO_RULES, OBLIQUE, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.config.schema import DataConfig, LstmAttentionConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import build_model
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.form import form_report
-from tasks.couplet.locks import check_locks, parse_template
+from tasks.couplet.rules.form import form_report
+from tasks.couplet.rules.locks import check_locks, parse_template
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample"}]

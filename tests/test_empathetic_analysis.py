@@ -10,11 +10,11 @@ import pytest
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
 
 from paddle_dialog.task import EncodedData, TrainingData
-from tasks.empathetic.analysis import dev_emotion_accuracy, emotion_probabilities, word_maps
-from tasks.empathetic.dataset import DialogueDataset, collate
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.measuring.analysis import dev_emotion_accuracy, emotion_probabilities, word_maps
 from tasks.empathetic.task import TASK
 
 

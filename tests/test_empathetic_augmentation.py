@@ -7,11 +7,11 @@ from pathlib import Path
 from command import run_here
 from empathetic_toys import MODELS, make_config, make_vocabulary
 
-from tasks.empathetic.augmentation import changed_subjects
-from tasks.empathetic.data import read_dialogues
-from tasks.empathetic.dataset import DialogueDataset
-from tasks.empathetic.dialogue import Dialogue, check_alternation
-from tasks.empathetic.encoding import NEXT
+from tasks.empathetic.data.augmentation import changed_subjects
+from tasks.empathetic.data.dataset import DialogueDataset
+from tasks.empathetic.data.dialogue import Dialogue, check_alternation
+from tasks.empathetic.data.encoding import NEXT
+from tasks.empathetic.data.sources import read_dialogues
 
 EMOTIONS = ("sad", "proud", "angry", "afraid")
 DIALOGUES = [Dialogue([f"first {n} ."], f"reply {n} .", EMOTIONS[n % 4]) for n in range(40)] + [

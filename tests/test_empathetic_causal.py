@@ -14,9 +14,9 @@ from command import run_here
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.criterion import EmpatheticLoss
-from tasks.empathetic.dataset import DialogueDataset, collate
-from tasks.empathetic.selection_head import SelectionHead, selection_nll
+from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.selection_head import SelectionHead, selection_nll
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 LOG2 = math.log(2)

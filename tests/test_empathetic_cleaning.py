@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.encoding import tokens_of
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.selection.building import good_replies
 from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of
 from tasks.empathetic.selection.tidying import tidied

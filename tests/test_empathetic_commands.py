@@ -9,10 +9,10 @@ import pytest
 from command import run, run_here
 
 import paddle_dialog
-from paddle_dialog.bundle import load_bundle
+from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data import read_dialogues
-from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.emotion.labels import EMOTIONS
 
 CONFIG = """
 task: empathetic
@@ -140,7 +140,7 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
 
 
 def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
-    from tasks.empathetic.evaluation import measure_likelihood
+    from tasks.empathetic.measuring.evaluation import measure_likelihood
 
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     dialogues = read_dialogues("sample")[:5]

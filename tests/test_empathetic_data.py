@@ -9,7 +9,7 @@ import tarfile
 import pytest
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data import Dialogue, read_dialogues
+from tasks.empathetic.data.sources import Dialogue, read_dialogues
 
 HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
 ROWS = [

@@ -8,13 +8,10 @@ from empathetic_toys import DIALOGUES, make_config, make_vocabulary
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.dataset import NO_EMOTION, DialogueDataset, collate
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.encoding import HINT, NGRAMS, ROLE, WORD, DialogueEncoder
-from tasks.empathetic.lexicon import EmotionLexicon
-from tasks.empathetic.ngrams import FEATURES, character_ngrams, once_each, word_features
-from tasks.empathetic.reserved import (
+from tasks.empathetic.data.dataset import NO_EMOTION, DialogueDataset, collate
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD, DialogueEncoder
+from tasks.empathetic.data.reserved import (
     CLS_ID,
     FIRST_EMOTION_ID,
     HINT_ID,
@@ -24,6 +21,9 @@ from tasks.empathetic.reserved import (
     check_vocabulary,
     count_words,
 )
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.emotion.ngrams import FEATURES, character_ngrams, once_each, word_features
 
 
 def test_reserved_entries_follow_the_special_tokens() -> None:

@@ -9,14 +9,14 @@ import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary, save_model
 
 import paddle_dialog
-from paddle_dialog.bundle import Bundle, load_bundle, read_weights, save_bundle
+from paddle_dialog.bundle.export import export_bundle
+from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.errors import UserError
-from paddle_dialog.export import export_bundle
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.empathetic.encoding import HINT, HINTS, make_encoder
-from tasks.empathetic.lexicon import EmotionLexicon
-from tasks.empathetic.reserved import HINT_ID
+from tasks.empathetic.data.encoding import HINT, HINTS, make_encoder
+from tasks.empathetic.data.reserved import HINT_ID
+from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.task import TASK
 
 SIX = Vocabulary([*SPECIAL_TOKENS, "happy", "dog"])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.metrics import (
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.measuring.metrics import (
     calibration_error,
     emotion_accuracy,
     mean_length,

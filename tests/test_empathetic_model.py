@@ -12,12 +12,12 @@ from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_v
 
 from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
-from tasks.empathetic.criterion import EmpatheticLoss
-from tasks.empathetic.dataset import DialogueDataset, collate
-from tasks.empathetic.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.encoding import HINT, ROLE, WORD
-from tasks.empathetic.model import EmoPrepend
-from tasks.empathetic.reserved import FIRST_EMOTION_ID
+from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.data.encoding import HINT, ROLE, WORD
+from tasks.empathetic.data.reserved import FIRST_EMOTION_ID
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.emo_prepend import EmoPrepend
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)
 ROOT = Path(__file__).parent.parent

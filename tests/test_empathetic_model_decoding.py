@@ -6,12 +6,12 @@ from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_v
 
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
 from paddle_dialog.errors import UserError
-from tasks.empathetic.criterion import EmpatheticLoss
-from tasks.empathetic.dataset import DialogueDataset, collate
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.model import EmoPrepend
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.reserved import NOT_WORDS
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.reserved import NOT_WORDS
+from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.emo_prepend import EmoPrepend
 
 VOCABULARY = make_vocabulary(DIALOGUES[1:])
 

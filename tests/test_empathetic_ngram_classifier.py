@@ -9,11 +9,10 @@ from empathetic_toys import make_config, make_vocabulary
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from tasks.empathetic.dataset import DialogueDataset, collate
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.emotions import emotion_id
-from tasks.empathetic.model import EmoPrepend
-from tasks.empathetic.ngram_classifier import (
+from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.emotion.labels import emotion_id
+from tasks.empathetic.emotion.ngram_classifier import (
     PENALTY,
     PLAIN_FROM,
     PLAIN_WIDTH,
@@ -24,6 +23,7 @@ from tasks.empathetic.ngram_classifier import (
     fit_ngram_classifier,
     ngram_features,
 )
+from tasks.empathetic.network.emo_prepend import EmoPrepend
 
 BUCKETS = 1 << 16
 DIALOGUES = [

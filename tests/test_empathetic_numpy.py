@@ -12,19 +12,19 @@ from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabular
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle import read_weights
+from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.trained import TrainedNetwork
 from paddle_dialog.decoding.prefix_tree import one_input_log_probs
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.numpy_models import pointer_generator
 from paddle_dialog.numpy_models.operators import NotServed
-from paddle_dialog.trained import TrainedNetwork
-from tasks.empathetic.criterion import EmpatheticLoss
-from tasks.empathetic.dataset import Example, collate
-from tasks.empathetic.encoding import make_encoder, pad_sources
-from tasks.empathetic.model import EmoPrepend
-from tasks.empathetic.numpy_model import NumpyCausalEmoPrepend, NumpyEmoPrepend, numpy_emo_prepend
-from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.dataset import Example, collate
+from tasks.empathetic.data.encoding import make_encoder, pad_sources
+from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.numpy_model import NumpyCausalEmoPrepend, NumpyEmoPrepend, numpy_emo_prepend
 
 Sections = dict[str, dict[str, Any]]
 VOCABULARY = make_vocabulary()

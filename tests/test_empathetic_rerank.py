@@ -10,14 +10,14 @@ import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answer import Prediction
+from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import RerankConfig
-from tasks.empathetic.data import read_dialogues
-from tasks.empathetic.encoding import tokens_of
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.reply_ngrams import ReplyNgrams
-from tasks.empathetic.rerank import REPLY_NGRAMS, Reranker, consensus
+from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.selection.finder import ReadContext
+from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
+from tasks.empathetic.selection.rerank import REPLY_NGRAMS, Reranker, consensus
 from tasks.empathetic.task import EmpatheticTask
 
 STOCK = ["i", "am", "sorry", "to", "hear", "that", "."]

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
-from tasks.empathetic.data import read_dialogues
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.metrics import stock_replies
-from tasks.empathetic.tokenise import tokenise
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.data.tokenise import tokenise
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.measuring.metrics import stock_replies
 
 
 def test_every_emotion_has_three_conversations():

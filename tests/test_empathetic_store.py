@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.encoding import make_encoder, tokens_of
+from tasks.empathetic.data.encoding import make_encoder, tokens_of
 from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_file
 from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
 from tasks.empathetic.selection.recall import recall_at_1

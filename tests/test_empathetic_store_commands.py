@@ -10,7 +10,7 @@ import pytest
 from command import run, run_here
 from empathetic_toys import save_model
 
-from paddle_dialog.bundle import load_bundle, save_bundle
+from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
 
 RERANK = {"selection": 2.0, "mutual_information": 0.3, "candidates": 4}

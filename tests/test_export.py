@@ -13,9 +13,9 @@ from conftest import Trained
 from safetensors.numpy import load_file
 
 import paddle_dialog
-from paddle_dialog.bundle import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.export import export_bundle
+from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.errors import UserError
-from paddle_dialog.export import export_bundle
 
 
 def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Trained], tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from matplotlib import image as images
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.figures import BY_KINSHIP, confusion_counts, emotion_report
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.measuring.figures import BY_KINSHIP, confusion_counts, emotion_report
 
 DIALOGUES = [
     {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command import run_here, start
 
-from paddle_dialog import bundle as bundle_module
-from paddle_dialog.bundle import Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle import folder as bundle_module
+from paddle_dialog.bundle.folder import Bundle, bundle_exists, load_bundle, save_bundle
 from paddle_dialog.errors import UserError
 
 

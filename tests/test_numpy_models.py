@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.trained import TrainedNetwork
 from paddle_dialog.config import dump
 from paddle_dialog.config.schema import (
     DataConfig,
@@ -26,7 +27,6 @@ from paddle_dialog.numpy_models import numpy_model
 from paddle_dialog.numpy_models.operators import SMALL, Linear, NotServed
 from paddle_dialog.numpy_models.sources import RowInputs
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from paddle_dialog.trained import TrainedNetwork
 from tasks.couplet.config import CoupletConfig
 
 VOCABULARY = 90

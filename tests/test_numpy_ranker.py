@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from ranker_toys import DIALOGUES, make_ranker_config, make_ranker_network
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle import read_weights
+from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.numpy_models.operators import NotServed, Weights
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.encoding import make_encoder, pad_sources
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.encoding import make_encoder, pad_sources
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.dataset import ChoiceDataset, collate
 from tasks.empathetic.ranking.encoding import reply_ids

@@ -19,8 +19,8 @@ from tasks.empathetic.config import (
     GeneratorConfig,
     SelectionConfig,
 )
-from tasks.empathetic.model import EmoPrepend
-from tasks.empathetic.operations import emo_prepend_products
+from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.operations import emo_prepend_products
 
 VOCABULARY = 60
 LENGTHS = Lengths(np.array([5, 3, 4]), np.array([2, 6, 3]))

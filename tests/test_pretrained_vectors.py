@@ -7,7 +7,7 @@ import pytest
 from command import run_here
 from conftest import write_couplets
 
-from paddle_dialog.bundle import load_bundle
+from paddle_dialog.bundle.folder import load_bundle
 
 VECTORS = {"天": [0.5, -0.25, 1.0, 2.0], "地": [1.5, 0.125, -1.0, 0.0], "龘": [9.0, 9.0, 9.0, 9.0]}
 

@@ -9,9 +9,9 @@ from empathetic_toys import make_vocabulary, save_model
 from ranker_toys import save_ranker
 
 import paddle_dialog
-from paddle_dialog.bundle import load_bundle
+from paddle_dialog.bundle.folder import load_bundle
+from paddle_dialog.bundle.loading import load_predictor
 from paddle_dialog.errors import UserError
-from paddle_dialog.inference import load_predictor
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 
 CONTEXT = "my dog died ."

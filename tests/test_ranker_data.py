@@ -12,7 +12,7 @@ from ranker_toys import DIALOGUES, NOUNS, PLACES, make_ranker_config, ranker_map
 from paddle_dialog.config.loader import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.dialogue import Dialogue
+from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.dataset import ChoiceDataset, collate, nearest_contexts, read_generated
 

@@ -9,7 +9,7 @@ import pytest
 from command import run_here
 from ranker_toys import MODEL, ranker_mapping, write_dialogues, write_generated
 
-from paddle_dialog.bundle import load_bundle
+from paddle_dialog.bundle.folder import load_bundle
 
 EMBEDDING = "embedding.table.weight"
 

@@ -12,12 +12,12 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic import api
-from tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
-from tasks.empathetic.dialogue import clean_turn
-from tasks.empathetic.encoding import tokens_of
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.tokenise import _split_chunk
+from tasks.empathetic.answering import api
+from tasks.empathetic.answering.api import ReplyAnswer, ReplyEndpoint
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.dialogue import clean_turn
+from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.tokenise import _split_chunk
 
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
 

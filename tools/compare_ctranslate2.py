@@ -27,13 +27,13 @@ def main(arguments: argparse.Namespace) -> None:
     """Prints the median milliseconds of a line, their ratio, and how far the scores of our answers differ."""
     import numpy as np
 
-    from paddle_dialog.bundle import load_bundle
+    from paddle_dialog.bundle.folder import load_bundle
     from paddle_dialog.config import config_from_text
     from paddle_dialog.config.schema import TransformerConfig
     from paddle_dialog.decoding import SearchOptions, decode
     from paddle_dialog.decoding.processors import MinimumLength
     from paddle_dialog.numpy_models import numpy_model
-    from tasks.couplet.data import read_couplets
+    from tasks.couplet.data.couplets import read_couplets
 
     bundle = load_bundle(arguments.weights)
     vocabulary = bundle.vocabularies["text"]

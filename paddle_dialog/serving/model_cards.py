@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 from safetensors import safe_open
 
-from paddle_dialog.bundle import CARD, WEIGHTS
+from paddle_dialog.bundle.folder import CARD, WEIGHTS
 
 # An absolute path, or one that leaves its folder: a card tells of training data by where it lay. A URL stays.
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")

@@ -13,7 +13,7 @@ from paddle import nn
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle import Bundle, load_bundle, read_training_only, set_weights
+from paddle_dialog.bundle.folder import Bundle, load_bundle, read_training_only, set_weights
 from paddle_dialog.errors import UserError
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.progress import Progress

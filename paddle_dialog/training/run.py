@@ -11,7 +11,7 @@ from typing import Any
 import paddle
 from paddle import io, nn
 
-from paddle_dialog.bundle import Bundle, read_weights, save_bundle, set_weights
+from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData

@@ -6,7 +6,7 @@ import logging
 import shutil
 from pathlib import Path
 
-from paddle_dialog.bundle import MANIFEST, Bundle, load_bundle
+from paddle_dialog.bundle.folder import MANIFEST, Bundle, load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.training.best_models import numbered_models
 from paddle_dialog.training.checkpoint import CHECKPOINTS, find_checkpoint, load_progress

@@ -15,8 +15,8 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
-from tasks.couplet.form import Form
 from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.rules.form import Form
 
 EXAMPLE = "晚风摇树树还挺"
 ToneName = Literal["ping", "ze", "unknown", "punctuation"]

@@ -11,7 +11,7 @@ from paddle_dialog.config.schema import ExperimentConfig, Problem, at_least
 
 @dataclass
 class RulesConfig:
-    """Which rules of form the 下联 is held to; `tasks.couplet.rules` says what each means.
+    """Which rules of form the 下联 is held to; `tasks.couplet.rules.constraints` says what each means.
 
     Args:
         enabled: False drops all of them.

@@ -16,8 +16,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from tasks.couplet.data import Couplet, limit_length, read_couplets
-from tasks.couplet.dataset import CoupletDataset, collate
+from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
+from tasks.couplet.data.dataset import CoupletDataset, collate
 from tasks.couplet.metrics import couplet_scores
 
 if TYPE_CHECKING:

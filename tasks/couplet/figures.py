@@ -9,8 +9,8 @@ import paddle
 from paddle_dialog.decoding.search import evaluation_mode
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
-from tasks.couplet.data import limit_length, read_couplets
-from tasks.couplet.dataset import CoupletDataset, collate
+from tasks.couplet.data.couplets import limit_length, read_couplets
+from tasks.couplet.data.dataset import CoupletDataset, collate
 
 if TYPE_CHECKING:
     from tasks.couplet.prediction import CoupletPredictor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
 from paddle_dialog.text.characters import normalise_line
-from tasks.couplet.form import form_report
+from tasks.couplet.rules.form import form_report
 
 
 @dataclass(frozen=True)

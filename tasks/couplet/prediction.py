@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddle_dialog.bundle.trained import TrainedNetwork
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
@@ -20,16 +21,15 @@ from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.task import Predictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.trained import TrainedNetwork
-from tasks.couplet.character_table import CharacterTable
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.data import read_couplets
-from tasks.couplet.encoding import encode_sources
-from tasks.couplet.form import Form, form_report
-from tasks.couplet.locks import check_locks, parse_template
+from tasks.couplet.data.couplets import read_couplets
+from tasks.couplet.data.encoding import encode_sources
 from tasks.couplet.rerank import Reranker
-from tasks.couplet.rule_search import Candidate, RuledSearch
-from tasks.couplet.rules import broken_rules, describe
+from tasks.couplet.rules.character_table import CharacterTable
+from tasks.couplet.rules.constraints import broken_rules, describe
+from tasks.couplet.rules.form import Form, form_report
+from tasks.couplet.rules.locks import check_locks, parse_template
+from tasks.couplet.rules.search import Candidate, RuledSearch
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -46,7 +46,7 @@ class Prediction:
         text: the 下联.
         score: log-probability per token, end token included.
         form: which rules of the couplet it keeps.
-        relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules`.
+        relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules.constraints`.
     """
 
     text: str

@@ -13,9 +13,9 @@ import numpy as np
 
 from paddle_dialog.decoding.scoring import text_log_probs
 from tasks.couplet.config import RerankConfig
-from tasks.couplet.encoding import encode_sources
-from tasks.couplet.form import form_report
-from tasks.couplet.rule_search import Candidate
+from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.rules.form import form_report
+from tasks.couplet.rules.search import Candidate
 
 if TYPE_CHECKING:
     from tasks.couplet.prediction import CoupletPredictor
@@ -78,7 +78,7 @@ class Reranker:
 
     @cached_property
     def _reverse_model(self) -> CoupletPredictor:
-        from paddle_dialog.inference import load_predictor
+        from paddle_dialog.bundle.loading import load_predictor
         from paddle_dialog.task import find_task
 
         predictor: Any = load_predictor(Path(str(self.config.reverse_weights)), find_task("couplet"))

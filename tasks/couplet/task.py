@@ -15,15 +15,15 @@ from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.data import Couplet, limit_length, read_couplets
+from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
+from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
 from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.streaming import stream_couplets, streamed_vocabulary
 
 if TYPE_CHECKING:
     from paddle import nn
 
+    from paddle_dialog.bundle.trained import TrainedNetwork
     from paddle_dialog.serving.config import LimitsConfig
-    from paddle_dialog.trained import TrainedNetwork
     from tasks.couplet.api import CoupletEndpoint
 
 VOCABULARY = "text"  # one vocabulary for both lines
@@ -40,7 +40,7 @@ class CoupletTask(Task):
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Reads, limits and encodes the couplets; the vocabulary is built from the training pairs alone."""
-        from tasks.couplet.dataset import collate
+        from tasks.couplet.data.dataset import collate
 
         settings = config.data
         if settings.streaming:
@@ -92,7 +92,7 @@ class CoupletTask(Task):
         """下联 of the first dev pairs by greedy search, and the attention of the first."""
         import paddle
 
-        from tasks.couplet.dataset import collate
+        from tasks.couplet.data.dataset import collate
 
         examples = data.dev if data.dev is not None else data.train
         if isinstance(examples, StreamedData):
@@ -157,7 +157,7 @@ class CoupletTask(Task):
 
 
 def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
-    from tasks.couplet.dataset import CoupletDataset
+    from tasks.couplet.data.dataset import CoupletDataset
 
     dataset = CoupletDataset(pairs, vocabulary)
     return EncodedData(dataset, dataset.lengths)

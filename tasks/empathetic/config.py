@@ -16,7 +16,7 @@ from paddle_dialog.config.schema import (
     at_least,
     rate,
 )
-from tasks.empathetic.adversarial_config import AdversarialConfig
+from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
 
 

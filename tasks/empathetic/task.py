@@ -18,28 +18,28 @@ from paddle_dialog.benchmark.operations import Lengths, Product
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.augmentation import changed_subjects
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.conversations import read_conversations
-from tasks.empathetic.data import Dialogue, read_dialogues
-from tasks.empathetic.encoding import HINTS, NEXT, make_encoder, tokens_of
-from tasks.empathetic.lexicon import EmotionLexicon
-from tasks.empathetic.operations import emo_prepend_products
-from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.data.augmentation import changed_subjects
+from tasks.empathetic.data.conversations import read_conversations
+from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder, tokens_of
+from tasks.empathetic.data.reserved import build_vocabulary, check_vocabulary, count_words
+from tasks.empathetic.data.sources import Dialogue, read_dialogues
+from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.network.operations import emo_prepend_products
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
-from tasks.empathetic.reply_ngrams import ReplyNgrams
-from tasks.empathetic.rerank import REPLY_NGRAMS
-from tasks.empathetic.reserved import build_vocabulary, check_vocabulary, count_words
 from tasks.empathetic.selection.building import find_store
+from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
+from tasks.empathetic.selection.rerank import REPLY_NGRAMS
 from tasks.empathetic.selection.store import REPLY_STORE
 
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle import Bundle
+    from paddle_dialog.bundle.folder import Bundle
+    from paddle_dialog.bundle.trained import TrainedNetwork
     from paddle_dialog.serving.config import LimitsConfig
-    from paddle_dialog.trained import TrainedNetwork
-    from tasks.empathetic.api import ReplyEndpoint
+    from tasks.empathetic.answering.api import ReplyEndpoint
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -58,7 +58,7 @@ class EmpatheticTask(Task):
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Reads and encodes the dialogues; the vocabulary is built from the training text alone."""
-        from tasks.empathetic.dataset import DialogueDataset, collate, longest_target
+        from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 
         settings = config.data
         train = read_dialogues(settings.train)
@@ -119,13 +119,13 @@ class EmpatheticTask(Task):
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """EmoPrepend in the family that the config names."""
-        from tasks.empathetic.model import EmoPrepend
+        from tasks.empathetic.network.emo_prepend import EmoPrepend
 
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
         """Cross-entropy of reply and emotion, and the contest with the discriminators where there are any."""
-        from tasks.empathetic.criterion import EmpatheticLoss
+        from tasks.empathetic.network.criterion import EmpatheticLoss
 
         own = EmpatheticLoss(
             config.training.label_smoothing,
@@ -136,7 +136,7 @@ class EmpatheticTask(Task):
         )
         if not config.adversarial.is_active:
             return own
-        from tasks.empathetic.adversarial import AdversarialLoss
+        from tasks.empathetic.network.adversarial import AdversarialLoss
 
         return AdversarialLoss(own, config.adversarial, config.generator.pointer)
 
@@ -165,8 +165,8 @@ class EmpatheticTask(Task):
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
-        from tasks.empathetic.dataset import DialogueDataset
-        from tasks.empathetic.ngram_classifier import fit_ngram_classifier
+        from tasks.empathetic.data.dataset import DialogueDataset
+        from tasks.empathetic.emotion.ngram_classifier import fit_ngram_classifier
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
@@ -183,8 +183,8 @@ class EmpatheticTask(Task):
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
-        from tasks.empathetic.analysis import dev_emotion_accuracy, word_maps
-        from tasks.empathetic.dataset import DialogueDataset
+        from tasks.empathetic.data.dataset import DialogueDataset
+        from tasks.empathetic.measuring.analysis import dev_emotion_accuracy, word_maps
 
         examples = data.dev if data.dev is not None else data.train
         assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
@@ -262,7 +262,7 @@ class EmpatheticTask(Task):
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
         """``POST`` address of the task."""
-        from tasks.empathetic.api import ReplyEndpoint  # what only a server needs
+        from tasks.empathetic.answering.api import ReplyEndpoint  # what only a server needs
 
         return ReplyEndpoint(limits)
 

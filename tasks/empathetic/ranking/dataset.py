@@ -15,8 +15,8 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.dialogue import Dialogue
-from tasks.empathetic.encoding import make_encoder, pad_sources, tokens_of
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.encoding import make_encoder, pad_sources, tokens_of
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.encoding import reply_ids
 

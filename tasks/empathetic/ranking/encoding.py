@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.encoding import DialogueEncoder
+from tasks.empathetic.data.encoding import DialogueEncoder
 
 
 def reply_ids(encoder: DialogueEncoder, tokens: Sequence[str], longest: int) -> np.ndarray:

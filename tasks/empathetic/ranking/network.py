@@ -12,10 +12,10 @@ from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import mean_over_ranks
 from tasks.empathetic.config import CausalTransformerConfig
-from tasks.empathetic.encoding import ROLE, WORD
-from tasks.empathetic.families import CausalContextEncoder
+from tasks.empathetic.data.encoding import ROLE, WORD
+from tasks.empathetic.data.reserved import LISTENER_ID
+from tasks.empathetic.network.families import CausalContextEncoder
 from tasks.empathetic.ranking.config import RankerConfig
-from tasks.empathetic.reserved import LISTENER_ID
 
 
 class ReplyRanker(nn.Layer):

@@ -12,10 +12,10 @@ from paddle_dialog.numpy_models.operators import Weights, without_padding
 from paddle_dialog.numpy_models.text_tree import TextTree
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import CausalTransformerConfig
-from tasks.empathetic.encoding import ROLE, WORD, make_encoder
+from tasks.empathetic.data.encoding import ROLE, WORD, make_encoder
+from tasks.empathetic.data.reserved import LISTENER_ID
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.encoding import reply_ids
-from tasks.empathetic.reserved import LISTENER_ID
 
 
 class NumpyReplyRanker:

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle import Bundle
+from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.loader import build
 from paddle_dialog.errors import UserError

@@ -11,13 +11,13 @@ import numpy as np
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, Predictor, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data import read_dialogues
+from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.ranking.config import RankerConfig
 
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.trained import TrainedNetwork
+    from paddle_dialog.bundle.trained import TrainedNetwork
 
 VOCABULARY = "text"
 OUTPUT = "output.weight"  # the only weight that a generator lacks

@@ -12,9 +12,9 @@ import numpy as np
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data import Dialogue, read_dialogues
-from tasks.empathetic.dialogue import clean_turn
-from tasks.empathetic.encoding import DialogueEncoder, tokens_of
+from tasks.empathetic.data.dialogue import clean_turn
+from tasks.empathetic.data.encoding import DialogueEncoder, tokens_of
+from tasks.empathetic.data.sources import Dialogue, read_dialogues
 from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore, emotion_bits
 from tasks.empathetic.selection.tidying import tidied

@@ -20,12 +20,12 @@ from typing import Any
 from paddle_dialog.command_line import base_parser, load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answer import Prediction
-from tasks.empathetic.data import parse_context
-from tasks.empathetic.encoding import tokens_of
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.rerank import distinct
+from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.sources import parse_context
 from tasks.empathetic.selection.finder import ReadContext
+from tasks.empathetic.selection.rerank import distinct
 from tasks.empathetic.selection.vectors import log_probs
 
 

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tasks.empathetic.answer import Prediction
-from tasks.empathetic.emotions import EMOTIONS
-from tasks.empathetic.encoding import DialogueEncoder, Packed, tokens_of
+from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed, tokens_of
+from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.store import ReplyStore
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs
 

@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.emotions import EMOTIONS
+from tasks.empathetic.emotion.labels import EMOTIONS
 
 REPLY_STORE = "replies.safetensors"  # in a bundle
 STEPS = 127  # of a number of a vector in a file

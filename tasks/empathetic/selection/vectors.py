@@ -12,7 +12,7 @@ from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.interface import Array, StepModel
 from paddle_dialog.decoding.prefix_tree import one_input_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.encoding import DialogueEncoder, Packed, pad_sources
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
 
 BATCH = 64  # replies read together
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from tasks.empathetic.encoding import tokens_of
+from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.selection.word_lists import word_list
 
 RARE = 150_000

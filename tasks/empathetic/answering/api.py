@@ -1,0 +1,247 @@
+"""Empathetic replies over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, Field, create_model
+
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import BannedWords
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
+from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answering.answer import Answer
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.config import EmpatheticDecodingConfig
+from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
+from tasks.empathetic.data.encoding import pad_sources, tokens_of
+from tasks.empathetic.data.tokenise import forget_chunks, tokenise
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+
+EXAMPLE = "I lost my dog yesterday."
+MOST_REPLIES = 5
+REMEMBERED = 10_000  # words or turns of earlier conversations; more fill the memory and slow down new words
+ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
+
+
+class ReplyDecoding(RequestModel):
+    """How to search, where it is to differ from the server's way."""
+
+    strategy: Literal["beam", "greedy", "sample"] | None = None
+    beam_size: int | None = Field(None, ge=1, description="Hypotheses kept; for beam.")
+    length_penalty: Literal["none", "average", "gnmt"] | None = None
+    alpha: float | None = Field(None, ge=0, le=10, description="Strength of the length penalty.")
+    temperature: float | None = Field(None, ge=0.05, le=10, description="For sample.")
+    top_k: int | None = Field(None, ge=0, le=100_000, description="For sample; 0 keeps all words.")
+    top_p: float | None = Field(None, gt=0, le=1, description="For sample.")
+    no_repeat_ngram: int | None = Field(None, ge=0, le=20)
+    seed: int | None = Field(None, ge=0, le=2**31 - 1, description="Of the draws of sample.")
+
+
+class ReplyRequest(RequestModel):
+    """A conversation to reply to."""
+
+    context: list[str] = Field(
+        min_length=1,
+        description="Its turns, oldest first; the speaker has the first and the last.",
+        examples=[[EXAMPLE]],
+    )
+    emotion: str | None = Field(
+        None,
+        description="Told to the model in the place of its own prediction; one of "
+        + ", ".join(EMOTIONS)
+        + ".",
+        examples=["sad"],
+    )
+    n_best: int = Field(1, ge=1, description="How many replies, best first.")
+    decoding: ReplyDecoding | None = None
+    attention: bool = Field(False, description="Whether to tell what the best reply attended to.")
+
+
+class ReplyCandidate(BaseModel):
+    """One reply."""
+
+    text: str
+    score: float = Field(description="Log-probability per token, the end included.")
+    origin: Literal["person", "model"] = Field(
+        description="Who wrote it: a person, for another conversation of the training data, or the model."
+    )
+    similarity: float | None = Field(
+        None, description="How near a person's reply is to the context, a cosine; none for the model's."
+    )
+
+
+class ReplyAttention(BaseModel):
+    """What each word of the best reply attended to."""
+
+    source: list[str] = Field(description="Tokens of the context as the model read them.")
+    target: list[str] = Field(description="Tokens of the reply, the end last.")
+    weights: list[list[float]] = Field(description="For each target token a weight for each source token.")
+
+
+class ReplyAnswer(BaseModel):
+    """An emotion and replies."""
+
+    context: list[str]
+    emotion: str | None = Field(
+        description="The likeliest emotion, or the one that was given; null where none is likely enough to be named, "
+        "as after a greeting."
+    )
+    emotions: dict[str, float] = Field(description="Probabilities of the likeliest five, as predicted.")
+    predictions: list[ReplyCandidate]
+    attention: ReplyAttention | None = Field(None, description="Only where it was asked for.")
+
+
+class ReplyItem(NamedTuple):
+    """A checked request."""
+
+    context: list[str]
+    emotion: str | None
+    attention: bool
+
+
+class ReplySettings(NamedTuple):
+    """What the requests of one batch share; ``changes`` are settings of decoding, by name."""
+
+    n_best: int
+    seed: int
+    changes: tuple[tuple[str, Any], ...]
+
+
+class ReplyEndpoint(Endpoint[ReplyRequest]):
+    """Predicts what the speaker of a conversation feels and writes the listener's next turn."""
+
+    task = "empathetic"
+    path = "/v1/reply"
+    summary = "An empathetic reply"
+    answer_model = ReplyAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        context, n_best = ReplyRequest.model_fields["context"], ReplyRequest.model_fields["n_best"]
+        self._limits = limits
+        # `prepare` checks this, which says it in plain words.
+        turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
+        self.request_model = create_model(
+            "ReplyRequest",
+            __base__=ReplyRequest,
+            __doc__=ReplyRequest.__doc__,
+            context=(
+                list[Annotated[str, Field(json_schema_extra=turn)]],
+                Field(
+                    min_length=1,
+                    max_length=limits.turns,
+                    description=context.description,
+                    examples=context.examples,
+                ),
+            ),
+            n_best=(int, Field(1, ge=1, le=min(MOST_REPLIES, limits.n_best), description=n_best.description)),
+        )
+
+    def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        self._predictor, self._words = predictor, words
+        self._decoding, self._seed = predictor.config.decoding, predictor.config.seed
+        known = predictor.vocabulary
+        banned = ([*map(known.id, tokenise(word))] for word in words.words)
+        # A word outside the vocabulary could only be copied, and no context is accepted that has it.
+        predictor.processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
+        predictor.answer([[EXAMPLE]], emotions=[EMOTIONS[0]])  # makes what would cost the first user time
+        return {
+            "emotions": list(EMOTIONS),
+            "needs_emotion": predictor.needs_emotion,
+            "takes_emotion": predictor.config.emotion.prepend != "none",
+            "stored_replies": 0 if predictor.store is None else len(predictor.store),
+        }
+
+    def texts(self, request: ReplyRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        return request.context
+
+    def prepare(self, request: ReplyRequest) -> Job:
+        """See `Endpoint`."""
+        turns = [_checked(turn, number, self._limits) for number, turn in enumerate(request.context, start=1)]
+        try:
+            check_alternation(turns)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        emotion = None if request.emotion is None else EMOTIONS[emotion_id(request.emotion)]
+        if emotion is None and self._predictor.needs_emotion:
+            raise UserError("this model is told the emotion; give one, e.g. sad")
+        if emotion is not None and self._predictor.config.emotion.prepend == "none":
+            raise UserError("this model writes its replies without an emotion; leave it out")
+        return Job(ReplyItem(turns, emotion, request.attention), self._settings(request))
+
+    def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        predictor = self._predictor
+        predictor.config.decoding, predictor.config.seed = self._changed(settings.changes), settings.seed
+        found = predictor.answer(
+            [item.context for item in items], settings.n_best, [item.emotion for item in items]
+        )
+        answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
+        self._forget()
+        return answers
+
+    def _forget(self) -> None:
+        """Keeps what tokeniser and encoder remember of words and turns from filling the memory."""
+        encoder = self._predictor.encoder
+        if max(len(encoder.words()), tokens_of.cache_info().currsize) > REMEMBERED:
+            encoder.forget()
+            tokens_of.cache_clear()
+            forget_chunks()
+
+    def _settings(self, request: ReplyRequest) -> ReplySettings:
+        changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
+        seed = changes.pop("seed", self._seed)
+        if changes.get("beam_size", 1) > self._limits.beam_size:
+            raise UserError(f"decoding.beam_size: at most {self._limits.beam_size} is allowed here")
+        settings = ReplySettings(request.n_best, seed, tuple(sorted(changes.items())))
+        SearchOptions.of(self._changed(settings.changes), request.n_best, seed, [])  # refuses nonsense
+        return settings
+
+    def _changed(self, changes: Iterable[tuple[str, Any]]) -> EmpatheticDecodingConfig:
+        """The server's decoding with changes, and without what these leave no room for."""
+        decoding = dataclasses.replace(self._decoding, **dict(changes))
+        if decoding.strategy != "beam" or decoding.beam_size % decoding.groups:
+            decoding.groups = 1
+        return decoding
+
+    def _record(self, item: ReplyItem, answer: Answer) -> Record | Unanswerable:
+        kept = [prediction for prediction in answer.predictions if not self._words.finds(prediction.text)]
+        if not kept:
+            return Unanswerable(ALL_BANNED)
+        record = dataclasses.replace(answer, predictions=kept).as_dict()
+        if item.attention:
+            record["attention"] = _attention(self._predictor, item, kept[0].tokens)
+        return record
+
+
+def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
+    if len(turn) > limits.characters:
+        raise UserError(f"context.{number - 1}: a turn may have {limits.characters:,} characters at most")
+    try:
+        return clean_turn(turn, f"turn {number} of the context")
+    except ValueError as error:
+        raise UserError(f"{error}; give what is said, e.g. {EXAMPLE}") from error
+
+
+def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
+    """Attention [T, S] of a reply's words, the end included, over the context."""
+    encoder = predictor.encoder
+    context = encoder.context(item.context)
+    packed, extended = encoder.pack(context, None if item.emotion is None else emotion_id(item.emotion))
+    target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
+    shifted = np.concatenate([[Vocabulary.bos_id], target])[None]  # [1, T]
+    weights = predictor.attention_weights(*pad_sources([packed]), shifted)[0]  # [T, S]
+    words = encoder.words()
+    return {
+        "source": ["<cls>", *(words[number] for number in context.words)],
+        "target": [*tokens, "<eos>"],
+        "weights": [[round(float(weight), 4) for weight in row] for row in weights],
+    }

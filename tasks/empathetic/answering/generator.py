@@ -1,0 +1,110 @@
+"""Replies that the model writes itself, and how it is told to search for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paddle_dialog.decoding.arrays import to_model
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength
+from paddle_dialog.decoding.repetition import NoRepeatNGram
+from paddle_dialog.decoding.search import decode
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
+from tasks.empathetic.data.reserved import NOT_WORDS
+from tasks.empathetic.data.tokenise import detokenise
+
+
+def write_replies(
+    model: StepModel, encoder: DialogueEncoder, packed: Sequence[Packed], options: SearchOptions
+) -> list[list[Prediction]]:
+    """Writes replies.
+
+    Args:
+        model: of the network.
+        encoder: that packed the contexts.
+        packed: contexts with their extended ids.
+        options: of the search.
+
+    Returns:
+        The candidates of each context in the order of the search.
+    """
+    source, lengths = (to_model(model, array) for array in pad_sources([one for one, _ in packed]))
+    found = decode(model, source, lengths, options)
+    return [
+        _predictions(encoder, hypotheses, extended)
+        for hypotheses, (_, extended) in zip(found, packed, strict=True)
+    ]
+
+
+def _predictions(
+    encoder: DialogueEncoder, hypotheses: Sequence[Hypothesis], extended: dict[int, int]
+) -> list[Prediction]:
+    """Replies; ``extended`` holds the extended id of each of the encoder's numbers that has one."""
+    copied = {index: number for number, index in extended.items()}
+    words = encoder.words() if copied else []
+    size = len(encoder.vocabulary)
+    predictions = []
+    for hypothesis in hypotheses:
+        tokens = tuple(
+            encoder.vocabulary.token(index) if index < size else words[copied[index]]
+            for index in hypothesis.tokens
+            if index < size or index in copied
+        )
+        predictions.append(Prediction(detokenise(tokens), hypothesis.score, tokens))
+    return predictions
+
+
+def search_options(
+    config: EmpatheticConfig, n_best: int | None, more: Sequence[LogitsProcessor], has_store: bool
+) -> SearchOptions:
+    """The search for candidates.
+
+    Args:
+        config: of the predictor.
+        n_best: replies asked for; the config's number by default. Where they are ranked, there are more candidates.
+        more: rules of the search beside those of the config.
+        has_store: people's replies are candidates too, so that ``n_best`` need not all be written.
+    """
+    settings = config.decoding
+    count = settings.n_best if n_best is None else n_best
+    if has_store:
+        count = 1 if settings.strategy == "greedy" else settings.rerank.candidates
+    elif ranks(config):
+        count = max(count, settings.rerank.candidates)
+    processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)]), *more]
+    if settings.min_length:
+        processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
+    if settings.no_repeat_ngram:
+        processors.append(NoRepeatNGram(settings.no_repeat_ngram))
+    options = SearchOptions.of(settings, count, config.seed, processors)
+    shared = -(-options.beam_size // settings.groups) * settings.groups
+    return dataclasses.replace(
+        options, beam_size=shared, groups=settings.groups, diversity_penalty=settings.diversity_penalty
+    )
+
+
+def ranks(config: EmpatheticConfig) -> bool:
+    """Whether the order of the generator's candidates is not that of the search."""
+    return config.decoding.rerank.is_active and config.decoding.strategy != "greedy"
+
+
+def search_summary(config: EmpatheticConfig, options: SearchOptions) -> str:
+    """How the generator searches, in a few words."""
+    settings = config.decoding
+    penalty = f"length penalty {settings.length_penalty}" + (
+        f" {settings.alpha}" if settings.length_penalty != "none" else ""
+    )
+    groups = f" in {settings.groups} groups, diversity penalty {settings.diversity_penalty}"
+    search = {
+        "beam": f"beam {options.beam_size}{groups if settings.groups > 1 else ''}, {penalty}",
+        "greedy": "greedy",
+        "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
+        f"top-p {settings.top_p}, seed {config.seed}",
+    }[settings.strategy]
+    repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
+    return f"{search}{repeats}, at most {settings.max_length} tokens"

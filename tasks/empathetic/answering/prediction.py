@@ -1,0 +1,307 @@
+"""A trained empathetic model that answers conversations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import LogitsProcessor
+from paddle_dialog.errors import UserError
+from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.task import Predictor
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answering.answer import Answer, Prediction, origin_note
+from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.context_input import checked_context, parsed_context
+from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.emotion.labels import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
+from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
+from tasks.empathetic.selection.building import store_of_corpus
+from tasks.empathetic.selection.finder import ReadContext, ReplyFinder
+from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
+from tasks.empathetic.selection.rerank import Reranker
+from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.vectors import SelectionModel, context_vectors
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from tasks.empathetic.network.emo_prepend import EmoPrepend
+
+
+class EmpatheticPredictor(Predictor):
+    """Answers conversations with an emotion and replies.
+
+    Args:
+        config: decoding settings, and what the model reads.
+        network: the trained network, or one that is built when it is asked for.
+        vocabulary: of context and reply.
+        encoder: one that exists already, so that its lexicon is not read again.
+        reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
+        find_replies: makes the store of people's replies with the model and its encoder; None finds none.
+        load_ranker: reads the bundle's ranker; None where there is none.
+
+    Attributes:
+        processors: rules of the search beside those of the config; none by default.
+        reranker: orders the candidates.
+        store: of people's replies, or None.
+    """
+
+    def __init__(
+        self,
+        config: EmpatheticConfig,
+        network: nn.Layer | TrainedNetwork,
+        vocabulary: Vocabulary,
+        encoder: DialogueEncoder | None = None,
+        reply_ngrams: ReplyNgrams | None = None,
+        find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
+        load_ranker: Callable[[], CandidateRanker] | None = None,
+    ) -> None:
+        self.config: EmpatheticConfig = config
+        self.vocabulary = vocabulary
+        self._model: EmoPrepend | NumpyEmoPrepend
+        if isinstance(network, TrainedNetwork):
+            self._trained = network
+            over_arrays = network.over_arrays(partial(numpy_emo_prepend, config, len(vocabulary)))
+            self._model = self.network if over_arrays is None else over_arrays
+        else:
+            network.eval()
+            self._model = self.network = network
+        self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
+        self.store = None if find_replies is None else find_replies(self._model, self._encoder)
+        self._finder = None
+        if self.store is not None:
+            self._finder = ReplyFinder(cast(SelectionModel, self._model), self._encoder, self.store)
+        self.reranker = Reranker(
+            self._model, self._encoder, reply_ngrams, self.store, load_ranker, config.selection.size > 0
+        )
+        self.processors: list[LogitsProcessor] = []
+
+    @cached_property
+    def network(self) -> nn.Layer:
+        """The trained network in evaluation mode."""
+        return self._trained.network
+
+    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Attention [B, T, S] of targets [B, T], begin token first, over packed contexts [B, S, k] of lengths [B]."""
+        arrays = (to_model(self._model, array) for array in (source, lengths, target))
+        with evaluation_mode(self._model):
+            return to_array(self._model.attention_weights(*arrays))
+
+    @property
+    def model(self) -> EmoPrepend | NumpyEmoPrepend:
+        """What answers: the network, or its form over arrays."""
+        return self._model
+
+    @property
+    def encoder(self) -> DialogueEncoder:
+        """What makes numbers of conversations."""
+        return self._encoder
+
+    def prepare(self) -> None:
+        """Reads what the first answer would otherwise wait for.
+
+        Raises:
+            UserError: the config asks for a ranker that is missing or of other weights.
+        """
+        if self.config.decoding.rerank.ranker:
+            _ = self.reranker.ranker
+
+    def predict(
+        self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
+    ) -> list[list[Prediction]]:
+        """Writes replies.
+
+        Args:
+            contexts: each one turn, or a conversation: its turns oldest first, the speaker's first and last.
+            n_best: replies to each, best first; the config's number by default.
+
+        Returns:
+            The replies to each context.
+
+        Raises:
+            UserError: see ``answer``.
+        """
+        turns = [[context] if isinstance(context, str) else context for context in contexts]
+        return [list(answer.predictions) for answer in self.answer(turns, n_best)]
+
+    def answer(
+        self,
+        contexts: Sequence[Sequence[str]],
+        n_best: int | None = None,
+        emotions: Sequence[str | None] | None = None,
+    ) -> list[Answer]:
+        """Emotions and replies.
+
+        Args:
+            contexts: conversations; of a long one the newest turns are read.
+            n_best: replies to each; the config's number by default.
+            emotions: the emotion of each, told to the model in the place of its prediction where not None.
+
+        Returns:
+            An answer to each context.
+
+        Raises:
+            UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
+                needs the emotion and it is not given.
+        """
+        count = self.config.decoding.n_best if n_best is None else n_best
+        return self._answer(contexts, emotions, self.search_options(n_best), count)
+
+    def greedy(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[Answer]:
+        """Answers by greedy search, for a look at a model in training; ``emotions`` are used by gold ones only."""
+        greedy = dataclasses.replace(self.search_options(1), strategy="greedy", n_best=1)
+        return self._answer(contexts, emotions if self.needs_emotion else None, greedy, 1)
+
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+        """Answers as JSON records.
+
+        Args:
+            texts: each a single turn, or a conversation as ``{"context": [turn, …]}``.
+            n_best: replies to each; the config's number by default.
+        """
+        for answer in self.answer([parsed_context(text) for text in texts], n_best):
+            yield answer.as_dict()
+
+    def format_record(self, record: dict[str, Any]) -> str:
+        """The emotion with its probability and the reply; several replies stand below each other."""
+        emotion, replies = record["emotion"], record["predictions"]
+        head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (
+            f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
+        )
+        if len(replies) == 1:
+            return f"{head} {replies[0]['text']}{origin_note(replies[0])}"
+        rows = (f"  {reply['score']:8.4f}  {reply['text']}{origin_note(reply)}" for reply in replies)
+        return "\n".join([head, *rows])
+
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """The first contexts of a data source, for the benchmark; as JSON, which ``predict_records`` reads."""
+        return [json.dumps({"context": d.context}) for d in read_dialogues(source)[:count]]
+
+    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
+        """All empathetic metrics on one source."""
+        from tasks.empathetic.measuring.evaluation import evaluate
+
+        return evaluate(self, source, predictions)
+
+    def draw_figures(self, source: str, folder: FigureFolder) -> None:
+        """Emotions taken for others, and attention and copying in the first examples."""
+        from tasks.empathetic.measuring.figures import write_figures
+
+        write_figures(self, source, folder)
+
+    @property
+    def needs_emotion(self) -> bool:
+        """Whether the model was made to be told the emotion."""
+        return self.config.emotion.prepend == "gold"
+
+    def decoding_summary(self) -> str:
+        """How the replies are searched for and ordered, in a few words."""
+        settings, replies = self.config.decoding.rerank, self.config.replies
+        search = search_summary(self.config, self.search_options(None))
+        if self.store is not None:
+            people = f"the {replies.candidates} nearest of {len(self.store):,} people's replies"
+            both = f"{search}; with {people}" if replies.generate else people
+            return f"{both}; the best by {settings.summary()}"
+        if ranks(self.config):
+            return f"{search}; the best of {settings.candidates} by {settings.summary()}"
+        return search
+
+    def make_store(self, sources: Sequence[str]) -> ReplyStore:
+        """A store of the replies of dialogues that serve in other conversations; see ``store_of_corpus``."""
+        return store_of_corpus(sources, cast(SelectionModel, self._model), self._encoder)
+
+    def read(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[ReadContext]:
+        """Contexts as the model reads them.
+
+        Args:
+            contexts: conversations.
+            emotions: the emotion of each, told to the model in the place of its prediction where not None.
+
+        Raises:
+            UserError: see ``answer``.
+        """
+        turns = [checked_context(context) for context in contexts]
+        labels = [None] * len(turns) if emotions is None else list(emotions)
+        given = [None if label is None else emotion_id(label) for label in labels]
+        if self.needs_emotion and None in given:
+            raise UserError(
+                "this model is told the emotion (emotion.prepend: gold) and none is given; "
+                "give one, or use a model with emotion.prepend: predicted"
+            )
+        return [
+            ReadContext(own, self._encoder.pack(self._encoder.context(own), emotion), emotion)
+            for own, emotion in zip(turns, given, strict=True)
+        ]
+
+    def candidates(self, contexts: Sequence[ReadContext], options: SearchOptions) -> list[list[Prediction]]:
+        """What the generator writes and what the store has nearest, for contexts of one batch."""
+        found: list[list[Prediction]] = [[] for _ in contexts]
+        if self.config.replies.generate or self._finder is None:
+            found = write_replies(
+                self._model, self._encoder, [context.packed for context in contexts], options
+            )
+        if self._finder is not None:
+            near = self._finder.find(contexts, self.config.replies.candidates)
+            found = [own + more for own, more in zip(found, near, strict=True)]
+        return found
+
+    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Contexts of one batch with the emotions that the model predicts, and with their vectors."""
+        sources = [context.packed[0] for context in contexts]
+        source, lengths = (to_model(self._model, array) for array in pad_sources(sources))
+        with evaluation_mode(self._model):
+            probabilities = to_array(self._model.emotion_probabilities(source, lengths)).copy()  # [B, 32]
+        vectors: Sequence[np.ndarray | None] = [None] * len(contexts)
+        if self.config.selection.size:
+            vectors = list(context_vectors(cast(SelectionModel, self._model), sources))
+        return [
+            dataclasses.replace(context, predicted=own, vector=vector)
+            for context, own, vector in zip(contexts, probabilities, vectors, strict=True)
+        ]
+
+    def _answer(
+        self,
+        contexts: Sequence[Sequence[str]],
+        emotions: Sequence[str | None] | None,
+        options: SearchOptions,
+        count: int,
+    ) -> list[Answer]:
+        read = self.read(contexts, emotions)
+        answers: list[Answer | None] = [None] * len(read)
+        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0]))
+        size = self.config.decoding.batch_size
+        for rows in (order[start : start + size] for start in range(0, len(order), size)):
+            batch = self.understand([read[row] for row in rows])
+            candidates = self.candidates(batch, options)
+            ranked = self.reranker.order(batch, candidates, self.config.decoding.rerank)
+            for row, context, ordered in zip(rows, batch, ranked, strict=True):
+                assert context.predicted is not None
+                named = self._clear(context.predicted) if context.given is None else EMOTIONS[context.given]
+                answers[row] = Answer(context.turns, named, context.predicted, tuple(ordered[:count]))
+        return [answer for answer in answers if answer is not None]
+
+    def _clear(self, probabilities: np.ndarray) -> str | None:
+        """The likeliest emotion of probabilities [32], None where none is likely enough to be named."""
+        best = int(probabilities.argmax())
+        return EMOTIONS[best] if probabilities[best] >= self.config.decoding.clear_emotion else None
+
+    def search_options(self, n_best: int | None) -> SearchOptions:
+        """How the generator is asked for candidates where ``n_best`` replies are wanted."""
+        return search_options(self.config, n_best, self.processors, has_store=self.store is not None)

@@ -1,0 +1,38 @@
+"""What a user gives to be answered, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data.dialogue import check_alternation, clean_turn
+from tasks.empathetic.data.sources import parse_context
+
+
+def checked_context(context: Sequence[str]) -> list[str]:
+    """The turns of a conversation, cleaned.
+
+    Raises:
+        UserError: there is none, one is empty, or speaker and listener do not alternate.
+    """
+    if not context:
+        raise UserError("the conversation has no turn; give at least the speaker's first")
+    try:
+        what = "the turn" if len(context) == 1 else "turn {}"
+        turns = [clean_turn(turn, what.format(number)) for number, turn in enumerate(context, start=1)]
+        check_alternation(turns)
+    except ValueError as error:
+        raise UserError(f"{error}; give what the speaker says, e.g. I lost my dog yesterday.") from error
+    return turns
+
+
+def parsed_context(text: str) -> list[str]:
+    """The turns of a single turn or of a conversation as JSON; see ``parse_context``.
+
+    Raises:
+        UserError: a conversation is meant and broken.
+    """
+    try:
+        return parse_context(text)
+    except ValueError as error:
+        raise UserError(f"{text[:40]!r} is {error}") from error

@@ -1,0 +1,68 @@
+"""Conversations without annotation, to learn the language of: `{"turns": [turn, …]}`, one a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data.dialogue import Dialogue, clean_turn
+from tasks.empathetic.data.encoding import tokens_of
+
+_SHAPE = '{"turns": [turn, turn, …]}'
+_REPEATED = 2  # turns of the piece before that stand first in the next; even, so that the speaker begins
+
+
+def read_conversations(source: str, max_tokens: int) -> list[Dialogue]:
+    """Read conversations, cut into pieces that a model can take.
+
+    Args:
+        source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
+        max_tokens: of a piece's context, a mark before each turn counted. A longer conversation is several pieces,
+            each of which begins with the last turns of the one before.
+
+    Returns:
+        Each piece as an example: its last turn is the target, all others are the context.
+
+    Raises:
+        UserError: the file cannot be read, or a line is no conversation of two turns or more.
+    """
+    path, pieces = Path(source), []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            pieces += list(_pieces(_turns(line), max_tokens))
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; a line must be {_SHAPE}") from error
+    if not pieces:
+        raise UserError(f"{path}: no conversation in this file; a line must be {_SHAPE}")
+    return pieces
+
+
+def _turns(line: str) -> list[str]:
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"broken JSON ({error})") from error
+    turns = record.get("turns") if isinstance(record, dict) else None
+    if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, str) for turn in turns):
+        raise ValueError("'turns' must be a list of at least two texts")
+    return [clean_turn(turn, f"turn {place}") for place, turn in enumerate(turns, start=1)]
+
+
+def _pieces(turns: Sequence[str], max_tokens: int) -> Iterator[Dialogue]:
+    """Pieces with an even number of turns: a context that the speaker ends, and the listener's reply.
+
+    Of a conversation with an odd number of turns the last is left out.
+    """
+    sizes = [len(tokens_of(turn)) + 1 for turn in turns]
+    start, learned = 0, 0  # of the next piece; the first turn that no piece has
+    while learned + 1 < len(turns):
+        end = learned + 2  # one after the target
+        while end + 2 <= len(turns) and sum(sizes[start : end + 1]) <= max_tokens:
+            end += 2
+        yield Dialogue(list(turns[start : end - 1]), turns[end - 1], new_turns=end - 1 - learned)
+        learned, start = end, end - _REPEATED

@@ -1,0 +1,193 @@
+"""Dialogues as ids, and batches of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from paddle import io
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.encoding import (
+    NEXT,
+    DialogueEncoder,
+    EncodedContext,
+    make_encoder,
+    pad_sources,
+    tokens_of,
+)
+from tasks.empathetic.emotion.labels import emotion_id
+
+NO_EMOTION = -1  # label of an example that is not annotated
+UNLIMITED = 1 << 20  # positions of a recurrent model
+
+
+class Example(NamedTuple):
+    """One encoded example."""
+
+    source: np.ndarray  # packed [S, k]
+    target: np.ndarray  # extended ids [T], without begin and end
+    emotion: int  # class id or NO_EMOTION
+
+
+def longest_target(config: EmpatheticConfig) -> int:
+    """Words of a reply that the model can score, which is far more than training takes."""
+    positions = getattr(config.model, "max_positions", UNLIMITED)
+    if isinstance(config.model, CausalTransformerConfig):  # after the longest context and its mark
+        positions -= config.data.max_length + 1
+    return positions - 1  # the end token needs a position
+
+
+class DialogueDataset(io.Dataset):
+    """Encoded dialogues.
+
+    Args:
+        dialogues: the examples.
+        config: of the run.
+        vocabulary: of context and reply.
+        max_target_length: longest reply; the rest is cut.
+        counts: occurrences in the training text; given for training data only, where some of the words seen once
+            are shown as unknown, others in each epoch.
+        encoder: one that has met no word yet, of a model whose bundle brings its hints; made by default.
+
+    Attributes:
+        dialogues: the examples as they were read.
+        cut_targets: replies that were too long.
+    """
+
+    def __init__(
+        self,
+        dialogues: Sequence[Dialogue],
+        config: EmpatheticConfig,
+        vocabulary: Vocabulary,
+        max_target_length: int,
+        counts: Counter[str] | None = None,
+        encoder: DialogueEncoder | None = None,
+    ) -> None:
+        super().__init__()
+        self.dialogues = dialogues
+        self.encoder = make_encoder(config, vocabulary) if encoder is None else encoder
+        self._gold = config.emotion.prepend == "gold"
+        self._seed, self._epoch = config.seed, 0
+        self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
+        self._learns_contexts = counts is not None and config.generator.context_weight > 0
+        self._contexts: list[EncodedContext] = []
+        self._targets: list[np.ndarray] = []
+        self._emotions: list[int] = []
+        self.cut_targets = 0
+        for number, dialogue in enumerate(dialogues, start=1):
+            tokens = tokens_of(dialogue.target)
+            self.cut_targets += len(tokens) > max_target_length
+            self._append(dialogue.context, tokens[:max_target_length], dialogue.emotion, f"dialogue {number}")
+        words = self.encoder.words() if counts is not None else []
+        self._once = np.array([counts is not None and counts[word] == 1 for word in words], dtype=bool)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch, from 0, which decides what is shown as unknown."""
+        self._epoch = epoch
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Positions of source and target of each example, [N, 2]."""
+        pairs = zip(self._contexts, self._targets, strict=True)
+        return np.array([[len(context.words) + 1, len(target)] for context, target in pairs])
+
+    def context_words(self, index: int) -> list[str]:
+        """What stands at each position of an example's source."""
+        words = self.encoder.words()
+        return ["<cls>", *(words[number] for number in self._contexts[index].words)]
+
+    def __len__(self) -> int:
+        return len(self._contexts)
+
+    def __getitem__(self, index: int) -> Example:
+        context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
+        unknown = self._shown_as_unknown(index, context.words, target)
+        source, extended = self.encoder.pack(context, emotion if self._gold else None, unknown)
+        if self._learns_contexts:
+            dialogue = self.dialogues[index]
+            source[:, NEXT] = self.encoder.learned(context, dialogue.context, dialogue.new_turns)
+        return Example(source, self.encoder.target(target, extended, unknown), emotion)
+
+    def annotated_contexts(self, situations: bool) -> tuple[list[EncodedContext], np.ndarray]:
+        """The contexts whose emotion is known, and that emotion [N].
+
+        Args:
+            situations: add the situation of each conversation, once, as a context of a single turn.
+        """
+        known = [index for index, emotion in enumerate(self._emotions) if emotion != NO_EMOTION]
+        contexts, labels = (
+            [self._contexts[index] for index in known],
+            [self._emotions[index] for index in known],
+        )
+        for situation, emotion in _situations(self.dialogues) if situations else ():
+            contexts.append(self.encoder.context([situation]))
+            labels.append(emotion_id(emotion))
+        return contexts, np.array(labels, dtype=np.int64)
+
+    def conversations(self, situations: bool) -> np.ndarray:
+        """The conversation of each of ``annotated_contexts``, int64 [N]; texts of different ones share nothing.
+
+        Contexts belong together that open alike or have one situation, and whatever another's opening stands in.
+        """
+        openings = {dialogue.context[0]: number for number, dialogue in enumerate(self.dialogues)}
+        told: dict[str, int] = {}
+        pairs = []  # of dialogues that belong together
+        for number, dialogue in enumerate(self.dialogues):
+            pairs += [(number, openings[turn]) for turn in dialogue.context[::2] if turn in openings]
+            if dialogue.situation is not None:
+                pairs.append((number, told.setdefault(dialogue.situation, number)))
+        rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        size = len(self.dialogues)
+        graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
+        parts = connected_components(graph, directed=False)[1]  # [dialogues]
+        known = [parts[index] for index, emotion in enumerate(self._emotions) if emotion != NO_EMOTION]
+        if situations:
+            known += [parts[told[situation]] for situation, _ in _situations(self.dialogues)]
+        return np.array(known, dtype=np.int64)
+
+    def _append(self, turns: Sequence[str], target: Sequence[str], label: str | None, what: str) -> None:
+        if label is None and self._gold:
+            raise UserError(f"{what} has no emotion, and emotion.prepend: gold needs one; take predicted")
+        self._contexts.append(self.encoder.context(turns))
+        self._targets.append(self.encoder.numbers(target))
+        self._emotions.append(NO_EMOTION if label is None else emotion_id(label))
+
+    def _shown_as_unknown(self, index: int, *texts: np.ndarray) -> set[int]:
+        """Words of an example that this epoch hides, a function of seed, epoch and example."""
+        if not self._unknown_rate:
+            return set()
+        words = np.unique(np.concatenate(texts))
+        rare = words[self._once[words]]
+        draws = np.random.default_rng([self._seed, self._epoch, index]).random(len(rare))
+        return set(rare[draws < self._unknown_rate].tolist())
+
+
+def collate(examples: list[Example]) -> list[np.ndarray]:
+    """Pads examples to a training batch.
+
+    Returns:
+        packed sources [B, S, k], their lengths [B], target input ids [B, T] (begin token first); then the labels:
+        emotions [B], target output ids [B, T] (end token last), mask float32 [B, T].
+    """
+    source, source_lengths = pad_sources([example.source for example in examples])
+    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
+    target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
+    target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
+    mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
+    emotions = np.array([example.emotion for example in examples], dtype=np.int64)
+    return [source, source_lengths, target_input, emotions, target_output, mask]
+
+
+def _situations(dialogues: Sequence[Dialogue]) -> list[tuple[str, str]]:
+    """Each conversation's situation and emotion, once."""
+    pairs = ((d.situation, d.emotion) for d in dialogues)
+    return list(dict.fromkeys((s, e) for s, e in pairs if s is not None and e is not None))

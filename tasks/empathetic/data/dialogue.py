@@ -1,0 +1,84 @@
+"""A dialogue example and the rules that every one obeys, whatever file it comes from."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A context and the listener's next turn.
+
+    Attributes:
+        context: the turns before it, oldest first; the speaker has the first, third, … and the last.
+        target: the listener's reply.
+        emotion: the speaker's emotion, one of `EMOTIONS`, or None if unknown.
+        situation: what the speaker had in mind, or None if unknown. No model sees it.
+        new_turns: how many of the newest turns of the context stand in no earlier example of the conversation, so
+            that a model that learns contexts too learns each turn once.
+    """
+
+    context: list[str]
+    target: str
+    emotion: str | None = None
+    situation: str | None = None
+    new_turns: int = 1
+
+
+HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that finds something in every turn which is not empty
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's characters to a terminal
+
+
+def clean_turn(text: str, role: str) -> str:
+    """A turn on one line without control characters and outer or doubled blanks, of any length.
+
+    Args:
+        text: the turn as written.
+        role: what to call it in a message, for example "turn 2 of the context".
+
+    Raises:
+        ValueError: nothing but blanks is in it, or something that is no character.
+    """
+    text = " ".join(_CONTROL.sub(" ", text).split())
+    if not text:
+        raise ValueError(f"{role} is empty")
+    check_characters(text, role)
+    return text
+
+
+def check_characters(text: str, role: str) -> None:
+    """Make sure that a text can be written as UTF-8.
+
+    Raises:
+        ValueError: it has half of a surrogate pair, which JSON can spell and a misread terminal gives.
+    """
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
+
+
+def check_alternation(context: Sequence[str]) -> None:
+    """Make sure that the speaker begins and ends the context.
+
+    Raises:
+        ValueError: the number of turns is even, so that the speaker would answer himself.
+    """
+    if len(context) % 2 == 0:
+        raise ValueError(
+            f"the context has {len(context)} turns, so speaker and listener do not alternate; the speaker "
+            "has the first and the last turn of a context, which makes an odd number"
+        )
+
+
+def known_emotion(label: str) -> str:
+    """The label as it stands in `EMOTIONS`.
+
+    Raises:
+        ValueError: the label is unknown; the message suggests the nearest.
+    """
+    try:
+        return EMOTIONS[emotion_id(label)]
+    except UserError as error:
+        raise ValueError(str(error)) from error

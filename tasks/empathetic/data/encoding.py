@@ -1,0 +1,246 @@
+"""Dialogues as numbers: what a position of the context tells the network, packed into one array.
+
+A packed source is int64 [S, k]. Its columns are the word's id (extended: V, V + 1, … for words outside the
+vocabulary, see ``paddle_dialog.layers.pointer_generator``), the id of its role, the id of a hint, the id that a
+language model is to predict there (0 for none; training data alone has them), and the buckets of its n-grams, each
+where it stands first. Position 0 is CLS; there the hint column holds the id of the emotion where that is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.history import LISTENER, NO_ROLE, SPEAKER, flatten
+from tasks.empathetic.data.reserved import (
+    CLS_ID,
+    FIRST_EMOTION_ID,
+    HINT_ID,
+    LISTENER_ID,
+    SPEAKER_ID,
+    TURN_MARKS,
+)
+from tasks.empathetic.data.tokenise import tokenise
+from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.emotion.ngrams import (
+    FEATURES,
+    WORD_FEATURES,
+    character_ngrams,
+    once_each,
+    stable_hash,
+    word_features,
+)
+
+HINTS = "hints.txt"  # the file in a bundle that marks the vocabulary's words which are hints
+WORD, ROLE, HINT, NEXT, NGRAMS = range(5)  # columns of a packed source
+_ROLE_IDS = np.zeros(3, dtype=np.int64)
+_ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
+
+
+Packed = tuple[
+    np.ndarray, dict[int, int]
+]  # a source [S, k], and the extended ids of its words by their numbers
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedContext:
+    """A context as numbers of an encoder's words.
+
+    Args:
+        words: [n], all kept turns, oldest first.
+        roles: role of each word [n].
+        first_turn: how many of the words belong to the conversation's first turn.
+    """
+
+    words: np.ndarray
+    roles: np.ndarray
+    first_turn: int
+
+
+@lru_cache(maxsize=1 << 16)
+def tokens_of(turn: str) -> tuple[str, ...]:
+    """Tokens of a turn; remembered, since a turn stands in many contexts of a corpus."""
+    return tuple(tokenise(turn))
+
+
+class DialogueEncoder:
+    """Numbers the words it meets, inside and outside the vocabulary, and packs contexts.
+
+    Args:
+        vocabulary: of context and reply.
+        config: which columns are filled, and how long a context may be.
+        lexicon: words that are hints if they are in the vocabulary; None marks none.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, config: EmpatheticConfig, lexicon: EmotionLexicon | None = None
+    ) -> None:
+        self.vocabulary = vocabulary
+        self._config = config
+        self._lexicon = lexicon
+        self._max_length = config.data.max_length
+        self._roles = config.emotion.roles
+        self._buckets = config.emotion.ngram_buckets
+        self._extends = config.generator.pointer
+        self._marks = config.data.mark_turns
+        self.forget()
+
+    def numbers(self, words: Sequence[str]) -> np.ndarray:
+        """This encoder's number of each word, int32 [n]."""
+        return np.array([self._number(word) for word in words], dtype=np.int32)
+
+    def words(self) -> list[str]:
+        """All words met so far, in the order of their numbers."""
+        return list(self._numbers)
+
+    def fresh(self) -> DialogueEncoder:
+        """Another encoder of the same model, which has met no word yet."""
+        return DialogueEncoder(self.vocabulary, self._config, self._lexicon)
+
+    def forget(self) -> None:
+        """Drops all words met so far, which a long-lived encoder would gather without end; numbers start anew."""
+        self._numbers: dict[str, int] = {}
+        self._rows: list[tuple[int, int, int]] = []  # vocabulary id, hint, hash
+        self._grams: list[np.ndarray] = []
+        self._table = np.zeros((0, 3), dtype=np.int64)
+        self._gram_table = np.zeros((0, FEATURES - WORD_FEATURES), dtype=np.int64)
+
+    def context(self, turns: Sequence[str]) -> EncodedContext:
+        """A context of turns, oldest first, cut to the newest that the model reads."""
+        history = flatten(self._marked([tokens_of(turn) for turn in turns]), self._max_length)
+        roles = np.array(history.roles, dtype=np.int8)
+        first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
+        return EncodedContext(self.numbers(history.tokens), roles, 0 if history.dropped_tokens else first)
+
+    def pack(
+        self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
+    ) -> Packed:
+        """Packs a context.
+
+        Args:
+            context: of this encoder.
+            emotion: class id to be told to the network, or None.
+            unknown: words to be treated as outside the vocabulary.
+
+        Returns:
+            The source [S, k], and the extended ids of its words outside the vocabulary by their numbers.
+        """
+        table, grams = self._tables()
+        words = context.words
+        ids = self._ids(words, unknown)  # [n]
+        extended = self._extend(words, ids)
+        columns = NGRAMS + (FEATURES if self._buckets else 0)
+        source = np.zeros((len(words) + 1, columns), dtype=np.int64)  # [S, k]
+        source[0, WORD] = CLS_ID
+        source[1:, WORD] = ids
+        if self._roles:
+            source[1:, ROLE] = _ROLE_IDS[context.roles]
+        source[1:, HINT] = table[words, 1]
+        if emotion is not None:
+            source[0, HINT] = FIRST_EMOTION_ID + emotion
+        if self._buckets:
+            hashes, roles = table[words, 2], context.roles  # [n] each
+            features = word_features(hashes, roles, context.first_turn, self._buckets)
+            source[1:, NGRAMS:] = once_each(np.concatenate([features, grams[words]], axis=1))
+        return source, extended
+
+    def learned(self, context: EncodedContext, turns: Sequence[str], count: int) -> np.ndarray:
+        """What a language model is to predict at each position of a packed context, for the newest turns.
+
+        Args:
+            context: of ``turns``, made by an encoder that marks them.
+            turns: of the context.
+            count: how many of the newest are learned.
+
+        Returns:
+            int64 [S]: after a turn's mark its first word, after its last word the end token; 0 at turns that are
+            not learned and before words outside the vocabulary.
+        """
+        words = context.words
+        sizes = [len(tokens_of(turn)) + 1 for turn in turns[max(len(turns) - count, 0) :]]
+        start = max(len(words) - sum(sizes), 0)
+        ids = self._tables()[0][words, 0]  # [n]
+        following = np.append(ids[1:], Vocabulary.eos_id)  # [n]
+        following[np.isin(following, (SPEAKER_ID, LISTENER_ID))] = Vocabulary.eos_id
+        following[following == Vocabulary.unk_id] = 0
+        following[:start] = 0
+        return np.append(0, following)
+
+    def _marked(self, turns: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+        """The turns with a mark before each, where there are marks."""
+        if not self._marks:
+            return turns
+        return [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(turns)]
+
+    def target(
+        self, words: np.ndarray, extended: dict[int, int], unknown: Collection[int] = ()
+    ) -> np.ndarray:
+        """Ids of a reply; a word outside the vocabulary has the extended id that its context gave it."""
+        ids = self._ids(words, unknown)  # [n]
+        for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
+            ids[place] = extended.get(int(words[place]), Vocabulary.unk_id)
+        return ids
+
+    def _ids(self, words: np.ndarray, unknown: Collection[int]) -> np.ndarray:
+        ids = self._tables()[0][words, 0].copy()
+        if unknown:
+            ids[np.isin(words, list(unknown))] = Vocabulary.unk_id
+        return ids
+
+    def _extend(self, words: np.ndarray, ids: np.ndarray) -> dict[int, int]:
+        """Gives the unknown words of ``ids`` extended ones, in place."""
+        extended: dict[int, int] = {}
+        if self._extends:
+            for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
+                ids[place] = extended.setdefault(int(words[place]), len(self.vocabulary) + len(extended))
+        return extended
+
+    def _number(self, word: str) -> int:
+        number = self._numbers.setdefault(word, len(self._numbers))
+        if number == len(self._rows):
+            hinted = self._lexicon is not None and word in self.vocabulary and word in self._lexicon
+            self._rows.append((self.vocabulary.id(word), HINT_ID if hinted else 0, stable_hash(word)))
+            if self._buckets:
+                self._grams.append(character_ngrams(word, self._buckets))
+        return number
+
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+        if len(self._table) != len(self._rows):
+            self._table = np.array(self._rows, dtype=np.int64).reshape(-1, 3)
+            if self._grams:
+                self._gram_table = np.stack(self._grams)
+        return self._table, self._gram_table
+
+
+def make_encoder(
+    config: EmpatheticConfig, vocabulary: Vocabulary, marks: bytes | None = None
+) -> DialogueEncoder:
+    """The encoder that a config describes.
+
+    Args:
+        config: of the model.
+        vocabulary: of context and reply.
+        marks: which words of it are hints, from a bundle; None loads the config's lexicon.
+
+    Raises:
+        UserError: the marks are faulty, or the lexicon cannot be read.
+    """
+    if not config.emotion.hints:
+        return DialogueEncoder(vocabulary, config)
+    if marks is None:
+        return DialogueEncoder(vocabulary, config, EmotionLexicon.load(config.emotion.lexicon))
+    return DialogueEncoder(vocabulary, config, EmotionLexicon.from_marks(marks, vocabulary, HINTS))
+
+
+def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Packed sources [S, k] as one array [B, S, k] and their lengths [B]."""
+    lengths = np.array([len(source) for source in sources], dtype=np.int64)
+    batch = np.zeros((len(sources), int(lengths.max()), sources[0].shape[1]), dtype=np.int64)
+    for row, source in zip(batch, sources, strict=True):
+        row[: len(source)] = source
+    return batch, lengths

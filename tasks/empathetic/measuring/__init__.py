@@ -1,0 +1,1 @@
+"""What is measured and drawn of a trained model."""

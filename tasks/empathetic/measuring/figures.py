@@ -1,0 +1,116 @@
+"""What a model makes of a file of dialogues, as pictures: emotions taken for others, attention, copying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
+from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.figures.heat_map import draw_heat_map
+from tasks.empathetic.data.dataset import DialogueDataset, longest_target
+from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+from tasks.empathetic.measuring.analysis import emotion_probabilities, word_maps
+
+if TYPE_CHECKING:
+    from tasks.empathetic.answering.prediction import EmpatheticPredictor
+
+MAPPED_EXAMPLES = 4
+# From pleasant to unpleasant, related emotions side by side, so that what is easily confused lies near the
+# diagonal; a fixed order lets two models be compared.
+BY_KINSHIP: tuple[str, ...] = (
+    *("excited", "joyful", "surprised", "impressed", "proud", "confident", "prepared", "hopeful"),
+    *("anticipating", "content", "grateful", "trusting", "faithful", "caring", "sentimental", "nostalgic"),
+    *("lonely", "sad", "devastated", "disappointed", "ashamed", "embarrassed", "guilty", "jealous"),
+    *("annoyed", "angry", "furious", "disgusted", "terrified", "afraid", "anxious", "apprehensive"),
+)
+
+
+def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
+    """Draws a confusion matrix, the accuracy of each emotion, and maps of the first dialogues' true replies.
+
+    Where no dialogue is annotated, only the maps are drawn; ``emotions.json`` holds the numbers of the former.
+
+    Args:
+        predictor: the model.
+        source: as for ``read_dialogues``.
+        folder: takes the pictures.
+
+    Raises:
+        UserError: the source cannot be used, or the folder not written.
+    """
+    config = predictor.config
+    dialogues = read_dialogues(source)
+    encoder = predictor.encoder.fresh()
+    dataset = DialogueDataset(
+        dialogues, config, predictor.vocabulary, longest_target(config), encoder=encoder
+    )
+    annotated = [index for index, dialogue in enumerate(dialogues) if dialogue.emotion is not None]
+    if annotated:
+        probabilities = emotion_probabilities(predictor.network, dataset, annotated, config.data.batch_size)
+        gold = [emotion_id(dialogues[index].emotion or "") for index in annotated]
+        _draw_emotions(confusion_counts(gold, probabilities.argmax(-1).tolist()), folder)
+    for index in range(min(MAPPED_EXAMPLES, len(dialogues))):
+        _draw_maps(predictor, dataset, index, folder)
+
+
+def confusion_counts(gold: Sequence[int], predicted: Sequence[int]) -> np.ndarray:
+    """How many examples of each class were taken for each class: int64 [32, 32], annotated ones down."""
+    counts = np.zeros((len(EMOTIONS), len(EMOTIONS)), dtype=np.int64)
+    np.add.at(counts, (np.asarray(gold), np.asarray(predicted)), 1)
+    return counts
+
+
+def emotion_report(counts: np.ndarray) -> dict[str, Any]:
+    """A confusion matrix [32, 32] as plain numbers.
+
+    Returns:
+        ``n``, ``accuracy``, and ``emotions``: for each annotated label its ``n``, ``accuracy``, how often it was
+        ``predicted`` at all, and ``taken_for``: the labels it was taken for with their counts, most frequent first.
+    """
+    emotions: dict[str, Any] = {}
+    for index, label in enumerate(EMOTIONS):
+        n = int(counts[index].sum())
+        if n:
+            order = np.argsort(-counts[index], kind="stable").tolist()
+            taken_for = {
+                EMOTIONS[other]: int(counts[index, other]) for other in order if counts[index, other]
+            }
+            emotions[label] = {
+                "n": n,
+                "accuracy": int(counts[index, index]) / n,
+                "predicted": int(counts[:, index].sum()),
+                "taken_for": taken_for,
+            }
+    total = int(counts.sum())
+    return {"n": total, "accuracy": int(np.trace(counts)) / total, "emotions": emotions}
+
+
+def _draw_emotions(counts: np.ndarray, folder: FigureFolder) -> None:
+    report = emotion_report(counts)
+    order = [EMOTIONS.index(label) for label in BY_KINSHIP]
+    n, accuracy = report["n"], report["accuracy"]
+    title = f"Emotions of {n:,} contexts, accuracy {accuracy:.1%}"
+    folder.add("emotion_confusion", draw_confusion_matrix(counts[np.ix_(order, order)], BY_KINSHIP, title))
+    rows = sorted(report["emotions"].items(), key=lambda row: -row[1]["accuracy"])
+    values, labels = [row["accuracy"] for _, row in rows], [f"{label} ({row['n']})" for label, row in rows]
+    folder.add("emotion_accuracy", draw_bars(values, labels, "Accuracy of each emotion (contexts)", accuracy))
+    folder.add_json("emotions", report)
+
+
+def _draw_maps(
+    predictor: EmpatheticPredictor, dataset: DialogueDataset, index: int, folder: FigureFolder
+) -> None:
+    maps = word_maps(predictor.network, dataset[index])
+    columns = dataset.context_words(index)
+    rows = [*tokens_of(dataset.dialogues[index].target), "<eos>"][: len(maps["attention"])]
+    number = index + 1
+    folder.add(f"attention_{number}", draw_heat_map(maps["attention"], rows, columns))
+    if "copy" in maps:
+        copied = maps["copy"].sum(-1)  # [T]
+        marked = [f"{word} {share:.0%}" for word, share in zip(rows, copied, strict=True)]
+        folder.add(f"copy_{number}", draw_heat_map(maps["copy"], marked, columns, "copy probability"))

@@ -1,0 +1,126 @@
+"""What is measured on replies and predicted emotions; perplexity, which needs the model, is elsewhere.
+
+All reply metrics count the tokens of `tokenise`, for hypotheses and references alike: lower case,
+contractions written out, Treebank.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddle_dialog.metrics.bleu import corpus_bleu
+from paddle_dialog.metrics.distinct import distinct_n
+from tasks.empathetic.emotion.labels import emotion_id
+
+CALIBRATION_BINS = 15
+STOCK_PHRASE = ("sorry", "to", "hear")
+
+
+def reply_metrics(
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Score generated replies.
+
+    Args:
+        hypotheses: tokens of the best reply to each context.
+        references: tokens of the true reply to each context.
+
+    Returns:
+        `bleu` (0-100), `distinct_1`, `distinct_2`, `unique_replies`, `stock_replies`, `repeated_4grams`
+        (all 0-1) and `mean_length` (tokens a reply).
+
+    Raises:
+        ValueError: there is no reply, or the numbers differ.
+    """
+    return {
+        "bleu": corpus_bleu(hypotheses, references),
+        "distinct_1": distinct_n(hypotheses, 1),
+        "distinct_2": distinct_n(hypotheses, 2),
+        "unique_replies": unique_replies(hypotheses),
+        "stock_replies": stock_replies(hypotheses),
+        "repeated_4grams": repeated_ngrams(hypotheses, 4),
+        "mean_length": mean_length(hypotheses),
+    }
+
+
+def unique_replies(replies: Sequence[Sequence[str]]) -> float:
+    """Number of different replies / number of replies."""
+    return _share(len({tuple(reply) for reply in replies}), replies)
+
+
+def stock_replies(replies: Sequence[Sequence[str]]) -> float:
+    """Share of replies that say "sorry to hear" anywhere."""
+    return _share(sum(STOCK_PHRASE in _ngrams(reply, len(STOCK_PHRASE)) for reply in replies), replies)
+
+
+def repeated_ngrams(replies: Sequence[Sequence[str]], n: int) -> float:
+    """Share of replies in which some n-gram stands twice or more (overlapping counts)."""
+    repeating = 0
+    for reply in replies:
+        ngrams = _ngrams(reply, n)
+        repeating += len(set(ngrams)) < len(ngrams)
+    return _share(repeating, replies)
+
+
+def mean_length(replies: Sequence[Sequence[str]]) -> float:
+    """Mean number of tokens a reply, the end token not counted."""
+    return _share(sum(map(len, replies)), replies)
+
+
+def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> float | None:
+    """Share of contexts whose predicted emotion is the annotated one.
+
+    Args:
+        predicted: the most probable label for each context.
+        gold: the annotated label, None where there is none; such contexts are left out.
+
+    Returns:
+        The accuracy in 0-1, or None if no context is annotated.
+
+    Raises:
+        ValueError: the numbers differ.
+    """
+    judged = [guess == label for guess, label in zip(predicted, gold, strict=True) if label is not None]
+    return sum(judged) / len(judged) if judged else None
+
+
+def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> float | None:
+    """How far the probability of the likeliest emotion is from the share of contexts where it is right.
+
+    The expected calibration error of Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3: over
+    `CALIBRATION_BINS` bins of equal width, ((m - 1) / M, m / M], the mean of |accuracy - mean confidence| weighted by
+    the contexts in each.
+
+    Args:
+        probabilities: of the emotions for each context [N, 32].
+        gold: the annotated label, None where there is none; such contexts are left out.
+
+    Returns:
+        The error in 0-1, or None if no context is annotated.
+
+    Raises:
+        ValueError: the numbers differ.
+    """
+    if len(probabilities) != len(gold):
+        raise ValueError(f"{len(probabilities)} contexts have probabilities and {len(gold)} a label")
+    known = [index for index, label in enumerate(gold) if label is not None]
+    if not known:
+        return None
+    labels = np.array([emotion_id(gold[index] or "") for index in known])  # [K]
+    confidence = probabilities[known].max(axis=1)  # [K]
+    right = probabilities[known].argmax(axis=1) == labels  # [K]
+    bins = np.maximum(np.ceil(confidence * CALIBRATION_BINS).astype(int) - 1, 0)  # [K]
+    gaps = np.bincount(
+        bins, weights=right - confidence, minlength=CALIBRATION_BINS
+    )  # [M], times the bin's size
+    return float(np.abs(gaps).sum() / len(known))
+
+
+def _ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return [tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)]
+
+
+def _share(count: int, replies: Sequence[Sequence[str]]) -> float:
+    if not replies:
+        raise ValueError("no reply to measure; give at least one")
+    return count / len(replies)

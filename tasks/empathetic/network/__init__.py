@@ -1,0 +1,1 @@
+"""EmoPrepend and its loss, with the same steps over arrays beside it."""

@@ -1,0 +1,97 @@
+"""The training loss: the reply's and the emotion's."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.pointer_generator import label_nll
+from paddle_dialog.training.distributed import mean_over_ranks
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from tasks.empathetic.data.dataset import NO_EMOTION
+from tasks.empathetic.network.selection_head import selection_nll
+
+
+class EmpatheticLoss(nn.Layer):
+    """Mean nll per word, plus λ times the mean nll of the annotated emotions.
+
+    Where contexts are learned their words are in that mean, each with its weight, and never smoothed; where the
+    choice of replies is learned its nll is added with its weight.
+
+    ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
+
+    Args:
+        label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since nothing but the
+            context's words could be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
+        emotion_weight: λ.
+        context_weight: what a word of a context counts, where those are learned, beside one of the reply.
+        selection_weight: of the choice among the replies of the batch, where that is learned.
+        pointer: whether the network has one, and so four outputs for the reply.
+    """
+
+    token_nll: Tensor
+
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        emotion_weight: float = 1.0,
+        context_weight: float = 0.0,
+        selection_weight: float = 0.0,
+        pointer: bool = True,
+    ) -> None:
+        super().__init__()
+        self.context_weight = context_weight
+        self.selection_weight = selection_weight
+        self._reply_outputs = 4 if pointer else 1
+        self.label_smoothing = label_smoothing
+        self.emotion_weight = emotion_weight
+        self._generation = SequenceCrossEntropy(label_smoothing)
+
+    def forward(self, *outputs_and_labels: Tensor) -> Tensor:
+        """The loss, a scalar.
+
+        Args:
+            outputs_and_labels: what ``EmoPrepend`` returns; then emotions [B], label [B, T] and mask [B, T] as
+                ``collate`` gives them.
+        """
+        *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
+        reply, rest = outputs[: self._reply_outputs], outputs[self._reply_outputs :]
+        total, tokens = self._reply_total(reply, label, mask), mask.sum()
+        if len(rest) >= 2:  # a network in training learns contexts too
+            logits, following = rest[:2]  # [K, V], [K]
+            nll = F.cross_entropy(logits, following.unsqueeze(-1), reduction="none")  # [K, 1]
+            total = total + self.context_weight * nll.sum()
+            tokens = tokens + self.context_weight * following.shape[0]
+        loss = mean_over_ranks(total, tokens)
+        if len(rest) % 2:  # and to choose the reply
+            loss = loss + self.selection_weight * selection_nll(rest[-1])
+        return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
+
+    def _reply_total(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
+        """The sum over the reply's tokens."""
+        if len(reply) == 1:
+            total = self._generation.total(reply[0], label, mask)
+            self.token_nll = self._generation.token_nll
+            return total
+        logits, gate, attention, copy_ids = reply
+        nll, generated = label_nll(logits, gate, attention, copy_ids, label)  # [B, T] each
+        nll = nll * mask
+        self.token_nll = nll.detach()
+        if self.label_smoothing == 0.0:
+            return nll.sum()
+        # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
+        inside = paddle.where(label < logits.shape[-1], label, paddle.zeros_like(label))  # [B, T]
+        label_logit = paddle.take_along_axis(logits, inside.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
+        uniform = (generated + label_logit - logits.mean(axis=-1)) * mask  # [B, T]
+        smoothing = self.label_smoothing
+        return ((1.0 - smoothing) * nll + smoothing * uniform).sum()
+
+
+def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
+    """Mean cross-entropy of logits [B, 32] over the annotated rows of ``emotion`` [B]."""
+    annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
+    nll = (
+        F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
+    )  # [B]
+    return mean_over_ranks(nll.sum(), annotated.sum())

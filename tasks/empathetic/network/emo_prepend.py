@@ -1,0 +1,269 @@
+"""EmoPrepend: reads a context with its emotion hints, predicts the emotion, and replies with that in mind."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.embeddings import TokenEmbedding
+from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
+from paddle_dialog.models.state import gather_rows
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.data.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
+from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, SMALLEST_VOCABULARY
+from tasks.empathetic.emotion.head import EmotionHead
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.network.adversarial import Adversary
+from tasks.empathetic.network.families import build_family
+from tasks.empathetic.network.selection_head import SelectionHead
+
+
+class EmoState(NamedTuple):
+    """What a decoding step needs; the first axis of all tensors is the row."""
+
+    memory: Any  # the context as the decoder sees it
+    past: Any  # the reply so far
+    emotion: Tensor | None  # [N, E], what takes the place of the begin token
+    copy_ids: Tensor  # extended ids of the context [N, S]
+    first: Tensor  # the first position of each one's word [N, S]
+    extra: Tensor  # ids beyond the vocabulary, the same number in every row [N]
+
+
+class EmoPrepend(nn.Layer):
+    """Encoder, emotion head, decoder and pointer-generator over one embedding table.
+
+    The decoder's input is the emotion's embedding followed by the reply: the emotion stands in the place of the
+    begin token, which would say nothing. The emotion head learns from its own loss alone, so the probabilities
+    that weigh the embedding pass no gradient.
+
+    Offers the ``StepModel`` interface for packed sources [B, S, k], see ``tasks.empathetic.data.encoding``.
+
+    Args:
+        config: sizes and switches.
+        vocab_size: V.
+
+    Raises:
+        UserError: V has no room for the reserved entries.
+    """
+
+    def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
+        super().__init__()
+        if vocab_size < SMALLEST_VOCABULARY:
+            raise UserError(
+                f"a vocabulary of {vocab_size} is too small: {SMALLEST_VOCABULARY} entries are reserved for "
+                "roles and emotions; give more"
+            )
+        model, self._emotion = config.model, config.emotion
+        self._learns_contexts = config.generator.context_weight > 0
+        # One stack reads context and reply, so the reply's words wear their role as the context's do.
+        self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
+        scale = isinstance(model, TransformerConfig | CausalTransformerConfig)
+        size = (
+            model.width
+            if isinstance(model, TransformerConfig | CausalTransformerConfig)
+            else model.embedding_size
+        )
+        self.vocab_size = vocab_size
+        self.embedding = TokenEmbedding(vocab_size, size, scale=scale)
+        self.own_target_embedding = (
+            None if model.share_embeddings else TokenEmbedding(vocab_size, size, scale=scale)
+        )
+        self.encoder, self.decoder = build_family(model)
+        self.generator = PointerGenerator(
+            model.width,
+            vocab_size,
+            self.target_embedding if model.tie_output else None,
+            config.generator.pointer,
+            config.generator.temperature,
+            bias=not isinstance(model, TransformerConfig | CausalTransformerConfig) or model.bias,
+        )
+        self.emotion_head = EmotionHead(
+            self.encoder.output_size,
+            config.emotion.head,
+            model.dropout,
+            config.emotion.ngram_buckets,
+            config.emotion.encoder_share,
+            config.emotion.character_weight,
+            config.emotion.small_talk,
+        )
+        self.selection = None
+        if config.selection.size:
+            self.selection = SelectionHead(model.width, config.selection.size, model.dropout)
+        self.adversary = None
+        if config.adversarial.is_active:
+            self.adversary = Adversary(config.adversarial, size, self.encoder.output_size, vocab_size)
+        self.dropout = Dropout(model.dropout)
+        self.returns_log_probabilities = config.generator.pointer
+
+    @property
+    def target_embedding(self) -> TokenEmbedding:
+        """The decoder's table; a shared one is registered once, as ``embedding``."""
+        return self.embedding if self.own_target_embedding is None else self.own_target_embedding
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        """Scores of every next word, given the true ones before it.
+
+        Args:
+            source: packed [B, S, k].
+            source_lengths: [B].
+            target: extended ids [B, T], begin token first.
+
+        Returns:
+            Logits [B, T, V]; with a pointer also gate logits [B, T], attention [B, T, S] and the context's ids
+            [B, S]; while contexts are learned, logits [K, V] and ids [K] of their words; while selection is
+            learned, its logits [B, B]; while there is an adversary, its verdicts [B, 3, 34]; last the emotion
+            logits [B, 32] of the encoder's classifier.
+        """
+        outputs, memory, past, emotion, emotion_logits = self._read(source, source_lengths)
+        hidden, attention, _ = self.decoder(self._embed_reply(target, emotion), memory, past)
+        logits, gate = self.generator(self.dropout(hidden))  # [B, T, V], [B, T]
+        reply = (logits,) if gate is None else (logits, gate, attention, source[:, :, WORD])
+        if not self.training:
+            return *reply, emotion_logits
+        learned: tuple[Tensor, ...] = ()
+        if self._learns_contexts:
+            learned = self._score_context(outputs, source[:, :, NEXT])
+        if self.selection is not None:
+            learned = *learned, self._compare(self.selection, outputs, source_lengths, target)
+        if self.adversary is not None:
+            seen = length_mask(source_lengths, source.shape[1])  # [B, S]
+            table = self.target_embedding.weight  # [V, E]
+            learned = *learned, self.adversary(reply, target, outputs, seen, table)
+        return *reply, *learned, emotion_logits
+
+    def encode(self, source: Tensor, source_lengths: Tensor) -> EmoState:
+        """The state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+        _, memory, past, emotion, _ = self._read(source, source_lengths)
+        copy_ids = source[:, :, WORD]  # [B, S]
+        extra = paddle.clip(copy_ids.max() + 1 - self.vocab_size, min=0)  # []
+        extras = extra.reshape([1]).expand([source.shape[0]])  # [B]
+        return EmoState(memory, past, emotion, copy_ids, first_positions(copy_ids), extras)
+
+    def step(self, token: Tensor, state: EmoState) -> tuple[Tensor, EmoState]:
+        """Scores after one more word [N], and the new state.
+
+        Returns:
+            Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
+        """
+        embedded = self._embed_reply(token.unsqueeze(1), state.emotion)  # [N, 1, E]
+        hidden, attention, past = self.decoder(embedded, state.memory, state.past)
+        logits, gate = self.generator(self.dropout(hidden.squeeze(1)))  # [N, V], [N]
+        state = state._replace(past=past)
+        if gate is None:
+            return logits, state
+        weights, extra = attention.squeeze(1), int(state.extra[0])
+        return extended_log_probs(logits, gate, weights, state.copy_ids, state.first, extra), state
+
+    def reorder(self, state: EmoState, index: Tensor) -> EmoState:
+        """The state of the rows ``index`` [M]."""
+        return gather_rows(state, index)
+
+    def reorder_within(self, state: EmoState, index: Tensor) -> EmoState:
+        """As ``reorder``, where each row stays with its context, which then need not move."""
+        return state._replace(past=gather_rows(state.past, index))
+
+    def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+        """Probabilities [B, 32] of the emotions, whatever emotion the source gives."""
+        logits = self._read(source, source_lengths)[-1]  # [B, 32]
+        return F.softmax(self.emotion_head.answer(logits, source[:, :, NGRAMS:]), axis=-1)
+
+    def context_vectors(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+        """Unit vectors [B, K] of packed contexts; the network must have been made with ``selection.size``."""
+        assert self.selection is not None
+        real = length_mask(source_lengths, source.shape[1])  # [B, S]
+        outputs, _ = self.encoder(self._embed_context(source), source_lengths, real)  # [B, S, H]
+        return self.selection.context_vectors(outputs, real, source_lengths)
+
+    def reply_vectors(self, target: Tensor, lengths: Tensor) -> Tensor:
+        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        assert self.selection is not None
+        real = length_mask(lengths, target.shape[1])  # [B, T]
+        outputs, _ = self.encoder(self._embed_reply(target, None), lengths, real)  # [B, T, H]
+        return self.selection.reply_vectors(outputs, real, lengths)
+
+    def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """Attention [B, T, S] of each target position over the context, for heat maps."""
+        _, memory, past, emotion, _ = self._read(source, source_lengths)
+        return self.decoder(self._embed_reply(target, emotion), memory, past)[1]
+
+    def copy_probabilities(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
+        """1 - p_gen [B, T] at each target position; None without a pointer."""
+        _, memory, past, emotion, _ = self._read(source, source_lengths)
+        hidden = self.decoder(self._embed_reply(target, emotion), memory, past)[0]
+        gate = self.generator(self.dropout(hidden))[1]
+        return None if gate is None else F.sigmoid(-gate)
+
+    def _compare(self, head: SelectionHead, outputs: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Selection logits [B, B] of contexts, their outputs [B, S, H] and lengths [B], and replies [B, T]."""
+        real = length_mask(lengths, outputs.shape[1])  # [B, S]
+        contexts = head.context_vectors(outputs, real, lengths)  # [B, K]
+        words = (target != Vocabulary.pad_id).astype("int64").sum(-1)  # [B]
+        return head(contexts, self.reply_vectors(target, words), target)
+
+    def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [K, V] and ids [K] of the K learned words, from outputs [B, S, H] and ids [B, S], 0 for none."""
+        places = paddle.nonzero(following.flatten()).squeeze(-1)  # [K]
+        chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
+        return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
+
+    def _read(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Any, Any, Tensor | None, Tensor]:
+        """What is read of contexts.
+
+        Returns:
+            The encoder's outputs [B, S, H], memory and past of the decoder, the emotion's embedding [B, E], and the
+            encoder's emotion logits [B, 32].
+        """
+        real = length_mask(lengths, source.shape[1])  # [B, S]
+        outputs, final = self.encoder(self._embed_context(source), lengths, real)  # [B, S, H]
+        emotion_logits = self.emotion_head(outputs, real)  # [B, 32]
+        memory, past = self.decoder.prepare(outputs, real, final)
+        answer = self.emotion_head.answer(emotion_logits, source[:, :, NGRAMS:])  # [B, 32]
+        emotion = self._prepended(answer, source[:, 0, HINT])
+        return outputs, memory, past, emotion, emotion_logits
+
+    def _embed_context(self, source: Tensor) -> Tensor:
+        """Word, role and hint of each position as the sum of their rows of the table, [B, S, E]."""
+        marks = [self._known(source[:, :, WORD])]
+        if self._emotion.roles:
+            marks.append(source[:, :, ROLE])
+        if self._emotion.hints:
+            hints = source[:, :, HINT].clone()
+            hints[:, 0] = 0  # there stands the emotion
+            marks.append(hints)
+        return self.embedding(paddle.stack(marks, axis=2)).sum(2)
+
+    def _prepended(self, logits: Tensor, given: Tensor) -> Tensor | None:
+        """The emotion's embedding [B, E]: of the given one, an id [B], and where that is 0 of the predicted."""
+        if self._emotion.prepend == "none":
+            return None
+        if self._emotion.prepend_form == "weighted":
+            weights = F.softmax(logits, axis=-1)  # [B, 32]
+        else:
+            weights = F.one_hot(logits.argmax(-1), len(EMOTIONS))
+        is_given = (given > 0).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
+        chosen = F.one_hot(paddle.clip(given - FIRST_EMOTION_ID, min=0), len(EMOTIONS))  # [B, 32]
+        weights = is_given * chosen + (1.0 - is_given) * weights
+        ids = paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + len(EMOTIONS))  # [32]
+        return paddle.matmul(weights, self.target_embedding(ids))
+
+    def _embed_reply(self, tokens: Tensor, emotion: Tensor | None) -> Tensor:
+        """Words [N, T] embedded [N, T, E], the emotion in the place of the begin token."""
+        embedded = self.target_embedding(self._known(tokens))  # [N, T, E]
+        if self._reply_role:
+            embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
+        if emotion is None:
+            return embedded
+        first = (tokens == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [N, T, 1]
+        return embedded * (1.0 - first) + emotion.unsqueeze(1) * first
+
+    def _known(self, ids: Tensor) -> Tensor:
+        """Ids inside the vocabulary; the others become unknown."""
+        return paddle.where(ids < self.vocab_size, ids, paddle.full_like(ids, Vocabulary.unk_id))

@@ -1,0 +1,205 @@
+"""EmoPrepend in the Transformer families on arrays, which answers on the CPU without Paddle."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.numpy_models.operators import Linear, Weights, softmax, without_padding
+from paddle_dialog.numpy_models.pointer_generator import NumpyPointer, same_words
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
+from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.network.numpy_families import Family, ReplyState
+from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
+
+REMEMBERED = 2  # readings: of contexts, and of no context, by which re-ranking measures
+
+
+class Reading(NamedTuple):
+    """What the encoder makes of contexts."""
+
+    source: np.ndarray  # packed [B, S, k]
+    lengths: np.ndarray  # [B]
+    outputs: np.ndarray  # [B, S, D]
+    kept: Any  # of the family
+    emotions: np.ndarray  # probabilities [B, 32]
+
+
+class NumpyEmoState(NamedTuple):
+    """What a decoding step needs."""
+
+    reply: ReplyState
+    emotion: np.ndarray | None  # takes the place of the begin token [B, D]
+    copy_ids: np.ndarray  # extended ids of the context [B, S]
+    same: np.ndarray  # which of them are the same word [B, S, S]
+    extra: int  # ids beyond the vocabulary
+
+
+class NumpyEmoPrepend:
+    """Offers ``StepModel`` and ``emotion_probabilities`` over arrays, with the numbers of ``EmoPrepend``.
+
+    A step writes into the cache of the state it is given, which is of no use afterwards.
+
+    Args:
+        config: of the network.
+        model: its section of the family.
+        family: made of the same weights.
+        vocab_size: V.
+        weights: of the network.
+
+    Raises:
+        NotServed: a weight is missing or has another shape.
+    """
+
+    uses_arrays = True
+
+    def __init__(
+        self,
+        config: EmpatheticConfig,
+        model: TransformerConfig | CausalTransformerConfig,
+        family: Family,
+        vocab_size: int,
+        weights: Weights,
+    ) -> None:
+        width = model.width
+        self._size, self._emotion, self._family = vocab_size, config.emotion, family
+        table = target = weights.take("embedding.table.weight", vocab_size, width)
+        if not model.share_embeddings:
+            target = weights.take("own_target_embedding.table.weight", vocab_size, width)
+        self._source_table, self._target_table = without_padding(table), without_padding(target)
+        self._factor = np.float32(width**0.5)
+        self._reply_role = None
+        if isinstance(model, CausalTransformerConfig) and config.emotion.roles:
+            self._reply_role = self._source_table[LISTENER_ID] * self._factor  # [D]
+        self._head = NumpyEmotionHead(config, weights, width)
+        self._output = (
+            Linear(target.T, weights.take("generator.output.bias", vocab_size) if model.bias else None)
+            if model.tie_output
+            else Linear.named(weights, "generator.output", width, vocab_size, model.bias)
+        )
+        self._temperature = np.float32(config.generator.temperature)
+        self._pointer = None
+        if config.generator.pointer:
+            self._pointer = NumpyPointer(Linear.named(weights, "generator.gate", width, 1))
+        self.returns_log_probabilities = config.generator.pointer
+        self._readings: list[Reading] = []  # the newest last
+
+    def emotion_probabilities(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Probabilities [B, 32] of the emotions, whatever emotion the packed source [B, S, k] gives."""
+        return self._read(source, lengths).emotions.copy()
+
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyEmoState:
+        """The state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+        reading = self._read(source, lengths)
+        copy_ids = source[:, :, WORD]  # [B, S]
+        return NumpyEmoState(
+            self._family.prepare(reading.outputs, reading.kept, lengths),
+            self._prepended(reading.emotions, source[:, 0, HINT]),
+            copy_ids,
+            same_words(copy_ids),
+            max(int(copy_ids.max()) + 1 - self._size, 0),
+        )
+
+    def step(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, NumpyEmoState]:
+        """Scores after one more word [N], and the new state.
+
+        Returns:
+            Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
+        """
+        rows = state.reply.rows
+        hidden, attention, reply = self._append(token, state)  # [N, D], [B, R, S]
+        state = state._replace(reply=reply)
+        logits = self._output(hidden)  # [N, V]
+        if self._temperature != 1.0:
+            logits /= self._temperature
+        if self._pointer is None:
+            return logits, state
+        weights = rows.collect(np.matmul(attention, state.same))  # [N, S]
+        return self._pointer(hidden, logits, weights, state.copy_ids[rows.inputs], state.extra), state
+
+    def reorder(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
+        """The state of the rows ``index`` [M]."""
+        reply, left = state.reply.reorder(index)
+        if left is None:
+            return state._replace(reply=reply)
+        emotion = None if state.emotion is None else state.emotion[left]
+        return NumpyEmoState(reply, emotion, state.copy_ids[left], state.same[left], state.extra)
+
+    def reorder_within(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
+        """``reorder`` for rows that stay with their context: what belongs to it is not copied."""
+        return state._replace(reply=state.reply.reorder_within(index))
+
+    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Attention [B, T, S] of each target position [B, T] over the context."""
+        state, weights = self.encode(source, lengths), []
+        for place in range(target.shape[1]):
+            _, attention, reply = self._append(target[:, place], state)  # [B, 1, S]
+            state = state._replace(reply=reply)
+            weights.append(attention[:, 0])  # [B, S]
+        return np.stack(weights, axis=1)
+
+    def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, ReplyState]:
+        """One more word [N] of every row, see ``Family.step``."""
+        x = self._embed_reply(token, state.emotion, state.reply.rows.inputs)  # [N, D]
+        return self._family.step(x, state.reply)
+
+    def _read(self, source: np.ndarray, lengths: np.ndarray) -> Reading:
+        """Reads contexts; those asked for last, for their emotions and then for replies, are not read anew."""
+        for place, known in enumerate(self._readings):
+            if np.array_equal(known.source, source) and np.array_equal(known.lengths, lengths):
+                self._readings.append(self._readings.pop(place))
+                return known
+        outputs, kept = self._family.read(self._embed_context(source), lengths)  # [B, S, D]
+        emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, 32]
+        reading = Reading(source.copy(), lengths.copy(), outputs, kept, emotions)
+        self._readings = [*self._readings, reading][-REMEMBERED:]
+        return reading
+
+    def _embed_context(self, source: np.ndarray) -> np.ndarray:
+        """Word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
+        embedded = self._source_table[self._known(source[:, :, WORD])]  # [B, S, D]
+        if self._emotion.roles:
+            embedded += self._source_table[source[:, :, ROLE]]
+        if self._emotion.hints:
+            embedded[:, 1:] += self._source_table[source[:, 1:, HINT]]  # at position 0 stands the emotion
+        embedded *= self._factor
+        return embedded
+
+    def _embed_reply(
+        self, tokens: np.ndarray, emotion: np.ndarray | None = None, inputs: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Words of replies embedded [..., D].
+
+        Args:
+            tokens: ids of any shape, or those of N rows [N] where there is an emotion.
+            emotion: what takes the place of the begin token [B, D].
+            inputs: the context of each row [N].
+        """
+        embedded: np.ndarray = self._target_table[self._known(tokens)] * self._factor
+        if self._reply_role is not None:
+            embedded += self._reply_role
+        if emotion is not None and inputs is not None:
+            begins = np.flatnonzero(tokens == Vocabulary.bos_id)
+            embedded[begins] = emotion[inputs[begins]]
+        return embedded
+
+    def _prepended(self, probabilities: np.ndarray, given: np.ndarray) -> np.ndarray | None:
+        """The emotion's embedding [B, D]: of the given one, an id [B], and where that is 0 of the predicted."""
+        if self._emotion.prepend == "none":
+            return None
+        chosen = np.where(given > 0, given - FIRST_EMOTION_ID, probabilities.argmax(axis=1))  # [B]
+        weights = np.eye(len(EMOTIONS), dtype=np.float32)[chosen]  # [B, 32]
+        if self._emotion.prepend_form == "weighted":
+            weights = np.where(given[:, None] > 0, weights, probabilities)
+        table = self._target_table[FIRST_EMOTION_ID : FIRST_EMOTION_ID + len(EMOTIONS)]  # [32, D]
+        embedded: np.ndarray = weights @ (table * self._factor)
+        return embedded
+
+    def _known(self, ids: np.ndarray) -> np.ndarray:
+        """Ids inside the vocabulary; the others become unknown."""
+        return np.where(ids < self._size, ids, Vocabulary.unk_id)

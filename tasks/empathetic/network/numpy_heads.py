@@ -1,0 +1,98 @@
+"""What is told from a read context on arrays: its emotion, and the vectors that replies are chosen by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddle_dialog.numpy_models.operators import Linear, Weights, attention_pool
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
+
+SHORTEST = np.float32(1e-12)  # length that a vector is divided by at least, as Paddle does
+
+
+class NumpyEmotionHead:
+    """The logits of ``EmotionHead.answer``.
+
+    Args:
+        config: of the network.
+        weights: of the network.
+        width: of the encoder's outputs D.
+    """
+
+    def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
+        buckets, count = config.emotion.ngram_buckets, len(EMOTIONS)
+        self._query = None
+        if config.emotion.head == "attention":
+            self._query = weights.take("emotion_head.query.weight", width, 1)
+        self._output = weights.take("emotion_head.output.weight", width, count)
+        self._share = np.float32(config.emotion.encoder_share)
+        self._table = self._idf = self._plainness = None
+        self._column_weights = column_weights(config.emotion.character_weight)  # [G]
+        if buckets:
+            self._table = weights.take("emotion_head.ngram_table", buckets, count)
+            self._idf = weights.take("emotion_head.ngram_idf", buckets)
+            if config.emotion.small_talk:
+                self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
+
+    def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
+        """Logits [B, 32].
+
+        Args:
+            outputs: of the encoder [B, S, D].
+            lengths: [B].
+            ngrams: buckets of each position [B, S, G].
+        """
+        pooled = outputs[:, 0] if self._query is None else attention_pool(outputs, self._query, lengths)
+        logits = pooled @ self._output  # [B, 32]
+        if self._table is None or self._idf is None:
+            return logits
+        logits *= self._share
+        for row, buckets in enumerate(ngrams):  # [S, G]
+            kept = buckets > 0  # bucket 0 is none and has no weight
+            present = buckets[kept]
+            weights = self._idf[present] * np.broadcast_to(self._column_weights, buckets.shape)[kept]
+            length = np.sqrt(np.dot(weights, weights))
+            if length > 0:
+                weights /= length
+                logits[row] += weights @ self._table[present]
+            if self._plainness is not None:
+                plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
+                logits[row] *= LEAST_CLARITY + (1 - LEAST_CLARITY) / (1 + np.exp(plainness))
+        return logits
+
+
+class NumpySelectionHead:
+    """The vectors of ``SelectionHead``.
+
+    Args:
+        weights: of the network.
+        width: of the stack's outputs D.
+        size: of the vectors K.
+    """
+
+    def __init__(self, weights: Weights, width: int, size: int) -> None:
+        self._context, self._reply = (
+            (
+                weights.take(f"selection.{name}_query.weight", width, 1),
+                Linear.named(weights, f"selection.{name}", 2 * width, size, bias=False),
+            )
+            for name in ("context", "reply")
+        )
+        self.sharpness = float(weights.take("selection.sharpness", 1)[0])
+
+    def context_vectors(self, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Unit vectors [B, K] of read contexts: outputs [B, S, D], lengths [B]."""
+        return _vectors(*self._context, outputs, lengths)
+
+    def reply_vectors(self, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Unit vectors [B, K] of read replies: outputs [B, T, D], lengths [B]."""
+        return _vectors(*self._reply, outputs, lengths)
+
+
+def _vectors(query: np.ndarray, projection: Linear, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    last = outputs[np.arange(len(outputs)), lengths - 1]  # [B, D]
+    vectors = projection(np.concatenate([attention_pool(outputs, query, lengths), last], axis=1))  # [B, K]
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SHORTEST)
+    return vectors

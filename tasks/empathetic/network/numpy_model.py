@@ -1,0 +1,111 @@
+"""A trained model over arrays, and what the causal family offers beside steps: given replies read in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.numpy_models.operators import NotServed, Weights
+from paddle_dialog.numpy_models.pointer_generator import label_log_softmax
+from paddle_dialog.numpy_models.text_tree import TextTree
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, NumpyEmoState
+from tasks.empathetic.network.numpy_families import CausalFamily, CausalState, TransformerFamily
+from tasks.empathetic.network.numpy_heads import NumpySelectionHead
+
+__all__ = ["NumpyCausalEmoPrepend", "NumpyEmoPrepend", "numpy_emo_prepend"]
+
+
+def numpy_emo_prepend(
+    config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
+) -> NumpyEmoPrepend:
+    """A trained model over arrays.
+
+    Args:
+        config: it was trained with.
+        vocab_size: V.
+        arrays: its weights by structured name.
+
+    Raises:
+        NotServed: it is of another family or has GELU, or its weights are not the config's.
+    """
+    section = config.model
+    if not isinstance(section, TransformerConfig | CausalTransformerConfig):
+        raise NotServed(f"the model is {section.name}")
+    if section.activation != "relu":
+        raise NotServed(f"activation is {section.activation}")
+    weights = Weights(arrays)
+    model: NumpyEmoPrepend
+    if isinstance(section, CausalTransformerConfig):
+        model = NumpyCausalEmoPrepend(config, section, vocab_size, weights)
+    else:
+        model = NumpyEmoPrepend(config, section, TransformerFamily(section, weights), vocab_size, weights)
+    weights.check_all_taken()
+    return model
+
+
+class NumpyCausalEmoPrepend(NumpyEmoPrepend):
+    """EmoPrepend in the causal family, which reads many given replies to a context in one pass.
+
+    Args:
+        config: of the network.
+        model: its section of the family.
+        vocab_size: V.
+        weights: of the network.
+
+    Raises:
+        NotServed: a weight is missing or has another shape.
+    """
+
+    def __init__(
+        self, config: EmpatheticConfig, model: CausalTransformerConfig, vocab_size: int, weights: Weights
+    ) -> None:
+        self._causal = CausalFamily(model, weights)
+        super().__init__(config, model, self._causal, vocab_size, weights)
+        self._selection = None
+        if config.selection.size:
+            self._selection = NumpySelectionHead(weights, model.width, config.selection.size)
+
+    def context_vectors(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Unit vectors [B, K] of packed contexts [B, S, k]; the weights must be of ``selection.size``."""
+        assert self._selection is not None
+        return self._selection.context_vectors(self._read(source, lengths).outputs, lengths)
+
+    def reply_vectors(self, target: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        assert self._selection is not None
+        outputs, _ = self._causal.read(self._embed_reply(target), lengths)  # [B, T, D]
+        return self._selection.reply_vectors(outputs, lengths)
+
+    def score_replies(self, state: NumpyEmoState, replies: Sequence[Sequence[int]]) -> np.ndarray:
+        """log p(reply | context) per token, the end token counted.
+
+        Args:
+            state: of ``encode`` for a single context, before any step; it stays as it is.
+            replies: K of them, extended ids without begin and end token.
+
+        Returns:
+            float64 [K].
+
+        Raises:
+            UserError: a reply is longer than the model has positions for.
+        """
+        return self.text_log_probs(state, replies) / [len(reply) + 1 for reply in replies]
+
+    def text_log_probs(self, state: NumpyEmoState, texts: Sequence[Sequence[int]]) -> np.ndarray:
+        """See ``TextScorer``; texts that begin alike share what is computed of their beginnings."""
+        assert isinstance(state.reply, CausalState)
+        tree = TextTree.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
+        inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N] all of the only context
+        x = self._embed_reply(tree.tokens, state.emotion, inputs)  # [N, D]
+        hidden, attention = self._causal.follow(x, tree, state.reply)  # [N, D], [N, S]
+        numbers, nodes, labels = tree.scored()  # [P] each
+        scores = label_log_softmax(self._output, hidden, nodes, labels, self._temperature)  # [P]
+        if self._pointer is not None:
+            copied = state.copy_ids[0, : attention.shape[1]] == labels[:, None]  # [P, S]
+            weights = np.where(copied, attention[nodes], np.float32(0)).sum(axis=1)  # [P]
+            scores = self._pointer.label_log_probs(hidden, nodes, scores, weights, labels < self._size)
+        return np.bincount(numbers, scores.astype(np.float64), minlength=len(texts))

@@ -1,0 +1,221 @@
+"""The order of a context's replies by what speaks for them beside the model's own score.
+
+A model's best replies are those that fit every context ("i am sorry to hear that"). Re-ranking asks how much a
+reply owes to its context, how near it is to it, or how worn its word sequences are. Replies that people wrote and
+replies of the generator are ordered by one sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.errors import UserError
+from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.data.encoding import DialogueEncoder
+from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
+from tasks.empathetic.ranking.stored import RANKER
+from tasks.empathetic.selection.config import RerankConfig
+from tasks.empathetic.selection.finder import ReadContext
+from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
+from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
+from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_vectors
+
+REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
+AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # count against a reply
+
+Lists = Sequence[Sequence[Prediction]]  # candidates of each context
+Feature = Callable[[Sequence[ReadContext], Lists], np.ndarray]  # of all candidates, context by context [N]
+
+
+class Reranker:
+    """Orders candidates by a weighted sum.
+
+    Args:
+        model: scores replies without a context, and compares them with it.
+        encoder: of the model's sources.
+        ngrams: of the training replies; None where they are not known.
+        store: of the candidates that people wrote; None where there are none.
+        load_ranker: reads the bundle's ranker when it is first asked for; None where there is none.
+        compares: whether the model has vectors of contexts and replies.
+
+    Attributes:
+        features: what can be in the sum, by the names of ``RerankConfig``.
+    """
+
+    def __init__(
+        self,
+        model: StepModel,
+        encoder: DialogueEncoder,
+        ngrams: ReplyNgrams | None = None,
+        store: ReplyStore | None = None,
+        load_ranker: Callable[[], CandidateRanker] | None = None,
+        compares: bool = False,
+    ) -> None:
+        self._model = model
+        self._encoder = encoder
+        self._ngrams = ngrams
+        self._store = store
+        self._load_ranker = load_ranker
+        self._compares = compares
+        self.features: dict[str, Feature] = {
+            "model": _each(lambda _, one: one.score),
+            "mutual_information": self._without_context,
+            "familiarity": _each(lambda _, one: self._familiarity(one)),
+            "length": _each(lambda _, one: float(np.log(len(one.tokens) + 1))),
+            "consensus": lambda _, lists: _joined(consensus([one.tokens for one in own]) for own in lists),
+            "selection": self._cosines,
+            "ranker": self._rank,
+            "person": _each(lambda _, one: float(one.origin == "person")),
+            "emotion": _each(self._agreement),
+            "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
+            "overlap_earlier": _each(lambda context, one: overlaps(one.tokens, context.words)[1]),
+            "echo": _each(lambda context, one: echo(one.tokens, context.words)),
+            "repetition": _each(lambda context, one: repetition(one.tokens, context.words)),
+        }
+
+    @property
+    def known(self) -> Collection[str]:
+        """The features that can be told with what the bundle has."""
+        has = {"familiarity": self._ngrams, "ranker": self._load_ranker, "selection": self._compares or None}
+        return [name for name in self.features if has.get(name, True) is not None]
+
+    def order(
+        self, contexts: Sequence[ReadContext], lists: Lists, weights: RerankConfig
+    ) -> list[list[Prediction]]:
+        """The candidates of each context, every text once, best first; equal sums stay in the order they came.
+
+        Args:
+            contexts: what is answered.
+            lists: candidates of each context; those of a search in its order.
+            weights: of the sum; with none beside ``model`` the order of a search's candidates stays.
+
+        Raises:
+            UserError: a weight needs the n-grams of the training replies, and they are not known.
+        """
+        found = [distinct(own) for own in lists]
+        is_mixed = any(one.origin == "person" for own in found for one in own)
+        if all(len(own) < 2 for own in found) or not (weights.is_active or is_mixed):
+            return found
+        sums = np.zeros(sum(map(len, found)))  # [N]
+        for name, weight in weights.weights.items():
+            sums += (-weight if name in AGAINST else weight) * self.features[name](contexts, found)
+        parts = np.split(sums, np.cumsum([len(own) for own in found])[:-1])
+        return [
+            [own[place] for place in np.argsort(-part, kind="stable")]
+            for own, part in zip(found, parts, strict=True)
+        ]
+
+    def unconditional(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """log p(reply) per token, the end token counted, float64 [N]: what the model says of a reply to nobody."""
+        return log_probs(self._model, self._encoder, texts)
+
+    def _without_context(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """``unconditional`` [N], which a store knows of its own replies."""
+        found = [one for own in lists for one in own]
+        values = np.array(
+            [0.0 if one.row is None else self._known(one.row).log_probs[one.row] for one in found]
+        )
+        new = [place for place, one in enumerate(found) if one.row is None]
+        values[new] = self.unconditional([found[place].tokens for place in new])
+        return values
+
+    def _familiarity(self, candidate: Prediction) -> float:
+        if self._ngrams is None:
+            raise UserError(
+                f"decoding.rerank.familiarity: needs {REPLY_NGRAMS}, which these weights were saved without; take "
+                "a bundle that has it, or set it to 0"
+            )
+        return self._ngrams.familiarity(candidate.tokens)
+
+    def _cosines(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """Cosines of the vectors of each candidate and its context [N]."""
+        pairs = [(context, one) for context, own in zip(contexts, lists, strict=True) for one in own]
+        values = np.array([one.similarity or 0.0 for _, one in pairs])
+        new = [place for place, (_, one) in enumerate(pairs) if one.similarity is None]
+        if new:
+            model = cast(SelectionModel, self._model)  # the config has made sure of it
+            replies = reply_vectors(
+                model, self._encoder.vocabulary, [pairs[place][1].tokens for place in new]
+            )
+            values[new] = (replies * np.stack([_vector(pairs[place][0]) for place in new])).sum(axis=1)
+        return values
+
+    @cached_property
+    def ranker(self) -> CandidateRanker:
+        """The bundle's ranker.
+
+        Raises:
+            UserError: there is none, or it is of other weights.
+        """
+        if self._load_ranker is None:
+            raise UserError(
+                f"decoding.rerank.ranker: needs {RANKER}, which these weights were saved without; export them with a "
+                "ranker (tools/export.py --ranker), or set it to 0"
+            )
+        return self._load_ranker()
+
+    def _rank(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """The ranker's scores [N]."""
+        return _joined(
+            self.ranker.scores(context.turns, [one.tokens for one in own])
+            for context, own in zip(contexts, lists, strict=True)
+            if own
+        )
+
+    def _agreement(self, context: ReadContext, candidate: Prediction) -> float:
+        """p of the likeliest emotion in which the reply was given over that of the likeliest of all."""
+        if candidate.row is None:
+            return 1.0
+        bits = int(self._known(candidate.row).emotions[candidate.row])
+        share = context.emotions / context.emotions.max()  # [32]
+        return max((float(one) for place, one in enumerate(share) if bits >> place & 1), default=1.0)
+
+    def _known(self, row: int) -> ReplyStore:
+        assert self._store is not None, f"row {row} of no store"
+        return self._store
+
+
+def _vector(context: ReadContext) -> np.ndarray:
+    assert context.vector is not None, "a context is compared without its vector"
+    return context.vector
+
+
+def _each(value: Callable[[ReadContext, Prediction], float]) -> Feature:
+    """A feature that is asked for one candidate at a time."""
+    return lambda contexts, lists: np.array(
+        [value(context, one) for context, own in zip(contexts, lists, strict=True) for one in own],
+        dtype=float,
+    )
+
+
+def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def distinct(candidates: Sequence[Prediction]) -> list[Prediction]:
+    """Every text once, in the place of its first; a person's before the same of the generator."""
+    texts: dict[tuple[str, ...], Prediction] = {}
+    for candidate in candidates:
+        known = texts.setdefault(candidate.tokens, candidate)
+        if candidate.origin == "person" and known.origin == "model":
+            texts[candidate.tokens] = candidate
+    return list(texts.values())
+
+
+def consensus(texts: Sequence[Sequence[str]]) -> np.ndarray:
+    """For each text how much it shares with the others: the mean F1 of its uni- and bigrams, in 0–1 [K].
+
+    The choice of the highest is minimum Bayes risk decoding (Kumar & Byrne 2004) with that F1 as its gain.
+    """
+    if len(texts) < 2:
+        return np.zeros(len(texts))
+    alike = likeness(texts)  # [K, K]
+    np.fill_diagonal(alike, 0)
+    mean: np.ndarray = alike.sum(axis=1) / (len(texts) - 1)
+    return mean
