@@ -1,8 +1,7 @@
-"""What a task is to the library, and the table that finds one by its name."""
+"""What a task is to the library."""
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
-
-TASK_MODULES = {
-    "couplet": "tasks.couplet.task",
-    "empathetic": "tasks.empathetic.task",
-    "empathetic_ranker": "tasks.empathetic.ranking.task",
-}
 
 
 @dataclass
@@ -252,15 +245,3 @@ class Task(ABC):
         Empty, as by default, where nobody has counted them.
         """
         return []
-
-
-def find_task(name: str) -> Task:
-    """The task a config names.
-
-    Raises:
-        UserError: there is none of that name.
-    """
-    if name not in TASK_MODULES:
-        raise UserError(f"task: '{name}' is unknown; this version has {', '.join(sorted(TASK_MODULES))}")
-    task: Task = importlib.import_module(TASK_MODULES[name]).TASK
-    return task

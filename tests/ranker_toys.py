@@ -41,7 +41,7 @@ DIALOGUES = [
 def ranker_mapping(**sections: dict[str, Any]) -> dict[str, Any]:
     """The settings of a small ranker; ``sections`` are laid over them."""
     mapping: dict[str, Any] = {
-        "task": "empathetic_ranker",
+        "task": "empathetic.ranking",
         "model": MODEL,
         "emotion": {"hints": False},
         "generator": {"pointer": False},
@@ -76,8 +76,8 @@ def save_ranker(folder: Path, vocabulary: Vocabulary, seed: int = 1) -> Path:
     """Writes a random ranker as a bundle; returns its folder."""
     config = make_ranker_config(data={"train": "/home/someone/train.jsonl"})
     weights = read_weights(make_ranker_network(config, len(vocabulary), seed))
-    card = "# empathetic_ranker\nRead /home/someone/train.jsonl"
-    save_bundle(Bundle("empathetic_ranker", dump(config), {"text": vocabulary}, weights, card, {}), folder)
+    card = "# empathetic.ranking\nRead /home/someone/train.jsonl"
+    save_bundle(Bundle("empathetic.ranking", dump(config), {"text": vocabulary}, weights, card, {}), folder)
     return folder
 
 

@@ -339,7 +339,7 @@ def test_a_wrong_setting_is_told_in_one_line(setting: str, told: str, tmp_path: 
 def test_a_ranker_has_no_words_to_judge(tmp_path: Path) -> None:
     recipe = tmp_path / "ranker.yaml"
     recipe.write_text(
-        "task: empathetic_ranker\nmodel: {name: causal_transformer}\ngenerator: {pointer: false}\n"
+        "task: empathetic.ranking\nmodel: {name: causal_transformer}\ngenerator: {pointer: false}\n"
         "adversarial: {semantic: 1}\n",
         encoding="utf-8",
     )

@@ -262,7 +262,7 @@ def test_a_failed_evaluation_leaves_earlier_predictions_alone(lstm, tmp_path):
     [
         ("data.trian=x.tsv", "data.trian: unknown key; did you mean train?"),
         ("training.epochs=many", "training.epochs"),
-        ("task=coplet", "task: 'coplet' is unknown; this version has couplet"),
+        ("task=coplet", "task: 'coplet' is unknown; there are couplet"),
         ("model.name=gru", "model.name"),
         ("nonsense", "nonsense"),
     ],

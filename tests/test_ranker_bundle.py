@@ -41,7 +41,7 @@ def test_replies_are_ordered_by_the_ranker_of_the_bundle(recipe: Path, tmp_path:
     outcome = run_here("export", *export(recipe, tmp_path / "new", ranker=recipe.parent / "ranker"))
     assert outcome.status == 0, outcome.stderr
     bundle = load_bundle(tmp_path / "new")
-    assert "# empathetic_ranker\nRead train.jsonl" in bundle.card and "someone" not in bundle.config_text
+    assert "# empathetic.ranking\nRead train.jsonl" in bundle.card and "someone" not in bundle.config_text
     again = run_here("export", "--weights", tmp_path / "new", "--output", tmp_path / "again")
     assert again.status == 0 and load_bundle(tmp_path / "again").extra[RANKER] == bundle.extra[RANKER]
 
@@ -84,11 +84,11 @@ def test_only_a_ranker_of_the_same_words_is_taken_in(recipe: Path, tmp_path: Pat
     other = save_ranker(tmp_path / "other", make_vocabulary(min_count=2))
     for ranker, told in (
         (other, "other: this ranker has another vocabulary than the generator"),
-        (generator, "best: is of the task 'empathetic', and a ranker is of 'empathetic_ranker'"),
+        (generator, "best: is of the task 'empathetic', and a ranker is of 'empathetic.ranking'"),
         (tmp_path / "none", "none: is not a bundle"),
     ):
         assert told in run_here("export", *export(recipe, tmp_path / "new", ranker=ranker)).error_line()
         assert not (tmp_path / "new").exists()
     arguments = ("--weights", recipe.parent / "ranker", "--output", tmp_path / "new", "--ranker", other)
     line = run_here("export", *arguments).error_line()
-    assert "the task 'empathetic_ranker' takes no further model into its bundle" in line
+    assert "the task 'empathetic.ranking' takes no further model into its bundle" in line

@@ -116,6 +116,6 @@ def test_a_ranker_starts_from_a_generator_of_its_own_kind(runs: Runs, tmp_path: 
     assert f"{missing}: " in told(f"candidates.file={missing}")
     own = runs.folder / "ranker" / "best"
     if own.exists():  # the test of the toy has run
-        assert "of the task 'empathetic_ranker', and one of 'empathetic' is wanted" in told(
+        assert "of the task 'empathetic.ranking', and one of 'empathetic' is wanted" in told(
             f"training.start_from={own}"
         )

@@ -10,7 +10,8 @@ import yaml
 from paddle_dialog.config.loader import build, dump, read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import Task, find_task
+from paddle_dialog.task import Task
+from paddle_dialog.task_folders import find_task
 
 __all__ = ["config_from_text", "dump", "load_config"]
 

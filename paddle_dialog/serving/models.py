@@ -17,7 +17,8 @@ from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.model_cards import ModelCard, make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.shipped import find_model
-from paddle_dialog.task import Task, find_task
+from paddle_dialog.task import Task
+from paddle_dialog.task_folders import find_task
 
 
 @dataclass(frozen=True)

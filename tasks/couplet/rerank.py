@@ -79,7 +79,7 @@ class Reranker:
     @cached_property
     def _reverse_model(self) -> CoupletPredictor:
         from paddle_dialog.bundle.loading import load_predictor
-        from paddle_dialog.task import find_task
+        from paddle_dialog.task_folders import find_task
 
         predictor: Any = load_predictor(Path(str(self.config.reverse_weights)), find_task("couplet"))
         return predictor

@@ -57,7 +57,7 @@ def ranker_of_bundle(bundle: Bundle, vocabulary: Vocabulary, where: Path) -> byt
     """
     _, config = config_from_text(bundle.config_text, f"{where}/config.yaml")
     if not isinstance(config, RankerConfig):
-        raise UserError(f"{where}: is of the task '{bundle.task}', and a ranker is of 'empathetic_ranker'")
+        raise UserError(f"{where}: is of the task '{bundle.task}', and a ranker is of 'empathetic.ranking'")
     (own,) = bundle.vocabularies.values()
     if list(own) != list(vocabulary):
         raise UserError(

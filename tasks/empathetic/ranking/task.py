@@ -29,7 +29,7 @@ _ANSWERS_NOTHING = (
 class RankerTask(Task):
     """Given a context and replies, says which one a person gave."""
 
-    name = "empathetic_ranker"
+    name = "empathetic.ranking"
     config_class = RankerConfig
     starts_from = "empathetic"
     path_keys = ("data.more", "candidates.file")
