@@ -7,7 +7,7 @@ import pytest
 from paddle_dialog.benchmark.plain_transformer import PlainTransformer
 from paddle_dialog.benchmark.training import WARM_UP_STEPS, TimedTraining, build_rival, measure_training
 from paddle_dialog.config import load_config
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
 
 SMALL_LSTM = ["model.embedding_size=8", "model.hidden_size=8", "data.batch_size=4", "data.bucket_batches=20"]

@@ -11,7 +11,7 @@ from paddle import nn
 
 from paddle_dialog.bundle import folder as bundle_module
 from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle, set_weights
-from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import build_model
 from paddle_dialog.text.vocabulary import Vocabulary

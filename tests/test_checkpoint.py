@@ -11,7 +11,8 @@ import pytest
 from paddle import nn
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
-from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig, TrainingConfig, TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import build_model
 from paddle_dialog.training.checkpoint import (

@@ -18,7 +18,7 @@ from paddle_dialog.layers.multihead import CrossAttention, SelfAttention, head_a
 from paddle_dialog.layers.positions import SinusoidalPositions
 
 SIZES = LayerSizes(width=6, num_heads=2, key_depth=4, value_depth=8, inner_width=5)
-POSITIONS = SinusoidalPositions(6, 16)
+POSITIONS = SinusoidalPositions(max_length=16, width=6)
 
 
 def random(*shape: int, seed: int = 1) -> paddle.Tensor:

@@ -11,7 +11,7 @@ from couplet_toys import LEVEL, OBLIQUE, toy
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
-from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models import build_model
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig, RerankConfig, RulesConfig

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
-from paddle_dialog.config.schema import DataConfig, LstmAttentionConfig
+from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import build_model
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.models import FusedLstm, build_model, for_decoding
 
 VOCABULARY = 30

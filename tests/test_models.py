@@ -8,7 +8,7 @@ import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.bundle.folder import read_weights
-from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.models import build_model
 from paddle_dialog.models.state import gather_rows
 

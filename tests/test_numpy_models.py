@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.bundle.trained import TrainedNetwork
 from paddle_dialog.config import dump
-from paddle_dialog.config.schema import (
-    DataConfig,
-    DecodingConfig,
-    LstmAttentionConfig,
-    ModelConfig,
-    TransformerConfig,
-)
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.schema import DataConfig, DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode
 from paddle_dialog.models import build_model
 from paddle_dialog.numpy_models import numpy_model

@@ -9,16 +9,14 @@ from paddle import nn
 from paddle_dialog.benchmark import limit, training
 from paddle_dialog.benchmark.limit import Rates, measure_rates
 from paddle_dialog.benchmark.operations import Lengths, Product, model_products
-from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
-from paddle_dialog.models import build_model
-from tasks.empathetic.config import (
+from paddle_dialog.config.models import (
     CausalTransformerConfig,
     ConvolutionalTransformerConfig,
-    EmotionConfig,
-    EmpatheticConfig,
-    GeneratorConfig,
-    SelectionConfig,
+    LstmAttentionConfig,
+    TransformerConfig,
 )
+from paddle_dialog.models import build_model
+from tasks.empathetic.config import EmotionConfig, EmpatheticConfig, GeneratorConfig, SelectionConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.operations import emo_prepend_products
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
-from paddle_dialog.config.schema import DataConfig, DecodingConfig, LstmAttentionConfig, TrainingConfig
+from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.callbacks import DevEvaluation, Reporter, RunContext

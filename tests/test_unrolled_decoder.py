@@ -8,7 +8,7 @@ import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.benchmark.book import BookCriterion, BookModel
-from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.input_feeding import InputFeedingDecoder
 from paddle_dialog.layers.masks import length_mask

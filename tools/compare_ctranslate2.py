@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     from paddle_dialog.bundle.folder import load_bundle
     from paddle_dialog.config import config_from_text
-    from paddle_dialog.config.schema import TransformerConfig
+    from paddle_dialog.config.models import TransformerConfig
     from paddle_dialog.decoding import SearchOptions, decode
     from paddle_dialog.decoding.processors import MinimumLength
     from paddle_dialog.numpy_models import numpy_model
@@ -115,7 +115,7 @@ def fill_stack(
 
     embedding.weight = weights[f"{table}.table.weight"]
     learned = weights.get("positions.weight")
-    encodings = sinusoids(config.max_positions, config.width) if learned is None else learned
+    encodings = sinusoids(max_length=config.max_positions, width=config.width) if learned is None else learned
     spec.position_encodings.encodings = encodings
     norm(spec.layer_norm, f"{stack}.final_norm")
     for number, layer in enumerate(spec.layer):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 
 PASSES = 3  # forward, and backward the gradients of both factors: as many operations each
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 
 MASKED = -1e9
 

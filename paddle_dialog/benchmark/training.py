@@ -159,7 +159,7 @@ def build_rival(name: Rival, config: Any, vocab_size: int) -> tuple[nn.Layer, nn
     """
     from paddle_dialog.benchmark.book import BookCriterion, BookModel
     from paddle_dialog.benchmark.plain_transformer import PlainTransformer
-    from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+    from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 
     model = config.model
     if name == "transformer":

@@ -19,7 +19,7 @@ from paddle_dialog.numpy_models.operators import NotServed
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.config.schema import ModelConfig
+    from paddle_dialog.config.models import ModelConfig
 
 logger = logging.getLogger("paddle_dialog")
 

@@ -4,82 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-Problem = tuple[str, str]  # relative key, what is wrong
-
-
-def at_least(minimum: float, default: Any) -> Any:
-    """A field that must not be below ``minimum``."""
-    return field(default=default, metadata={"min": minimum})
-
-
-def rate(default: float) -> Any:
-    """A field between 0 and 1."""
-    return field(default=default, metadata={"min": 0.0, "max": 1.0})
-
-
-@dataclass
-class LstmAttentionConfig:
-    """LSTM (or GRU) encoder-decoder with attention."""
-
-    name: Literal["lstm_attention"] = "lstm_attention"
-    embedding_size: int = at_least(1, 256)
-    hidden_size: int = at_least(1, 256)
-    num_layers: int = at_least(1, 2)
-    cell: Literal["lstm", "gru"] = "lstm"
-    bidirectional: bool = False
-    score: Literal["dot", "scaled_dot", "additive", "bilinear"] = "dot"
-    input_feeding: bool = True
-    dropout: float = rate(0.2)
-    share_embeddings: bool = False
-    tie_output: bool = False
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
-
-    @property
-    def width(self) -> int:
-        """Width of the decoder's output, as the Transformer's ``width``."""
-        return self.hidden_size
-
-    def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
-        if self.tie_output and self.embedding_size != self.hidden_size:
-            yield (
-                "tie_output",
-                f"needs embedding_size ({self.embedding_size}) equal to hidden_size ({self.hidden_size})",
-            )
-
-
-@dataclass
-class TransformerConfig:
-    """Transformer encoder-decoder."""
-
-    name: Literal["transformer"] = "transformer"
-    width: int = at_least(1, 256)
-    num_heads: int = at_least(1, 4)
-    inner_width: int = at_least(1, 1024)
-    encoder_layers: int = at_least(1, 3)
-    decoder_layers: int = at_least(1, 3)
-    norm: Literal["pre", "post"] = "pre"
-    activation: Literal["relu", "gelu"] = "relu"
-    bias: bool = True
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: int = at_least(1, 128)
-    dropout: float = rate(0.1)
-    share_embeddings: bool = True
-    tie_output: bool = True
-    aligned_input: bool = False
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
-
-    def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
-        if self.width % self.num_heads:
-            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
-
-
-ModelConfig = LstmAttentionConfig | TransformerConfig
+from paddle_dialog.config.fields import Problem, at_least, rate
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 
 
 @dataclass

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 
-def sinusoids(max_length: int, d_model: int) -> np.ndarray:
+def sinusoids(*, max_length: int, width: int) -> np.ndarray:
     """Compute the sinusoidal position vectors of Vaswani et al. (2017), section 3.5.
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model)).
+    PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / width)).
 
     Args:
         max_length: number of positions.
-        d_model: vector size; if odd, the last sine has no cosine beside it.
+        width: vector size; if odd, the last sine has no cosine beside it.
 
     Returns:
-        float32 [max_length, d_model].
+        float32 [max_length, width].
     """
     positions = np.arange(max_length, dtype=np.float64)[:, None]  # [T, 1]
-    exponents = np.arange(0, d_model, 2, dtype=np.float64) / d_model  # [ceil(d / 2)]
+    exponents = np.arange(0, width, 2, dtype=np.float64) / width  # [ceil(d / 2)]
     angles = positions / np.power(10000.0, exponents)  # [T, ceil(d / 2)]
-    table = np.empty((max_length, d_model), dtype=np.float32)  # [T, d]
+    table = np.empty((max_length, width), dtype=np.float32)  # [T, d]
     table[:, 0::2] = np.sin(angles)
-    table[:, 1::2] = np.cos(angles)[:, : d_model // 2]
+    table[:, 1::2] = np.cos(angles)[:, : width // 2]
     return table

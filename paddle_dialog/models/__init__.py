@@ -6,7 +6,7 @@ from typing import Any
 
 from paddle import nn
 
-from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig
 from paddle_dialog.models.fused_lstm import FusedLstm
 from paddle_dialog.models.lstm_attention import LstmAttention
 from paddle_dialog.models.transformer import Transformer

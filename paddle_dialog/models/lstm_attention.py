@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.masks import length_mask

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.linear import Linear
@@ -46,9 +46,9 @@ class Transformer(nn.Layer):
             None if config.share_embeddings else TokenEmbedding(vocab_size, width, scale=True)
         )
         if config.positions == "sinusoidal":
-            self.positions: nn.Layer = SinusoidalPositions(width, config.max_positions)
+            self.positions: nn.Layer = SinusoidalPositions(max_length=config.max_positions, width=width)
         else:
-            self.positions = LearnedPositions(config.max_positions, width)
+            self.positions = LearnedPositions(max_length=config.max_positions, width=width)
         sizes = (width, config.num_heads, config.inner_width, config.dropout, config.norm)
         self.encoder = TransformerEncoder(config.encoder_layers, *sizes, config.activation, config.bias)
         self.decoder = TransformerDecoder(config.decoder_layers, *sizes, config.activation, config.bias)

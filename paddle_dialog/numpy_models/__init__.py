@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from paddle_dialog.config.schema import LstmAttentionConfig, ModelConfig
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.numpy_models.lstm import NumpyLstm
 from paddle_dialog.numpy_models.operators import NotServed, Weights

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.numpy_models.operators import Linear, Weights, padding_mask, softmax, without_padding
 from paddle_dialog.numpy_models.recurrent import Encoder, cell_weights, lstm_cell
 from paddle_dialog.numpy_models.sources import RowInputs

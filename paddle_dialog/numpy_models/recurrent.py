@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.config.schema import LstmAttentionConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.numpy_models.operators import Linear, Weights
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.numpy_models.decoder_state import DecoderState
 from paddle_dialog.numpy_models.operators import Linear, Weights, without_padding
 from paddle_dialog.numpy_models.transformer_layers import DecoderStack, EncoderStack, position_vectors

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.numpy_models.decoder_state import DecoderState
 from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
@@ -18,7 +18,7 @@ SHORT = 16  # positions of a source up to which its keys and values take in the 
 def position_vectors(config: TransformerConfig, weights: Weights, name: str) -> np.ndarray:
     """The vectors of all positions [max_positions, D]; learned ones are the weight ``name``."""
     if config.positions == "sinusoidal":
-        return sinusoids(config.max_positions, config.width)
+        return sinusoids(max_length=config.max_positions, width=config.width)
     return weights.take(name, config.max_positions, config.width)
 
 

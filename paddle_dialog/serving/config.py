@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from paddle_dialog.config.fields import Problem, at_least
 from paddle_dialog.config.loader import build, read_config
-from paddle_dialog.config.schema import Problem, at_least
 
 
 @dataclass

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from paddle_dialog.config.schema import ExperimentConfig, Problem, at_least
+from paddle_dialog.config.fields import Problem, at_least
+from paddle_dialog.config.schema import ExperimentConfig
 
 
 @dataclass

@@ -6,82 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.schema import (
-    DataConfig,
-    DecodingConfig,
-    ExperimentConfig,
+from paddle_dialog.config.fields import Problem, at_least, rate
+from paddle_dialog.config.models import (
+    CausalTransformerConfig,
+    ConvolutionalTransformerConfig,
+    FamilyConfig,
     LstmAttentionConfig,
-    Problem,
     TransformerConfig,
-    at_least,
-    rate,
 )
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, ExperimentConfig
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
-
-
-@dataclass
-class ConvolutionalTransformerConfig:
-    """Transformer with convolutions for feed-forward and key and value depths of its own."""
-
-    name: Literal["convolutional_transformer"] = "convolutional_transformer"
-    embedding_size: int = at_least(1, 100)
-    width: int = at_least(1, 100)
-    num_layers: int = at_least(1, 6)
-    num_heads: int = at_least(1, 1)
-    key_depth: int = at_least(1, 40)
-    value_depth: int = at_least(1, 40)
-    inner_width: int = at_least(1, 50)
-    feed_forward: Literal["cc", "ll", "cl", "lc"] = "cc"
-    max_positions: int = at_least(1, 256)
-    dropout: float = rate(0.1)
-    share_embeddings: bool = True
-    tie_output: bool = False
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
-
-    def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
-        for key in ("key_depth", "value_depth"):
-            if getattr(self, key) % self.num_heads:
-                yield key, f"must be a multiple of num_heads ({self.num_heads}), and is {getattr(self, key)}"
-        if self.tie_output and self.embedding_size != self.width:
-            yield "tie_output", f"needs embedding_size ({self.embedding_size}) equal to width ({self.width})"
-
-
-@dataclass
-class CausalTransformerConfig:
-    """One causal Transformer that reads the context and goes on with the reply.
-
-    Attributes:
-        copy_depth: of the head that chooses the word to copy.
-        max_positions: longest context and reply together.
-    """
-
-    name: Literal["causal_transformer"] = "causal_transformer"
-    width: int = at_least(1, 256)
-    num_heads: int = at_least(1, 4)
-    inner_width: int = at_least(1, 1024)
-    num_layers: int = at_least(1, 4)
-    activation: Literal["relu", "gelu"] = "relu"
-    bias: bool = False
-    copy_depth: int = at_least(1, 64)
-    max_positions: int = at_least(1, 320)
-    dropout: float = rate(0.1)
-    share_embeddings: bool = True
-    tie_output: bool = True
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
-
-    def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
-        if self.width % self.num_heads:
-            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
-
-
-FamilyConfig = (
-    LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig | CausalTransformerConfig
-)
 
 
 @dataclass

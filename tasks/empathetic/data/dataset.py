@@ -11,10 +11,11 @@ from paddle import io
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import (
     NEXT,

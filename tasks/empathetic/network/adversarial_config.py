@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.schema import at_least
+from paddle_dialog.config.fields import at_least
 
 
 @dataclass

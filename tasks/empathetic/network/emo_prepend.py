@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
@@ -16,7 +16,7 @@ from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
 from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, SMALLEST_VOCABULARY
 from tasks.empathetic.emotion.head import EmotionHead

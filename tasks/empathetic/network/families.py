@@ -13,7 +13,13 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.config.models import (
+    CausalTransformerConfig,
+    ConvolutionalTransformerConfig,
+    FamilyConfig,
+    LstmAttentionConfig,
+    TransformerConfig,
+)
 from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.convolutional_transformer import (
     ConvolutionalDecoder,
@@ -26,11 +32,6 @@ from paddle_dialog.layers.multihead import KeyValue
 from paddle_dialog.layers.positions import LearnedPositions, SinusoidalPositions
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
 from paddle_dialog.layers.transformer import TransformerDecoder, TransformerEncoder
-from tasks.empathetic.config import (
-    CausalTransformerConfig,
-    ConvolutionalTransformerConfig,
-    FamilyConfig,
-)
 
 
 class AttendedMemory(NamedTuple):
@@ -102,8 +103,8 @@ class RecurrentReplyDecoder(nn.Layer):
 
 def _positions(config: TransformerConfig) -> nn.Layer:
     if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.width, config.max_positions)
-    return LearnedPositions(config.max_positions, config.width)
+        return SinusoidalPositions(max_length=config.max_positions, width=config.width)
+    return LearnedPositions(max_length=config.max_positions, width=config.width)
 
 
 def _causal(length: int, offset: int) -> Tensor | None:
@@ -174,7 +175,7 @@ class ConvolutionalContextEncoder(nn.Layer):
 
     def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
-        self.positions = SinusoidalPositions(config.width, config.max_positions)
+        self.positions = SinusoidalPositions(max_length=config.max_positions, width=config.width)
         self.output_size = config.width
         self.stack = ConvolutionalEncoder(config.embedding_size, config.num_layers, _sizes(config))
 
@@ -190,7 +191,7 @@ class ConvolutionalReplyDecoder(nn.Layer):
 
     def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
-        self.positions = SinusoidalPositions(config.width, config.max_positions)
+        self.positions = SinusoidalPositions(max_length=config.max_positions, width=config.width)
         self.stack = ConvolutionalDecoder(config.embedding_size, config.num_layers, _sizes(config))
 
     def prepare(self, outputs: Tensor, real: Tensor, final: None) -> tuple[AttendedMemory, None]:
@@ -227,7 +228,7 @@ class CausalContextEncoder(nn.Layer):
     def __init__(self, config: CausalTransformerConfig) -> None:
         super().__init__()
         self.output_size = config.width
-        self.positions = SinusoidalPositions(config.width, config.max_positions)
+        self.positions = SinusoidalPositions(max_length=config.max_positions, width=config.width)
         self.dropout = Dropout(config.dropout)
         self.stack = CausalTransformer(
             config.num_layers,

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
 from paddle_dialog.numpy_models.operators import Linear, Weights, softmax, without_padding
 from paddle_dialog.numpy_models.pointer_generator import NumpyPointer, same_words
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
 from tasks.empathetic.emotion.labels import EMOTIONS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.numpy_models.causal_transformer import CausalStack, CopyAttention
@@ -20,7 +20,6 @@ from paddle_dialog.numpy_models.operators import Weights
 from paddle_dialog.numpy_models.sources import RowInputs
 from paddle_dialog.numpy_models.text_tree import TextTree
 from paddle_dialog.numpy_models.transformer_layers import DecoderStack, EncoderStack, position_vectors
-from tasks.empathetic.config import CausalTransformerConfig
 
 
 class ReplyState(Protocol):
@@ -111,7 +110,7 @@ class CausalFamily:
     """
 
     def __init__(self, config: CausalTransformerConfig, weights: Weights) -> None:
-        self._positions = sinusoids(config.max_positions, config.width)  # [positions, D]
+        self._positions = sinusoids(max_length=config.max_positions, width=config.width)  # [positions, D]
         self._stack = CausalStack(config, weights, "encoder.stack")
         self._copy = CopyAttention(weights, "decoder.copy", config.width, config.copy_depth)
 

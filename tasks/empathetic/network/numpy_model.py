@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.schema import TransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
 from paddle_dialog.numpy_models.operators import NotServed, Weights
 from paddle_dialog.numpy_models.pointer_generator import label_log_softmax
 from paddle_dialog.numpy_models.text_tree import TextTree
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, NumpyEmoState
 from tasks.empathetic.network.numpy_families import CausalFamily, CausalState, TransformerFamily
 from tasks.empathetic.network.numpy_heads import NumpySelectionHead

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from paddle_dialog.benchmark.operations import Lengths, Product, model_products, pairs
-from paddle_dialog.config.schema import LstmAttentionConfig
-from tasks.empathetic.config import CausalTransformerConfig, ConvolutionalTransformerConfig, EmpatheticConfig
+from paddle_dialog.config.models import (
+    CausalTransformerConfig,
+    ConvolutionalTransformerConfig,
+    LstmAttentionConfig,
+)
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.emotion.labels import EMOTIONS
 
 

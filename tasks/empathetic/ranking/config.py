@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.schema import Problem, at_least
-from tasks.empathetic.config import CausalTransformerConfig, EmpatheticConfig
+from paddle_dialog.config.fields import Problem, at_least
+from paddle_dialog.config.models import CausalTransformerConfig
+from tasks.empathetic.config import EmpatheticConfig
 
 
 @dataclass

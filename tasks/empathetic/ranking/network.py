@@ -6,12 +6,12 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import mean_over_ranks
-from tasks.empathetic.config import CausalTransformerConfig
 from tasks.empathetic.data.encoding import ROLE, WORD
 from tasks.empathetic.data.reserved import LISTENER_ID
 from tasks.empathetic.network.families import CausalContextEncoder

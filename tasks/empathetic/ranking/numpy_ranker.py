@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.numpy_models.causal_transformer import CausalStack
 from paddle_dialog.numpy_models.operators import Weights, without_padding
 from paddle_dialog.numpy_models.text_tree import TextTree
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import CausalTransformerConfig
 from tasks.empathetic.data.encoding import ROLE, WORD, make_encoder
 from tasks.empathetic.data.reserved import LISTENER_ID
 from tasks.empathetic.ranking.config import RankerConfig
@@ -36,7 +36,7 @@ class NumpyReplyRanker:
         self._roles = config.emotion.roles
         self._table = without_padding(weights.take("embedding.table.weight", vocab_size, model.width))
         self._factor = np.float32(model.width**0.5)
-        self._positions = sinusoids(model.max_positions, model.width)  # [positions, D]
+        self._positions = sinusoids(max_length=model.max_positions, width=model.width)  # [positions, D]
         self._stack = CausalStack(model, weights, "encoder.stack")
         self._output = weights.take("output.weight", model.width, 1)[:, 0]  # [D]
         weights.check_all_taken()
