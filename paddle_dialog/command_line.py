@@ -66,6 +66,13 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="section.key=value",
         help="overrides a setting of the recipe; may be given again",
     )
+    parser.add_argument(
+        "--help-config",
+        nargs="?",
+        const="",
+        metavar="SECTION",
+        help="explain the recipe's keys, all or those of a section such as training, and exit",
+    )
     parser.add_argument("--device", default="auto", help="auto (default), cpu, gpu or gpu:N")
     return parser
 
@@ -90,6 +97,9 @@ def run_tool(
             stream.reconfigure(encoding="utf-8")  # Chinese comes out whatever the locale
     arguments = parser.parse_intermixed_args(words)
     try:
+        if getattr(arguments, "help_config", None) is not None:
+            print(explain_config(arguments))
+            return DONE
         return main(arguments) or DONE
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -107,6 +117,16 @@ def run_tool(
         return DONE
     except Exception:
         return _report_fault()
+
+
+def explain_config(arguments: argparse.Namespace) -> str:
+    """The keys that `--help-config` asks about: those of the recipe's task, or of a tool's own `config_class`."""
+    from paddle_dialog.config import task_of_recipe
+    from paddle_dialog.config.explain import explain
+
+    if hasattr(arguments, "config_class"):
+        return explain(arguments.config_class(), arguments.help_config)
+    return explain(task_of_recipe(arguments.config, arguments.override).config_class, arguments.help_config)
 
 
 def _report_fault() -> int:

@@ -20,4 +20,12 @@ def main(arguments: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    return base_parser(__doc__)
+    parser = base_parser(__doc__)
+    parser.set_defaults(config_class=_config_class)
+    return parser
+
+
+def _config_class() -> type:
+    from paddle_dialog.serving.config import ServeConfig
+
+    return ServeConfig

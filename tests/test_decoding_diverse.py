@@ -105,7 +105,7 @@ def test_three_groups_by_hand():
 
 
 def test_groups_must_share_the_beam_equally():
-    with pytest.raises(UserError, match="beam_size is 5, which 2 groups cannot share equally"):
+    with pytest.raises(UserError, match=r"groups: must divide beam_size \(5\), and 2 does not"):
         SearchOptions(beam_size=5, groups=2)
-    with pytest.raises(UserError, match="diversity_penalty is -1"):
+    with pytest.raises(UserError, match="diversity_penalty: must be a number"):
         SearchOptions(diversity_penalty=-1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -11,9 +12,9 @@ from paddle_dialog.config.loader import build, dump, read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
-from paddle_dialog.task_folders import find_task
+from paddle_dialog.task_folders import find_task, task_names
 
-__all__ = ["config_from_text", "dump", "load_config"]
+__all__ = ["config_from_text", "dump", "load_config", "task_of_recipe"]
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
@@ -30,14 +31,27 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, 
         UserError: all that is wrong with it, at once.
     """
     mapping = read_config(path, overrides)
-    name = mapping.get("task")
-    if not isinstance(name, str):
-        raise UserError(f"{path}: task: is missing; name one, e.g. task: couplet")
-    task = find_task(name)
+    task = _task_of(mapping, path)
     config = build(task.config_class, mapping, str(path))
     if config.output_dir is None:
         config.output_dir = f"runs/{Path(path).stem}"
     return task, config
+
+
+def task_of_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Task:
+    """Return the task that a recipe names; its other keys may be wrong.
+
+    Raises:
+        UserError: the recipe cannot be read or names no task.
+    """
+    return _task_of(read_config(path, overrides), path)
+
+
+def _task_of(mapping: Mapping[str, Any], path: str | Path) -> Task:
+    name = mapping.get("task")
+    if not isinstance(name, str):
+        raise UserError(f"{path}: task: is missing; name one, e.g. task: {task_names()[0]}")
+    return find_task(name)
 
 
 def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:

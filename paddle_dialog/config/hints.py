@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -10,6 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+
+
+@functools.cache
+def field_hints(cls: Any) -> dict[str, Any]:
+    """Return the type hints of a dataclass, its bases included."""
+    return typing.get_type_hints(cls)
 
 
 def members(hint: Any) -> list[Any]:
@@ -45,7 +52,7 @@ def tags(cls: Any) -> tuple[str, ...]:
     Raises:
         TypeError: the dataclass has no such field.
     """
-    hint = typing.get_type_hints(cls).get("name")
+    hint = field_hints(cls).get("name")
     if typing.get_origin(hint) is not Literal:
         raise TypeError(f'{cls.__name__} is a member of a tagged union and needs `name: Literal["…"]`')
     return typing.get_args(hint)

@@ -6,30 +6,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
 
 
 @dataclass
-class LstmAttentionConfig:
+class NetworkConfig:
+    """The keys that all model families have; `name` chooses the family."""
+
+    name: str = ""
+    dropout: float = rate(0.1, "share of activations dropped in training")
+    share_embeddings: bool = setting(True, "encoder and decoder share one embedding table")
+    tie_output: bool = setting(True, "the output layer uses the decoder's embedding table")
+    pretrained_vectors: str | None = setting(
+        None, "a text file of word vectors (word2vec or GloVe) that the embeddings begin with"
+    )
+    train_vectors: bool = setting(True, "false keeps the embeddings as `pretrained_vectors` has them")
+
+
+@dataclass
+class LstmAttentionConfig(NetworkConfig):
     """LSTM (or GRU) encoder-decoder with attention."""
 
     name: Literal["lstm_attention"] = "lstm_attention"
-    embedding_size: int = at_least(1, 256)
-    hidden_size: int = at_least(1, 256)
-    num_layers: int = at_least(1, 2)
-    cell: Literal["lstm", "gru"] = "lstm"
-    bidirectional: bool = False
-    score: Literal["dot", "scaled_dot", "additive", "bilinear"] = "dot"
-    input_feeding: bool = True
+    embedding_size: int = at_least(1, 256, "size of the token embeddings")
+    hidden_size: int = at_least(1, 256, "size of the recurrent state")
+    num_layers: int = at_least(1, 2, "layers of encoder and decoder each")
+    cell: Literal["lstm", "gru"] = setting("lstm", "the recurrent cell")
+    bidirectional: bool = setting(False, "the encoder reads the source in both directions")
+    score: Literal["dot", "scaled_dot", "additive", "bilinear"] = setting(
+        "dot", "how attention compares the decoder's state with an encoder output"
+    )
+    input_feeding: bool = setting(True, "the last attention output is part of the decoder's next input")
     dropout: float = rate(0.2)
     share_embeddings: bool = False
     tie_output: bool = False
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
 
     @property
     def width(self) -> int:
-        """Width of the decoder's output, as the Transformer's ``width``."""
+        """Width of the decoder's output, as the Transformer's `width`."""
         return self.hidden_size
 
     def problems(self) -> Iterator[Problem]:
@@ -42,26 +56,25 @@ class LstmAttentionConfig:
 
 
 @dataclass
-class TransformerConfig:
+class TransformerConfig(NetworkConfig):
     """Transformer encoder-decoder."""
 
     name: Literal["transformer"] = "transformer"
-    width: int = at_least(1, 256)
-    num_heads: int = at_least(1, 4)
-    inner_width: int = at_least(1, 1024)
-    encoder_layers: int = at_least(1, 3)
-    decoder_layers: int = at_least(1, 3)
-    norm: Literal["pre", "post"] = "pre"
-    activation: Literal["relu", "gelu"] = "relu"
-    bias: bool = True
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_positions: int = at_least(1, 128)
-    dropout: float = rate(0.1)
-    share_embeddings: bool = True
-    tie_output: bool = True
-    aligned_input: bool = False
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
+    width: int = at_least(1, 256, "size of embeddings and layers")
+    num_heads: int = at_least(1, 4, "attention heads; must divide width")
+    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
+    encoder_layers: int = at_least(1, 3, "layers of the encoder")
+    decoder_layers: int = at_least(1, 3, "layers of the decoder")
+    norm: Literal["pre", "post"] = setting("pre", "layer norm before or after each sublayer")
+    activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
+    bias: bool = setting(True, "linear layers and layer norms have a bias")
+    positions: Literal["sinusoidal", "learned"] = setting("sinusoidal", "how positions are embedded")
+    max_positions: int = at_least(1, 128, "longest sequence in tokens, end token included")
+    aligned_input: bool = setting(
+        False,
+        "the decoder's input at a position also holds the encoder's output there, for texts that correspond token by "
+        "token",
+    )
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
@@ -70,24 +83,22 @@ class TransformerConfig:
 
 
 @dataclass
-class ConvolutionalTransformerConfig:
-    """Transformer with convolutions for feed-forward and key and value depths of its own."""
+class ConvolutionalTransformerConfig(NetworkConfig):
+    """Transformer with convolutions in its feed-forward layers and depths of keys and values of their own."""
 
     name: Literal["convolutional_transformer"] = "convolutional_transformer"
-    embedding_size: int = at_least(1, 100)
-    width: int = at_least(1, 100)
-    num_layers: int = at_least(1, 6)
-    num_heads: int = at_least(1, 1)
-    key_depth: int = at_least(1, 40)
-    value_depth: int = at_least(1, 40)
-    inner_width: int = at_least(1, 50)
-    feed_forward: Literal["cc", "ll", "cl", "lc"] = "cc"
-    max_positions: int = at_least(1, 256)
-    dropout: float = rate(0.1)
-    share_embeddings: bool = True
+    embedding_size: int = at_least(1, 100, "size of the token embeddings")
+    width: int = at_least(1, 100, "size of the layers")
+    num_layers: int = at_least(1, 6, "layers of encoder and decoder each")
+    num_heads: int = at_least(1, 1, "attention heads")
+    key_depth: int = at_least(1, 40, "size of queries and keys, all heads together; a multiple of num_heads")
+    value_depth: int = at_least(1, 40, "size of values, all heads together; a multiple of num_heads")
+    inner_width: int = at_least(1, 50, "size of the feed-forward layers' hidden layer")
+    feed_forward: Literal["cc", "ll", "cl", "lc"] = setting(
+        "cc", "the two maps of a feed-forward layer, each a convolution (c) or linear (l)"
+    )
+    max_positions: int = at_least(1, 256, "longest sequence in tokens, end token included")
     tie_output: bool = False
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
@@ -99,28 +110,18 @@ class ConvolutionalTransformerConfig:
 
 
 @dataclass
-class CausalTransformerConfig:
-    """One causal Transformer that reads the context and goes on with the reply.
-
-    Attributes:
-        copy_depth: of the head that chooses the word to copy.
-        max_positions: longest context and reply together.
-    """
+class CausalTransformerConfig(NetworkConfig):
+    """One causal Transformer that reads the context and goes on with the reply."""
 
     name: Literal["causal_transformer"] = "causal_transformer"
-    width: int = at_least(1, 256)
-    num_heads: int = at_least(1, 4)
-    inner_width: int = at_least(1, 1024)
-    num_layers: int = at_least(1, 4)
-    activation: Literal["relu", "gelu"] = "relu"
-    bias: bool = False
-    copy_depth: int = at_least(1, 64)
-    max_positions: int = at_least(1, 320)
-    dropout: float = rate(0.1)
-    share_embeddings: bool = True
-    tie_output: bool = True
-    pretrained_vectors: str | None = None
-    train_vectors: bool = True
+    width: int = at_least(1, 256, "size of embeddings and layers")
+    num_heads: int = at_least(1, 4, "attention heads; must divide width")
+    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
+    num_layers: int = at_least(1, 4, "number of layers")
+    activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
+    bias: bool = setting(False, "linear layers and layer norms have a bias")
+    copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
+    max_positions: int = at_least(1, 320, "longest context and reply together, in tokens")
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""

@@ -1,35 +1,37 @@
-"""The settings that every task shares; a task adds its own section by subclassing ``ExperimentConfig``."""
+"""The settings that every task shares; a task adds its own section by subclassing `ExperimentConfig`."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 
 
 @dataclass
 class DataConfig:
-    """Where the examples come from and how they become batches.
+    """Where the examples come from and how they become batches."""
 
-    Attributes:
-        batch_size: examples of one process in a batch.
-        streaming: read the training file while it is used, one block of ``bucket_batches`` steps in memory.
-    """
-
-    train: str = "sample"
-    dev: str | None = "sample"
-    max_length: int = at_least(1, 64)
-    overlong: Literal["skip", "truncate"] = "skip"
-    min_count: int = at_least(1, 1)
-    max_vocabulary: int | None = field(default=None, metadata={"min": 8})
-    vocabulary: str | None = None
-    batch_size: int = at_least(1, 128)
-    bucket_batches: int = at_least(1, 100)
-    workers: int = at_least(0, 0)
-    streaming: bool = False
+    train: str = setting("sample", "the training examples: a file, or `sample`, the examples that ship")
+    dev: str | None = setting("sample", "the examples of the dev evaluations; null evaluates nothing")
+    max_length: int = at_least(1, 64, "longest text in tokens, end token not counted")
+    overlong: Literal["skip", "truncate"] = setting("skip", "what happens to longer training examples")
+    min_count: int = at_least(1, 1, "how often a token must occur to enter the vocabulary")
+    max_vocabulary: int | None = setting(
+        None, "largest vocabulary, special tokens included; the most frequent tokens enter it", minimum=8
+    )
+    vocabulary: str | None = setting(None, "a vocabulary file to use instead of building one")
+    batch_size: int = at_least(1, 128, "examples in a batch of one process")
+    bucket_batches: int = at_least(
+        1, 100, "batches that are drawn together and sorted by length; more means less padding"
+    )
+    workers: int = at_least(0, 0, "processes that prepare batches; 0 prepares them in the training process")
+    streaming: bool = setting(
+        False, "read the training file while training, `bucket_batches` batches at a time"
+    )
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
@@ -39,48 +41,64 @@ class DataConfig:
 
 @dataclass
 class TrainingConfig:
-    """The optimiser, its schedule, and when to evaluate, save, log and stop.
+    """The optimiser, its schedule, and when to evaluate, save, log and stop; a step is one update of the weights."""
 
-    ``max_steps`` and the ``…_every`` settings count optimiser steps; an ``eval_every`` of 0 is once an epoch.
-    ``start_from`` is a bundle whose weights and vocabulary a new run begins with. docs/training.md explains each.
-
-    Attributes:
-        accumulate: batches whose gradients make one optimiser step, weighted by their target tokens.
-        max_skipped: steps in a row with a loss or gradient that is not finite, after which the run ends; each
-            such step is left out and counted.
-        ema_decay: d of an exponential moving average of the weights, which is then evaluated and saved as
-            ``best``; 0.999 looks back over some 1,000 steps. None takes the weights themselves.
-        keep_best: models kept by dev perplexity; above 1 also as ``best-STEP``.
-        amp: mixed precision on a GPU: O1 computes what is safe in ``amp_dtype``, O2 nearly everything; weights
-            and optimiser stay in float32.
-        amp_dtype: float16 comes with loss scaling; bfloat16 needs none.
-    """
-
-    start_from: str | None = None
-    epochs: int = at_least(1, 10)
-    max_steps: int | None = field(default=None, metadata={"min": 1})
-    optimizer: Literal["adam", "adamw"] = "adam"
-    learning_rate: float = field(default=1e-3, metadata={"above": 0.0})
-    beta1: float = rate(0.9)
-    beta2: float = rate(0.999)
-    epsilon: float = field(default=1e-8, metadata={"above": 0.0})
-    weight_decay: float = at_least(0.0, 0.0)
-    schedule: Literal["constant", "cosine", "noam"] = "constant"
-    warmup_steps: int = at_least(0, 0)
-    final_rate: float = rate(0.0)
-    clip_norm: float | None = field(default=5.0, metadata={"above": 0.0})
-    label_smoothing: float = rate(0.0)
-    accumulate: int = at_least(1, 1)
-    max_skipped: int = at_least(1, 10)
-    ema_decay: float | None = field(default=None, metadata={"above": 0.0, "max": 0.99999})
-    amp: Literal["none", "O1", "O2"] = "none"
-    amp_dtype: Literal["bfloat16", "float16"] = "bfloat16"
-    eval_every: int = at_least(0, 0)
-    patience: int | None = field(default=None, metadata={"min": 1})
-    keep_best: int = at_least(1, 1)
-    save_every: int = at_least(1, 500)
-    log_every: int = at_least(1, 100)
-    show_examples: int = at_least(0, 4)
+    start_from: str | None = setting(
+        None,
+        "a bundle whose weights and vocabularies a new run begins with; what is fitted to the data is fitted anew",
+    )
+    epochs: int = at_least(1, 10, "how often all examples are seen")
+    max_steps: int | None = setting(None, "ends the run earlier", minimum=1)
+    optimizer: Literal["adam", "adamw"] = setting("adam", "`adamw` is Adam with decoupled weight decay")
+    learning_rate: float = setting(
+        1e-3, "the highest learning rate; with `noam` a factor, usually 1 or 2", above=0.0
+    )
+    beta1: float = rate(0.9, "Adam's decay of the gradients' running mean")
+    beta2: float = rate(0.999, "Adam's decay of the squared gradients' running mean")
+    epsilon: float = setting(1e-8, "Adam's constant against division by zero", above=0.0)
+    weight_decay: float = at_least(
+        0.0, 0.0, "decay of the matrices, for `adamw`; biases and layer norms are left alone"
+    )
+    schedule: Literal["constant", "cosine", "noam"] = setting(
+        "constant", "`cosine` falls to `final_rate` at the last step; `noam` is the Transformer paper's"
+    )
+    warmup_steps: int = at_least(0, 0, "steps over which the rate rises linearly; `noam` needs at least 1")
+    final_rate: float = rate(0.0, "where `cosine` ends, as a share of `learning_rate`")
+    clip_norm: float | None = setting(
+        5.0, "largest global norm of the gradients; null does not clip", above=0.0
+    )
+    label_smoothing: float = rate(
+        0.0, "share of the target that is spread over the vocabulary; perplexities are never smoothed"
+    )
+    accumulate: int = at_least(
+        1, 1, "batches whose gradients make one step, each weighted by its target tokens"
+    )
+    max_skipped: int = at_least(
+        1, 10, "steps skipped in a row, for a loss or gradient that is not finite, after which the run ends"
+    )
+    ema_decay: float | None = setting(
+        None,
+        "decay of an exponential moving average of the weights, which is evaluated and saved as `best`; 0.999 looks "
+        "back over some 1,000 steps; null takes the weights themselves",
+        above=0.0,
+        maximum=0.99999,
+    )
+    amp: Literal["none", "O1", "O2"] = setting(
+        "none", "mixed precision on a GPU: O1 computes what is safe in `amp_dtype`, O2 nearly everything"
+    )
+    amp_dtype: Literal["bfloat16", "float16"] = setting(
+        "bfloat16", "float16 comes with loss scaling; bfloat16 needs none"
+    )
+    eval_every: int = at_least(
+        0, 0, "steps between dev evaluations; 0 is once an epoch; the last step is always evaluated"
+    )
+    patience: int | None = setting(
+        None, "evaluations without a better one after which the run ends; null never ends it", minimum=1
+    )
+    keep_best: int = at_least(1, 1, "best models to keep; above 1 each is also kept as `best-STEP`")
+    save_every: int = at_least(1, 500, "steps between checkpoints; the last step is always saved")
+    log_every: int = at_least(1, 100, "steps between log lines and points of the curves")
+    show_examples: int = at_least(0, 4, "dev examples shown at each evaluation")
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
@@ -94,22 +112,43 @@ class TrainingConfig:
 class DecodingConfig:
     """How text is produced from a trained model."""
 
-    strategy: Literal["beam", "greedy", "sample"] = "beam"
-    beam_size: int = at_least(1, 10)
-    n_best: int = at_least(1, 1)
-    length_penalty: Literal["none", "average", "gnmt"] = "none"
-    alpha: float = at_least(0.0, 1.0)
-    max_length: int = at_least(1, 64)
-    temperature: float = field(default=1.0, metadata={"above": 0.0})
-    top_k: int = at_least(0, 0)
-    top_p: float = field(default=1.0, metadata={"above": 0.0, "max": 1.0})
-    engine: Literal["fast", "reference"] = "fast"
-    batch_size: int = at_least(1, 64)
+    strategy: Literal["beam", "greedy", "sample"] = setting(
+        "beam", "beam search, greedy search (a beam of 1) or ancestral sampling"
+    )
+    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)")
+    groups: int = at_least(
+        1, 1, "diverse beam search: groups of the beam that avoid each other's tokens; 1 is plain beam search"
+    )
+    diversity_penalty: float = at_least(
+        0.0, 0.5, "nats a token costs for each earlier group that chose it at the same step"
+    )
+    n_best: int = at_least(1, 1, "candidates for an input, best first; with `sample` the number of draws")
+    length_penalty: Literal["none", "average", "gnmt"] = setting(
+        "none",
+        "what a log-probability is divided by: 1, length^alpha, or ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14)",
+    )
+    alpha: float = at_least(0.0, 1.0, "strength of the length penalty")
+    max_length: int = at_least(1, 64, "longest text in tokens, end token not counted")
+    temperature: float = setting(1.0, "divides the log-probabilities before a token is drawn", above=0.0)
+    top_k: int = at_least(0, 0, "draw among the k most probable tokens; 0 is all")
+    top_p: float = setting(
+        1.0, "draw among the fewest most probable tokens that hold this probability", above=0.0, maximum=1.0
+    )
+    engine: Literal["fast", "reference"] = setting(
+        "fast", "`reference` is Paddle's own beam search, for comparison"
+    )
+    batch_size: int = at_least(1, 64, "inputs decoded together")
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
         if self.strategy == "beam" and self.n_best > self.beam_size:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
+        if self.strategy == "greedy" and self.n_best > 1:
+            yield "n_best", f"is {self.n_best}, but greedy search gives one candidate; take beam or sample"
+        if self.strategy == "beam" and self.beam_size % self.groups:
+            yield "groups", f"must divide beam_size ({self.beam_size}), and {self.groups} does not"
+        if self.engine == "reference" and self.groups > 1:
+            yield "groups", "reference knows plain beam search only; set it to 1 or take engine: fast"
         if self.engine == "reference" and self.strategy != "beam":
             yield "engine", "reference decodes by beam search only; take strategy: beam or engine: fast"
 
@@ -124,9 +163,9 @@ class ExperimentConfig:
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding",)
 
-    task: str
-    seed: int = at_least(0, 1)
-    output_dir: str | None = None
+    task: str = setting(dataclasses.MISSING, "what the recipe is for: a task's name")
+    seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws")
+    output_dir: str | None = setting(None, "the run's folder; by default `runs/<name of the recipe>`")
     model: ModelConfig = field(default_factory=LstmAttentionConfig)
     data: DataConfig = field(default_factory=DataConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

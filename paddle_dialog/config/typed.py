@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from paddle_dialog.config.environment import UnfilledReferenceError, expand
-from paddle_dialog.config.hints import bounds_broken, describe, is_optional, members, shown, tags
+from paddle_dialog.config.hints import bounds_broken, describe, field_hints, is_optional, members, shown, tags
 from paddle_dialog.config.yaml_text import DuplicateKeyError, parse_value
 from paddle_dialog.errors import UserError
 
@@ -73,7 +73,7 @@ class _Builder:
             advice = "; remove the key to take the defaults" if value is None else ""
             return self.wrong(cls, value, key, {}, advice)
         fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
-        hints = typing.get_type_hints(cls)
+        hints = field_hints(cls)
         for name in value:
             if name not in fields:
                 self.unknown_key(name, list(fields), key, label)

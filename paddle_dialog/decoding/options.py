@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
 
-from paddle_dialog.decoding.penalties import LENGTH_PENALTIES
+from paddle_dialog.config.schema import DecodingConfig
+from paddle_dialog.config.typed import build
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
 
-if TYPE_CHECKING:
-    from paddle_dialog.config.schema import DecodingConfig
-
-STRATEGIES = ("beam", "greedy", "sample")
+_KEYS = frozenset(field.name for field in fields(DecodingConfig))
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """The settings of one search; nonsense is refused when the object is made.
 
+    Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
+
     Attributes:
-        strategy: `beam`, `greedy` (a beam of 1) or `sample` (ancestral sampling).
-        beam_size: hypotheses kept for an input (`beam` only).
-        groups: parts of the beam that keep away from each other's tokens, see `diverse`; 1 is plain beam search.
-        diversity_penalty: nats a token costs for each earlier group that chose it at the same step, >= 0.
-        n_best: candidates returned for an input, best first; for `sample` the number of independent draws.
-        length_penalty: `none`, `average` or `gnmt`; see `penalties.length_divisor`.
-        alpha: strength of the length penalty, >= 0.
-        max_length: tokens of a text at most, the end token not counted; one number, or one for every input.
-        temperature: divides the log-probabilities before sampling, > 0 (`sample` only).
-        top_k: sample among the k most probable tokens; 0 means all.
-        top_p: sample among the fewest most probable tokens that hold this probability together, in (0, 1].
+        max_length: one number, or one for every input.
         seed: of the draws. The stream of an input depends on the seed, its own ids and the number of the
             draw, not on its place in the batch.
         processors: applied in this order to the log-probabilities of each step.
@@ -64,38 +53,12 @@ class SearchOptions:
         Raises:
             UserError: a value is out of range, or two contradict each other.
         """
-        _one_of("strategy", self.strategy, STRATEGIES)
-        _one_of("length_penalty", self.length_penalty, LENGTH_PENALTIES)
-        _at_least("beam_size", self.beam_size, 1)
-        _at_least("groups", self.groups, 1)
-        _at_least("n_best", self.n_best, 1)
-        _at_least("top_k", self.top_k, 0)
-        _at_least("seed", self.seed, 0)
-        if not self.diversity_penalty >= 0:
-            raise UserError(f"decoding: diversity_penalty is {self.diversity_penalty}, it must be 0 or more")
-        if self.strategy == "beam" and self.beam_size % self.groups:
-            raise UserError(
-                f"decoding: beam_size is {self.beam_size}, which {self.groups} groups cannot share equally; "
-                "take a multiple of groups"
-            )
-        if not self.alpha >= 0:
-            raise UserError(f"decoding: alpha is {self.alpha}, it must be 0 or more")
-        if not self.temperature > 0:
-            raise UserError(f"decoding: temperature is {self.temperature}, it must be above 0")
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"decoding: top_p is {self.top_p}, it must be above 0 and at most 1")
-        limits = [self.max_length] if isinstance(self.max_length, int) else list(self.max_length)
-        for limit in limits:
-            _at_least("max_length", limit, 1)
-        if self.strategy == "beam" and self.beam_size < self.n_best:
-            raise UserError(
-                f"decoding: n_best is {self.n_best} but beam_size only {self.beam_size}; "
-                "raise beam_size or ask for fewer candidates"
-            )
-        if self.strategy == "greedy" and self.n_best > 1:
-            raise UserError(
-                f"decoding: greedy search gives one candidate, n_best is {self.n_best}; use beam or sample"
-            )
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in _KEYS}
+        if not isinstance(self.max_length, int):
+            values["max_length"] = min(self.max_length, default=1)
+        build(DecodingConfig, values, "decoding")
+        if self.seed < 0:
+            raise UserError(f"decoding: seed is {self.seed}, it must be 0 or more")
 
     @classmethod
     def of(
@@ -104,14 +67,16 @@ class SearchOptions:
         """The options of a recipe's decoding section.
 
         Args:
-            settings: the section; its beam is widened where `n_best` asks for more.
+            settings: the section; its beam is widened where `n_best` asks for more, to a multiple of the groups.
             n_best: candidates returned for an input.
             seed: of the draws.
             processors: applied in this order.
         """
         return cls(
             strategy=settings.strategy,
-            beam_size=max(settings.beam_size, n_best),
+            beam_size=-(-max(settings.beam_size, n_best) // settings.groups) * settings.groups,
+            groups=settings.groups,
+            diversity_penalty=settings.diversity_penalty,
             n_best=n_best,
             length_penalty=settings.length_penalty,
             alpha=settings.alpha,
@@ -142,13 +107,3 @@ class SearchOptions:
                 f"decoding: max_length has {len(self.max_length)} limits for {inputs} inputs; give one each"
             )
         return [int(limit) for limit in self.max_length]
-
-
-def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UserError(f"decoding: {key} is {value!r}, it must be one of {', '.join(allowed)}")
-
-
-def _at_least(key: str, value: int, least: int) -> None:
-    if value < least:
-        raise UserError(f"decoding: {key} is {value}, it must be {least} or more")

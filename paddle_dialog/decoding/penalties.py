@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-LENGTH_PENALTIES = ("none", "average", "gnmt")
-
 
 def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
     """The divisor as a function of the length, non-decreasing for alpha >= 0 (early stopping relies on it).
@@ -14,7 +12,7 @@ def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
     alpha (Wu et al. 2016, "Google's Neural Machine Translation System", equation 14).
 
     Args:
-        name: one of `LENGTH_PENALTIES`.
+        name: `none`, `average` or `gnmt`.
         alpha: strength; 0 is no penalty.
 
     Returns:

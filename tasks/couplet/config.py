@@ -6,55 +6,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from paddle_dialog.config.fields import Problem, at_least
+from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.schema import ExperimentConfig
 
 
 @dataclass
 class RulesConfig:
-    """Which rules of form the 下联 is held to; `tasks.couplet.rules.constraints` says what each means.
+    """The rules of form that the 下联 is held to while it is searched for."""
 
-    Args:
-        enabled: False drops all of them.
-        same_length: the 下联 has as many characters as the 上联.
-        copy_punctuation: punctuation stands where the 上联 has it, the same marks, and nowhere else.
-        mirror_repeats: hanzi are repeated at exactly the positions where the 上联 repeats them.
-        no_shared_character: no hanzi of the 上联 is used.
-        final_tone: the 下联 ends level (平), or oblique (仄) where the 上联 can only end level.
-        tone_weight: nats taken off a hanzi whose tone cannot oppose the one above it; 0 switches it off.
-        banned_words: a UTF-8 file with one word a line, of one or more characters; they are never written.
-    """
-
-    enabled: bool = True
-    same_length: bool = True
-    copy_punctuation: bool = True
-    mirror_repeats: bool = True
-    no_shared_character: bool = True
-    final_tone: bool = True
-    tone_weight: float = at_least(0.0, 1.0)
-    banned_words: str | None = None
+    enabled: bool = setting(True, "false drops all rules")
+    same_length: bool = setting(True, "as many characters as the 上联")
+    copy_punctuation: bool = setting(True, "the same marks at the same places as in the 上联, none elsewhere")
+    mirror_repeats: bool = setting(True, "characters repeat exactly where the 上联 repeats them")
+    no_shared_character: bool = setting(True, "no character of the 上联")
+    final_tone: bool = setting(True, "ends level (平); oblique (仄) only where the 上联 can only end level")
+    tone_weight: float = at_least(
+        0.0, 1.0, "nats taken off a character whose tone cannot oppose the one above it; 0 is off"
+    )
+    banned_words: str | None = setting(
+        None, "a UTF-8 file with a word of one or more characters a line, never to be written"
+    )
 
 
 @dataclass
 class RerankConfig:
-    """Weights of the sum that orders the candidates; with all but ``model`` at 0 the search's order stays.
+    """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
 
-    Args:
-        model: of the log-probability per token.
-        reverse: of log p(上联 | 下联) per token under the model of ``reverse_weights``.
-        tone_opposed: of the share of positions with opposed tones, in 0–1.
-        consensus: of the mean share of characters that the other candidates have at the same position, in 0–1:
-            what many look-alikes of the n-best agree on is seldom an accident of the search.
-        candidates: how many the search hands over; at least the number asked for.
-        reverse_weights: a bundle trained on pairs with 上联 and 下联 swapped.
-    """
-
-    model: float = at_least(0.0, 1.0)
-    reverse: float = at_least(0.0, 0.0)
-    tone_opposed: float = at_least(0.0, 0.0)
-    consensus: float = at_least(0.0, 0.0)
-    candidates: int = at_least(1, 10)
-    reverse_weights: str | None = None
+    model: float = at_least(0.0, 1.0, "weight of the log-probability per token")
+    reverse: float = at_least(
+        0.0, 0.0, "weight of log p(上联 | 下联) per token under the model of `reverse_weights`"
+    )
+    tone_opposed: float = at_least(0.0, 0.0, "weight of the share of positions with opposed tones")
+    consensus: float = at_least(
+        0.0,
+        0.0,
+        "weight of the mean share of characters that the other candidates have at the same position: what many agree "
+        "on is seldom an accident of the search",
+    )
+    candidates: int = at_least(1, 10, "candidates the search hands over, at least the number asked for")
+    reverse_weights: str | None = setting(None, "a bundle trained on pairs with 上联 and 下联 swapped")
 
     @property
     def is_active(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     ConvolutionalTransformerConfig,
@@ -21,119 +21,113 @@ from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
 
 @dataclass
 class EmotionConfig:
-    """How emotion is seen, predicted and told to the decoder.
+    """How emotion is seen, predicted and told to the decoder."""
 
-    Args:
-        prepend: which emotion stands first in the decoder's input: the ``predicted`` one, the annotated one
-            (``gold``, an oracle for analysis), or ``none``.
-        prepend_form: the predicted emotion as its probability-``weighted`` mean embedding, or that of the
-            ``argmax``.
-        head: predict from the ``cls`` position or from an ``attention``-pooled mean of all positions.
-        weight: λ of the emotion's cross-entropy in the loss.
-        roles: mark each word as the speaker's or the listener's.
-        hints: mark the words that the lexicon knows.
-        lexicon: ``nrc``, or a file of words; see ``EmotionLexicon.load``.
-        ngram_buckets: rows of the linear classifier of hashed word and character n-grams, which is fitted to the
-            training contexts before the network is trained; 0 is none.
-        small_talk: learn from the small talk that ships with the task which contexts have no emotion; there the
-            probabilities become alike. For contexts of n-grams only.
-        character_weight: what n-grams of characters count there beside those of words.
-        encoder_share: factor of the other classifier's logits, which reads the encoder's outputs, where they are
-            added to those of the n-grams; it fits the training contexts far better than new ones.
-        situations: the situation sentences of the training data are further texts for the n-gram classifier.
-    """
-
-    prepend: Literal["predicted", "gold", "none"] = "predicted"
-    prepend_form: Literal["weighted", "argmax"] = "weighted"
-    head: Literal["cls", "attention"] = "attention"
-    weight: float = at_least(0.0, 1.0)
-    roles: bool = True
-    hints: bool = True
-    lexicon: str = "nrc"
-    ngram_buckets: int = at_least(0, 0)
-    small_talk: bool = False
-    character_weight: float = rate(1.0)
-    encoder_share: float = rate(0.05)
-    situations: bool = False
+    prepend: Literal["predicted", "gold", "none"] = setting(
+        "predicted",
+        "which emotion stands first in the decoder's input; `gold` is the annotated one, an oracle for analysis",
+    )
+    prepend_form: Literal["weighted", "argmax"] = setting(
+        "weighted",
+        "the predicted emotion as the mean of all embeddings by probability, or as the likeliest one's",
+    )
+    head: Literal["cls", "attention"] = setting(
+        "attention", "predict from the first position, or from an attention-pooled mean of all positions"
+    )
+    weight: float = at_least(0.0, 1.0, "λ, the weight of the emotion's cross-entropy in the loss")
+    roles: bool = setting(True, "mark each word as the speaker's or the listener's")
+    hints: bool = setting(True, "mark the words that the lexicon knows")
+    lexicon: str = setting(
+        "nrc",
+        "the emotion lexicon: `nrc` (of the package NRCLex), a file with a word a line, or JSON with a list of "
+        "categories for each word",
+    )
+    ngram_buckets: int = at_least(
+        0,
+        0,
+        "rows of a linear classifier of hashed word and character n-grams, fitted to the training contexts before "
+        "the network is trained; 0 is none",
+    )
+    small_talk: bool = setting(
+        False, "learn from the small talk that ships which contexts have no emotion; needs `ngram_buckets`"
+    )
+    character_weight: float = rate(1.0, "what n-grams of characters count beside those of words")
+    encoder_share: float = rate(
+        0.05, "factor of the encoder's own logits where they are added to those of the n-grams"
+    )
+    situations: bool = setting(
+        False, "fit the n-gram classifier to the training data's situation sentences too"
+    )
 
 
 @dataclass
 class GeneratorConfig:
-    """The output layer: copying words of the context, and a temperature of the vocabulary's scores.
+    """The output layer."""
 
-    Attributes:
-        context_weight: what a word of the speaker's own turns counts in the loss beside a word of the reply; 0
-            learns replies alone. A causal model learns each turn of a conversation once in an epoch.
-    """
-
-    pointer: bool = True
-    context_weight: float = at_least(0.0, 0.0)
-    temperature: float = field(default=1.0, metadata={"above": 0.0})
+    pointer: bool = setting(True, "the generator can copy words of the context")
+    context_weight: float = at_least(
+        0.0,
+        0.0,
+        "what a word of the speaker's turns counts in the loss beside a word of the reply; 0 learns replies alone; "
+        "needs a causal model, which learns each turn of a conversation once in an epoch",
+    )
+    temperature: float = setting(1.0, "divides the scores of the vocabulary", above=0.0)
 
 
 @dataclass
 class SelectionConfig:
-    """How replies are chosen by vectors of contexts and replies; needs a causal model.
+    """How replies are chosen by vectors of contexts and replies; needs a causal model."""
 
-    Attributes:
-        size: of the vectors; 0 is no selection.
-        weight: of its loss beside the reply's.
-    """
-
-    size: int = at_least(0, 0)
-    weight: float = at_least(0.0, 1.0)
+    size: int = at_least(0, 0, "size of the vectors; 0 is no selection")
+    weight: float = at_least(0.0, 1.0, "weight of the selection's loss beside the reply's")
 
 
 @dataclass
 class EmpatheticDataConfig(DataConfig):
-    """Contexts longer than ``max_length`` tokens keep their newest turns; nothing is skipped.
+    """Where the dialogues come from and how they become batches."""
 
-    Args:
-        max_target_length: tokens of a training reply; the rest is cut.
-        unknown_rate: share of the words seen once that a training epoch shows as ``<unk>``, so that it is trained.
-        more: a file of further conversations, ``{"turns": [turn, …]}`` a line, to learn from beside ``train``.
-        more_min_count: how often a word of the further conversations alone is seen before it has an entry.
-        changed_subjects: share of the training examples that are shown once more after the end of another
-            conversation, so that the newest turns are seen to count.
-        small_talk: how often an epoch has the small talk that ships, greetings and thanks and the like.
-        mark_turns: a mark stands before each turn of a context, so that the network knows where it begins.
-    """
-
-    max_length: int = at_least(1, 96)
-    overlong: Literal["truncate"] = "truncate"
-    max_target_length: int = at_least(1, 64)
-    unknown_rate: float = rate(0.3)
-    more: str | None = None
-    more_min_count: int = at_least(1, 10)
-    changed_subjects: float = rate(0.0)
-    small_talk: int = at_least(0, 0)
-    mark_turns: bool = False
+    max_length: int = at_least(1, 96, "longest context in tokens; of a longer one the newest turns are kept")
+    overlong: Literal["truncate"] = setting(
+        "truncate", "longer contexts and replies are cut, none is skipped"
+    )
+    max_target_length: int = at_least(1, 64, "longest training reply in tokens")
+    unknown_rate: float = rate(
+        0.3, "share of the words seen once that an epoch shows as `<unk>`, so that it is trained"
+    )
+    more: str | None = setting(
+        None, 'a file of further conversations to learn from, `{"turns": [turn, …]}` a line'
+    )
+    more_min_count: int = at_least(
+        1, 10, "how often a word must occur that only the further conversations have"
+    )
+    changed_subjects: float = rate(
+        0.0,
+        "share of the training examples shown once more after the end of another conversation, so that the newest "
+        "turns are seen to count",
+    )
+    small_talk: int = at_least(
+        0, 0, "how often an epoch has the small talk that ships: greetings, thanks and the like"
+    )
+    mark_turns: bool = setting(False, "a mark stands before each turn of a context")
 
 
 @dataclass
 class EmpatheticDecodingConfig(DecodingConfig):
-    """How replies are searched for.
-
-    Args:
-        groups: parts of the beam that avoid each other's words (diverse beam search); 1 is plain beam search.
-            Like the beam's size it is for ``strategy: beam`` alone.
-        diversity_penalty: nats a word costs for each earlier group that chose it at the same step.
-        no_repeat_ngram: no n-gram of this size stands twice in a reply; 0 allows it.
-        min_length: tokens a reply has at least.
-        clear_emotion: the likeliest emotion is named if its probability is at least this; else the answer says that
-            no emotion is clear (``null`` in JSON), as after a greeting. 0 names it always. Replies and the accuracy
-            of the emotions stay the same.
-    """
+    """How replies are searched for."""
 
     beam_size: int = at_least(1, 5)
     length_penalty: Literal["none", "average", "gnmt"] = "average"
     max_length: int = at_least(1, 40)
-    engine: Literal["fast"] = "fast"
-    no_repeat_ngram: int = at_least(0, 3)
-    min_length: int = at_least(0, 1)
-    groups: int = at_least(1, 1)
-    diversity_penalty: float = at_least(0.0, 0.5)
-    clear_emotion: float = rate(0.0)
+    engine: Literal["fast"] = setting("fast", "the only one here")
+    no_repeat_ngram: int = at_least(
+        0, 3, "no n-gram of this size stands twice in a reply; 0 allows repetition"
+    )
+    min_length: int = at_least(0, 1, "shortest reply in tokens")
+    clear_emotion: float = rate(
+        0.0,
+        "least probability of an emotion that is named; below it the answer says that no emotion is clear (null in "
+        "JSON); 0 always names one",
+    )
     rerank: RerankConfig = field(default_factory=RerankConfig)
 
     def problems(self) -> Iterator[Problem]:
@@ -141,8 +135,6 @@ class EmpatheticDecodingConfig(DecodingConfig):
         yield from super().problems()
         if self.min_length > self.max_length:
             yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
-        if self.strategy == "beam" and self.beam_size % self.groups:
-            yield "groups", f"must divide beam_size ({self.beam_size}), and {self.groups} does not"
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from paddle_dialog.decoding.arrays import to_model
@@ -81,11 +80,7 @@ def search_options(
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
     if settings.no_repeat_ngram:
         processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-    options = SearchOptions.of(settings, count, config.seed, processors)
-    shared = -(-options.beam_size // settings.groups) * settings.groups
-    return dataclasses.replace(
-        options, beam_size=shared, groups=settings.groups, diversity_penalty=settings.diversity_penalty
-    )
+    return SearchOptions.of(settings, count, config.seed, processors)
 
 
 def ranks(config: EmpatheticConfig) -> bool:

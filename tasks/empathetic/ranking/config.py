@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.fields import Problem, at_least
+from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.models import CausalTransformerConfig
 from tasks.empathetic.config import EmpatheticConfig
 
 
 @dataclass
 class CandidateConfig:
-    """The wrong replies that stand beside a context's own.
+    """The wrong replies that stand beside a context's own."""
 
-    Attributes:
-        near: replies to the contexts most alike (TF-IDF), of other conversations.
-        neighbours: of how many such contexts these are drawn.
-        same_emotion: replies to contexts of the same emotion.
-        spliced: the own reply's first words with another's last.
-        generated: replies that a generator wrote to this context; needs ``file``.
-        file: JSON lines with ``context`` and ``predictions``, as ``tools/predict.py --json`` prints them.
-    """
-
-    near: int = at_least(0, 3)
-    neighbours: int = at_least(1, 20)
-    same_emotion: int = at_least(0, 2)
-    spliced: int = at_least(0, 1)
-    generated: int = at_least(0, 0)
-    file: str | None = None
+    near: int = at_least(0, 3, "replies to the contexts most alike (TF-IDF), of other conversations")
+    neighbours: int = at_least(1, 20, "how many such contexts these are drawn from")
+    same_emotion: int = at_least(0, 2, "replies to contexts of the same emotion")
+    spliced: int = at_least(0, 1, "the own reply's first words with another's last")
+    generated: int = at_least(0, 0, "replies that a generator wrote to this context; needs `file`")
+    file: str | None = setting(
+        None, "JSON lines with `context` and `predictions`, as tools/predict.py --json prints them"
+    )
 
     @property
     def count(self) -> int:
@@ -47,7 +40,7 @@ class CandidateConfig:
 
 @dataclass
 class RankerConfig(EmpatheticConfig):
-    """A recipe of the ranker, which of a generator's uses ``model``, ``data`` and ``emotion.roles`` alone."""
+    """A recipe of the ranker, which of a generator's uses `model`, `data` and `emotion.roles` alone."""
 
     candidates: CandidateConfig = field(default_factory=CandidateConfig)
 

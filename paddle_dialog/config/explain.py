@@ -1,0 +1,150 @@
+"""What each key of a configuration means, for `--help-config` and the page docs/settings.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_origin
+
+from paddle_dialog.config.hints import describe, field_hints, members, shown, tags
+from paddle_dialog.errors import UserError
+
+LINE_WIDTH = 100
+REQUIRED = "required"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key, as a reader is told of it.
+
+    Attributes:
+        name: the key with its sections, e.g. `model.width`.
+        accepts: its type and range in words.
+        default: its default as it would stand in YAML, or "required".
+        help: what it does.
+    """
+
+    name: str
+    accepts: str
+    default: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """The keys of one dataclass.
+
+    Attributes:
+        name: the section with those around it, e.g. `decoding.rerank`; empty at the top level.
+        tag: the `name` that chooses this dataclass for the section, or "".
+        help: the first sentence of the dataclass's docstring.
+        keys: those that are no sections themselves.
+    """
+
+    name: str
+    tag: str
+    help: str
+    keys: tuple[Key, ...]
+
+
+def help_of(cls: Any, name: str) -> str:
+    """Return what a key does, as declared in the dataclass or in the nearest base class that says it.
+
+    Raises:
+        KeyError: no class says it.
+    """
+    for each in cls.__mro__:
+        declared = getattr(each, "__dataclass_fields__", {}).get(name)
+        if declared is not None and "help" in declared.metadata:
+            return str(declared.metadata["help"])
+    raise KeyError(f"{cls.__name__}.{name} has no help")
+
+
+def sections(cls: Any, name: str = "", tag: str = "") -> Iterator[Section]:
+    """Iterate over a dataclass and the sections inside it, in the order of their fields."""
+    keys: list[Key] = []
+    inner: list[tuple[Any, str, str]] = []
+    for field in dataclasses.fields(cls):
+        path = f"{name}.{field.name}" if name else field.name
+        hint = field_hints(cls)[field.name]
+        choices = members(hint)
+        if dataclasses.is_dataclass(choices[0]):
+            inner += [(each, path, tags(each)[0] if len(choices) > 1 else "") for each in choices]
+        elif get_origin(choices[0]) is dict and dataclasses.is_dataclass(members(choices[0].__args__[1])[0]):
+            inner.append((members(choices[0].__args__[1])[0], f"{path}.NAME", ""))
+        elif not (tag and field.name == "name"):
+            keys.append(Key(path, describe(hint, field.metadata), _default(field), help_of(cls, field.name)))
+    yield Section(name, tag, " ".join((cls.__doc__ or "").partition("\n\n")[0].split()), tuple(keys))
+    for each, path, inner_tag in inner:
+        yield from sections(each, path, inner_tag)
+
+
+def explain(cls: Any, wanted: str = "") -> str:
+    """Explain the keys of a configuration, for a terminal.
+
+    Args:
+        cls: the configuration's dataclass.
+        wanted: one section or key, e.g. `model` or `training.epochs`; by default all.
+
+    Raises:
+        UserError: there is no such section or key.
+    """
+    blocks = []
+    for section in sections(cls):
+        whole = not wanted or section.name == wanted or section.name.startswith(f"{wanted}.")
+        keys = [key for key in section.keys if whole or key.name == wanted]
+        if keys:
+            title = section.name + (f" (name: {section.tag})" if section.tag else "")
+            head = [f"{title}: {section.help}" if title else section.help]
+            blocks.append("\n".join([*head, *map(_key_as_text, keys)]))
+    if not blocks:
+        raise UserError(f"--help-config {wanted}: no such section or key; {_near(cls, wanted)}")
+    return "\n\n".join(blocks)
+
+
+def as_markdown(cls: Any, known: Any = None) -> str:
+    """Explain the keys of a configuration as Markdown tables, a section each.
+
+    Args:
+        cls: the configuration's dataclass.
+        known: a base class whose keys are explained elsewhere: only what differs from it is told.
+    """
+    told = {(each.name, each.tag, key) for each in sections(known) for key in each.keys} if known else set()
+    blocks = []
+    for section in sections(cls):
+        keys = [key for key in section.keys if (section.name, section.tag, key) not in told]
+        if keys:
+            title = f"`{section.name}`" if section.name else "Top level"
+            title += f" with `name: {section.tag}`" if section.tag else ""
+            rows = [_table_row(f"`{key.name}`", key.default, key.accepts, key.help) for key in keys]
+            head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
+            blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
+    return "\n\n".join(blocks)
+
+
+def _table_row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    if value is dataclasses.MISSING:
+        return REQUIRED
+    return value if isinstance(value, str) and value else shown(value)
+
+
+def _key_as_text(key: Key) -> str:
+    value = "(required)" if key.default == REQUIRED else f"= {key.default}"
+    indent = " " * 6
+    help_lines = textwrap.wrap(key.help, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return "\n".join([f"  {key.name} {value}  # {key.accepts}", *help_lines])
+
+
+def _near(cls: Any, wanted: str) -> str:
+    names = [section.name for section in sections(cls) if section.name]
+    keys = [key.name for section in sections(cls) for key in section.keys]
+    near = difflib.get_close_matches(wanted, [*names, *keys], n=1)
+    return f"did you mean {near[0]}?" if near else f"sections: {', '.join(dict.fromkeys(names))}"

@@ -1,0 +1,167 @@
+"""Every key explains itself: in `--help-config`, on the settings page, and over HTTP."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+from command import ROOT, run_here
+
+from paddle_dialog.config.explain import as_markdown, explain, help_of, sections
+from paddle_dialog.config.fields import at_least, rate, setting
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import ServeConfig
+from paddle_dialog.task_folders import find_task, task_names
+
+
+@dataclass
+class Round:
+    """A round hole."""
+
+    name: Literal["round"] = "round"
+    radius: float = setting(2.0, "from the middle | to the rim", above=0.0, maximum=9.0)
+
+
+@dataclass
+class Square:
+    """A square hole."""
+
+    name: Literal["square"] = "square"
+    side: int = at_least(1, 3, "its length")
+
+
+@dataclass
+class Nail:
+    """A nail."""
+
+    head: bool = setting(True, "it has one")
+
+
+@dataclass
+class Peg:
+    """A peg and its hole.
+
+    Not part of the help.
+    """
+
+    wood: str = setting("oak", "what it is made of")
+    label: str | None = setting(None, "what stands on it")
+    wear: float = rate(0.5, "how worn it is")
+    hole: Round | Square = field(default_factory=Round)
+    spares: dict[str, Nail | None] = field(default_factory=dict)
+
+
+@dataclass
+class PinePeg(Peg):
+    """A peg of pine."""
+
+    wood: str = "pine"
+    rings: int = at_least(0, 0, "of its tree")
+
+
+@dataclass
+class Silent:
+    """A section one of whose keys says nothing."""
+
+    size: int = 3
+
+
+WHOLE = """\
+A peg and its hole.
+  wood = oak  # text
+      what it is made of
+  label = null  # text or null
+      what stands on it
+  wear = 0.5  # a number (at least 0.0 and at most 1.0)
+      how worn it is
+
+hole (name: round): A round hole.
+  hole.radius = 2.0  # a number (above 0.0 and at most 9.0)
+      from the middle | to the rim
+
+hole (name: square): A square hole.
+  hole.side = 3  # an integer (at least 1)
+      its length
+
+spares.NAME: A nail.
+  spares.NAME.head = true  # true or false
+      it has one"""
+
+
+def test_all_keys_with_type_range_default_and_help():
+    assert explain(Peg) == WHOLE
+
+
+def test_one_section_or_one_key():
+    assert explain(Peg, "hole") == "\n\n".join(WHOLE.split("\n\n")[1:3])
+    assert explain(Peg, "wear").splitlines()[1:] == WHOLE.splitlines()[5:7]
+
+
+def test_an_unknown_section_is_answered_with_the_nearest():
+    with pytest.raises(UserError, match=r"^--help-config hle: no such section or key; did you mean hole\?$"):
+        explain(Peg, "hle")
+    with pytest.raises(UserError, match=r"sections: hole, spares\.NAME$"):
+        explain(Peg, "training")
+
+
+def test_a_key_declared_again_keeps_its_help():
+    assert help_of(PinePeg, "wood") == "what it is made of"
+
+
+def test_a_key_without_help_is_a_fault_of_ours():
+    with pytest.raises(KeyError, match=r"Silent\.size has no help"):
+        explain(Silent)
+
+
+def test_the_page_of_a_subclass_tells_what_differs():
+    rows = [line for line in as_markdown(PinePeg, Peg).splitlines() if line.startswith("| `")]
+    assert rows == [
+        "| `wood` | pine | text | what it is made of |",
+        "| `rings` | 0 | an integer (at least 0) | of its tree |",
+    ]
+    assert r"from the middle \| to the rim" in as_markdown(Peg)
+
+
+@pytest.mark.parametrize("name", [*task_names(), "server"])
+def test_every_key_has_help(name):
+    cls = ServeConfig if name == "server" else find_task(name).config_class
+    keys = [key for section in sections(cls) for key in section.keys]
+    assert keys
+    for key in keys:
+        assert re.match(r"\S.*[^\s.]$", key.help), f"{key.name}: {key.help!r}"
+    assert all(section.help for section in sections(cls))
+
+
+def test_the_settings_page_is_what_the_declarations_say():
+    made = runpy.run_path(str(ROOT / "tools" / "write_settings.py"))["page"]()
+    assert made == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), (
+        "run python tools/write_settings.py"
+    )
+
+
+@pytest.mark.parametrize("tool", ["train", "evaluate", "predict", "chat", "benchmark", "summary"])
+def test_every_tool_explains_its_recipe(tool):
+    outcome = run_here(tool, "-c", "couplet", "--help-config", "decoding.beam_size")
+    assert outcome.status == 0 and outcome.stderr == ""
+    assert outcome.stdout.splitlines()[1:] == [
+        "  decoding.beam_size = 10  # an integer (at least 1)",
+        "      hypotheses kept for an input (`beam` only)",
+    ]
+
+
+def test_the_server_explains_its_settings():
+    outcome = run_here("serve", "-c", "serve", "--help-config")
+    assert (
+        outcome.status == 0 and "  port = 8000  # an integer (at least 0 and at most 65535)" in outcome.stdout
+    )
+
+
+def test_a_faulty_recipe_is_explained(tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("task: couplet\ntraining: {epoch: 3}\n", encoding="utf-8")
+    assert "training.epochs = 10" in run_here("train", "-c", recipe, "--help-config", "training").stdout
+    line = run_here("train", "-c", recipe, "--help-config", "trainig").error_line()
+    assert line == "error: --help-config trainig: no such section or key; did you mean training?"
