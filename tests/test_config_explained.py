@@ -15,6 +15,9 @@ from paddle_dialog.config.fields import at_least, rate, setting
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.task_folders import find_task, task_names
+from tasks.couplet.api import CoupletRules
+from tasks.couplet.config import RulesConfig
+from tasks.empathetic.answering.api import ReplyDecoding
 
 
 @dataclass
@@ -165,3 +168,12 @@ def test_a_faulty_recipe_is_explained(tmp_path):
     assert "training.epochs = 10" in run_here("train", "-c", recipe, "--help-config", "training").stdout
     line = run_here("train", "-c", recipe, "--help-config", "trainig").error_line()
     assert line == "error: --help-config trainig: no such section or key; did you mean training?"
+
+
+def test_http_says_the_same():
+    rules = CoupletRules.model_json_schema()["properties"]
+    assert rules["final_tone"]["description"] == help_of(RulesConfig, "final_tone")
+    assert (
+        ReplyDecoding.model_json_schema()["properties"]["alpha"]["description"]
+        == "strength of the length penalty"
+    )

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, create_model
 
+from paddle_dialog.config.explain import help_of
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
@@ -27,18 +28,20 @@ _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
 ALL_BANNED = "every 下联 that was found has a word that this server does not write; change the 上联"
 
 
+def _rule(name: str, **bounds: float) -> Any:
+    return Field(None, description=help_of(RulesConfig, name), **bounds)
+
+
 class CoupletRules(RequestModel):
     """The rules of form, where they are to differ from the server's."""
 
-    enabled: bool | None = Field(None, description="False drops all rules.")
-    same_length: bool | None = Field(None, description="As many characters as the 上联.")
-    copy_punctuation: bool | None = Field(None, description="The same marks at the same positions.")
-    mirror_repeats: bool | None = Field(None, description="Hanzi repeat where those of the 上联 do.")
-    no_shared_character: bool | None = Field(None, description="No hanzi of the 上联.")
-    final_tone: bool | None = Field(None, description="Ends level (平).")
-    tone_weight: float | None = Field(
-        None, ge=0, le=100, description="Nats taken off a tone that does not oppose."
-    )
+    enabled: bool | None = _rule("enabled")
+    same_length: bool | None = _rule("same_length")
+    copy_punctuation: bool | None = _rule("copy_punctuation")
+    mirror_repeats: bool | None = _rule("mirror_repeats")
+    no_shared_character: bool | None = _rule("no_shared_character")
+    final_tone: bool | None = _rule("final_tone")
+    tone_weight: float | None = _rule("tone_weight", ge=0, le=100)
 
 
 class CoupletRequest(RequestModel):

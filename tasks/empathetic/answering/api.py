@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, Field, create_model
 
+from paddle_dialog.config.explain import help_of
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import BannedWords
 from paddle_dialog.errors import UserError
@@ -30,17 +31,21 @@ REMEMBERED = 10_000  # words or turns of earlier conversations; more fill the me
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
 
+def _decoding(name: str, **bounds: float) -> Any:
+    return Field(None, description=help_of(EmpatheticDecodingConfig, name), **bounds)
+
+
 class ReplyDecoding(RequestModel):
     """How to search, where it is to differ from the server's way."""
 
-    strategy: Literal["beam", "greedy", "sample"] | None = None
-    beam_size: int | None = Field(None, ge=1, description="Hypotheses kept; for beam.")
-    length_penalty: Literal["none", "average", "gnmt"] | None = None
-    alpha: float | None = Field(None, ge=0, le=10, description="Strength of the length penalty.")
-    temperature: float | None = Field(None, ge=0.05, le=10, description="For sample.")
-    top_k: int | None = Field(None, ge=0, le=100_000, description="For sample; 0 keeps all words.")
-    top_p: float | None = Field(None, gt=0, le=1, description="For sample.")
-    no_repeat_ngram: int | None = Field(None, ge=0, le=20)
+    strategy: Literal["beam", "greedy", "sample"] | None = _decoding("strategy")
+    beam_size: int | None = _decoding("beam_size", ge=1)
+    length_penalty: Literal["none", "average", "gnmt"] | None = _decoding("length_penalty")
+    alpha: float | None = _decoding("alpha", ge=0, le=10)
+    temperature: float | None = _decoding("temperature", ge=0.05, le=10)
+    top_k: int | None = _decoding("top_k", ge=0, le=100_000)
+    top_p: float | None = _decoding("top_p", gt=0, le=1)
+    no_repeat_ngram: int | None = _decoding("no_repeat_ngram", ge=0, le=20)
     seed: int | None = Field(None, ge=0, le=2**31 - 1, description="Of the draws of sample.")
 
 
