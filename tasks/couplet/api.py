@@ -28,8 +28,8 @@ _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
 ALL_BANNED = "every 下联 that was found has a word that this server does not write; change the 上联"
 
 
-def _rule(name: str, **bounds: float) -> Any:
-    return Field(None, description=help_of(RulesConfig, name), **bounds)
+def _rule(name: str, ge: float | None = None, le: float | None = None) -> Any:
+    return Field(None, description=help_of(RulesConfig, name), ge=ge, le=le)
 
 
 class CoupletRules(RequestModel):

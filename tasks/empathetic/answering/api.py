@@ -31,8 +31,8 @@ REMEMBERED = 10_000  # words or turns of earlier conversations; more fill the me
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
 
-def _decoding(name: str, **bounds: float) -> Any:
-    return Field(None, description=help_of(EmpatheticDecodingConfig, name), **bounds)
+def _decoding(name: str, ge: float | None = None, gt: float | None = None, le: float | None = None) -> Any:
+    return Field(None, description=help_of(EmpatheticDecodingConfig, name), ge=ge, gt=gt, le=le)
 
 
 class ReplyDecoding(RequestModel):
