@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from matplotlib import font_manager
 
-from paddle_dialog.figures import heat_map
+from paddle_dialog.figures import fonts
 from paddle_dialog.figures.heat_map import draw_heat_map
 
 
 @pytest.fixture
 def no_cjk_font(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine that has only the font matplotlib brings along."""
-    heat_map._font_files.cache_clear()
+    fonts._font_files.cache_clear()
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
     yield
-    heat_map._font_files.cache_clear()
+    fonts._font_files.cache_clear()
 
 
 def brightest_blocks(image: np.ndarray) -> int:
@@ -65,7 +65,7 @@ def test_english_words_need_no_chinese_font(no_cjk_font: None) -> None:
 
 
 def test_chinese_tokens_are_drawn_where_a_font_has_them() -> None:
-    if len(heat_map._font_files()) == 1:
+    if len(fonts._font_files()) == 1:
         pytest.skip("no Chinese font is installed (Debian: fonts-noto-cjk)")
     assert not np.array_equal(
         draw_heat_map(np.eye(2), ["春", "风"], ["秋", "雨"]), draw_heat_map(np.eye(2), ["1", "2"], ["1", "2"])

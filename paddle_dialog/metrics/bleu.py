@@ -1,4 +1,4 @@
-"""Corpus BLEU over ready tokens, by sacrebleu."""
+"""Corpus BLEU over ready tokens, and chrF over texts, by sacrebleu."""
 
 from __future__ import annotations
 
@@ -29,3 +29,23 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
     joined_references = [" ".join(tokens) for tokens in references]
     score = bleu.corpus_score([" ".join(tokens) for tokens in hypotheses], [joined_references])
     return float(score.score)
+
+
+def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Return corpus chrF2 with one reference each (Popović 2015): character n-grams up to 6, blanks left out.
+
+    Args:
+        hypotheses: texts.
+        references: as many texts.
+
+    Returns:
+        The score on sacrebleu's scale, 0–100.
+
+    Raises:
+        ValueError: there is nothing to score, or the numbers differ.
+    """
+    from sacrebleu.metrics import CHRF
+
+    if not hypotheses or len(hypotheses) != len(references):
+        raise ValueError(f"chrF needs as many references as hypotheses: {len(references)}, {len(hypotheses)}")
+    return float(CHRF().corpus_score(list(hypotheses), [list(references)]).score)

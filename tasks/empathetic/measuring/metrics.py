@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paddle_dialog.metrics import classification
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
 from tasks.empathetic.emotion.labels import emotion_id
 
-CALIBRATION_BINS = 15
 STOCK_PHRASE = ("sorry", "to", "hear")
 
 
@@ -85,11 +85,7 @@ def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> fl
 
 
 def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> float | None:
-    """How far the probability of the likeliest emotion is from the share of contexts where it is right.
-
-    The expected calibration error of Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3: over
-    `CALIBRATION_BINS` bins of equal width, ((m - 1) / M, m / M], the mean of |accuracy - mean confidence| weighted by
-    the contexts in each.
+    """`paddle_dialog.metrics.classification.calibration_error` of the emotions.
 
     Args:
         probabilities: of the emotions for each context [N, 32].
@@ -107,13 +103,7 @@ def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> 
     if not known:
         return None
     labels = np.array([emotion_id(gold[index] or "") for index in known])  # [K]
-    confidence = probabilities[known].max(axis=1)  # [K]
-    right = probabilities[known].argmax(axis=1) == labels  # [K]
-    bins = np.maximum(np.ceil(confidence * CALIBRATION_BINS).astype(int) - 1, 0)  # [K]
-    gaps = np.bincount(
-        bins, weights=right - confidence, minlength=CALIBRATION_BINS
-    )  # [M], times the bin's size
-    return float(np.abs(gaps).sum() / len(known))
+    return classification.calibration_error(probabilities[known], labels)
 
 
 def _ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
