@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from paddle_dialog.mkl import choose_path
 
 if TYPE_CHECKING:
-    from paddle_dialog.task import Predictor
+    from paddle_dialog.predictor import Predictor
 
 __all__ = ["load"]
 

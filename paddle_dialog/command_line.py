@@ -30,7 +30,7 @@ for _message in (
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
-    from paddle_dialog.task import Predictor
+    from paddle_dialog.predictor import Predictor
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")

@@ -1,17 +1,35 @@
-"""What a task is to the library."""
+"""What a task is to the library.
+
+A new task is a folder whose module ``task`` has, as ``TASK``, an instance of a subclass of ``Task``, or of
+``GenerationTask`` where its models write text; and a recipe in ``configs/``. It says
+
+- ``name`` and ``config_class``: its settings, a subclass of ``ExperimentConfig`` or ``GenerationConfig`` whose
+  ``model`` section has a ``name`` and a ``width``;
+- ``prepare_data``: its examples, and how a list of them becomes the arrays of a batch;
+- ``build_network`` and ``build_criterion``: a batch's first arrays go to the network, as many as its ``forward``
+  takes; the network's outputs and the remaining arrays, the labels, go to the criterion, which returns the loss;
+- ``objective``: what its models are judged by (``paddle_dialog.objective``);
+- ``predictor``: what answers, unless its models answer nothing.
+
+All else has a default: what a loss is the mean over (``unit``, ``count_units``), the order of the batches
+(``training_batches``, ``dev_batches``), examples in the log (``display``), files in the bundle, an address over HTTP.
+A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
+``training_only`` keeps them out of the bundles that ship.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from paddle_dialog.data.streaming import StreamedData
+from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
+from paddle_dialog.objective import Objective, Perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -20,10 +38,29 @@ if TYPE_CHECKING:
     from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.bundle.trained import TrainedNetwork
-    from paddle_dialog.config.schema import ExperimentConfig
-    from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
+    from paddle_dialog.predictor import GenerationPredictor, Predictor
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
+
+
+class EpochBatches(Protocol):
+    """The batches of an epoch, as lists of what the loader takes: indices, or examples that are streamed.
+
+    They must be a function of the data, the settings and the epoch alone, so that a run can be resumed inside one.
+    """
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch, from 0, that the next iteration gives."""
+
+    def skip_batches(self, count: int) -> None:
+        """Lets the next iteration, and only that one, start after so many batches."""
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, the same in every process."""
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        """The batches of this process."""
 
 
 @dataclass
@@ -31,7 +68,7 @@ class EncodedData:
     """Examples as ids.
 
     Args:
-        dataset: one encoded example an index.
+        dataset: one encoded example an index; one that varies from epoch to epoch offers ``set_epoch(epoch)``.
         lengths: sort keys [N] or [N, 2] that keep padding small.
     """
 
@@ -45,10 +82,9 @@ class TrainingData:
 
     Args:
         train: the training examples, or where they are streamed from.
-        dev: the examples of the dev perplexity, or None.
+        dev: the examples of the dev figure, or None.
+        collate: makes a batch of arrays: the network's inputs, then the criterion's labels.
         vocabularies: saved with the model.
-        collate: makes a batch of arrays: the network's inputs, then the criterion's labels, the last of which
-            is the mask [B, T] of real target tokens.
         notes: what was read, skipped and cut, a sentence each.
         files: what answering needs to know of the data, as files of the bundle by name; see ``Task.bundle_files``.
     """
@@ -73,45 +109,21 @@ class Display:
         scalars: what else is measured on the dev set, by name, e.g. ``emotion_accuracy``.
     """
 
-    texts: Sequence[str]
+    texts: Sequence[str] = ()
     heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
     rows: Sequence[str] = ()
     columns: Sequence[str] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
 
 
-class Predictor(ABC):
-    """A trained model that answers inputs of its task."""
-
-    config: ExperimentConfig
-    has_reference: ClassVar[bool] = False  # whether it heeds `decoding.engine: reference`
-
-    @abstractmethod
-    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
-        """Answers texts as the JSON records that the command line prints, in order."""
-
-    @abstractmethod
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """The first inputs of a data source, for the benchmark."""
-
-    @abstractmethod
-    def format_record(self, record: dict[str, Any]) -> str:
-        """One record as lines for a reader."""
-
-    @abstractmethod
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """All metrics of the task on one source; hypotheses are written to ``predictions`` as JSON lines."""
-
-    @abstractmethod
-    def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Draws what the model makes of a source: where it looks, what it takes for what."""
-
-
 class Task(ABC):
-    """One text generation task: its settings, its data, its network and its predictor."""
+    """One task: its settings, its data, its network and its objective."""
 
     name: ClassVar[str]
     config_class: ClassVar[type[ExperimentConfig]]
+    objective: ClassVar[Objective]
+    unit: ClassVar[str] = "examples"  # what `count_units` counts
+    vocabulary_names: ClassVar[tuple[str, ...]] = ()
     can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
     starts_from: ClassVar[str | None] = None  # task of the weights that a run may start from; None is its own
     path_keys: ClassVar[
@@ -124,24 +136,69 @@ class Task(ABC):
         """Reads and encodes the data; ``vocabularies`` are those of a resumed run, else they are built."""
 
     @abstractmethod
-    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
-        """The sizes a network is built with when every vocabulary has ``size`` tokens."""
-
-    @abstractmethod
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """The untrained network."""
 
     @abstractmethod
     def build_criterion(self, config: Any) -> nn.Layer:
-        """The training loss, called with the network's outputs and the labels; has ``token_nll`` [B, T]."""
+        """The training loss, a scalar, called with the network's outputs and the labels."""
 
-    @abstractmethod
+    def count_units(self, batch: Sequence[np.ndarray]) -> int:
+        """Of how many values the loss of a collated batch is the mean: its examples.
+
+        Batches that make one step together are weighted by it, and the speed of training is told in it.
+        """
+        return len(batch[0])
+
+    def training_batches(
+        self, config: Any, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
+    ) -> EpochBatches:
+        """The order of the training examples: shuffled, and of similar length in a batch.
+
+        Args:
+            config: the settings.
+            examples: those of ``prepare_data``.
+            processes: how many share each step.
+            rank: which of them this one is.
+        """
+        from paddle_dialog.data.batching import LengthBucketSampler
+
+        options = {
+            "batch_size": config.data.batch_size,
+            "seed": config.seed,
+            "bucket_batches": config.data.bucket_batches,
+            "num_replicas": processes,
+            "rank": rank,
+        }
+        if isinstance(examples, StreamedData):
+            return StreamedBatches(examples, **options)
+        return LengthBucketSampler(examples.lengths, **options)
+
+    def dev_batches(
+        self, config: Any, examples: EncodedData, processes: int = 1, rank: int = 0
+    ) -> list[list[int]]:
+        """This process's share of the dev examples as batches of indices; each example is in one share only."""
+        from paddle_dialog.data.batching import LengthBucketSampler
+
+        own = range(rank, len(examples.lengths), processes)
+        batches = LengthBucketSampler(examples.lengths[own], config.data.batch_size, shuffle=False)
+        return [[own[index] for index in batch] for batch in batches]
+
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Decodes the first ``count`` dev (else training) examples for the log and VisualDL."""
+        """What the log and VisualDL show of the first ``count`` dev (else training) examples; nothing by default."""
+        return Display()
 
-    @abstractmethod
     def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
-        """A predictor around a trained network."""
+        """A predictor around a trained network.
+
+        Raises:
+            UserError: the task's models answer nothing, as by default.
+        """
+        raise UserError(f"a model of the task '{self.name}' answers nothing by itself")
+
+    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
+        """The sizes a network is built with when every vocabulary has ``size`` tokens."""
+        return dict.fromkeys(self.vocabulary_names, size)
 
     def trained_predictor(
         self, config: Any, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
@@ -245,3 +302,35 @@ class Task(ABC):
         Empty, as by default, where nobody has counted them.
         """
         return []
+
+
+class GenerationTask(Task):
+    """A task whose models write text token by token, and are judged by their perplexity unless it says otherwise.
+
+    The last array of a batch is the mask [B, T] of real target tokens, and the criterion keeps ``token_nll`` [B, T].
+    """
+
+    config_class: ClassVar[type[GenerationConfig]]
+    objective: ClassVar[Objective] = Perplexity()
+    unit = "tokens"
+    vocabulary_names: ClassVar[tuple[str, ...]] = ("text",)
+
+    def count_units(self, batch: Sequence[np.ndarray]) -> int:
+        """The real target tokens."""
+        return int(batch[-1].sum())
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        """Masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""
+        from paddle_dialog.training.losses import SequenceCrossEntropy
+
+        return SequenceCrossEntropy(config.training.label_smoothing)
+
+    @abstractmethod
+    def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
+        """Decodes the first ``count`` dev (else training) examples for the log and VisualDL."""
+
+    @abstractmethod
+    def predictor(
+        self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> GenerationPredictor:
+        """A predictor around a trained network."""

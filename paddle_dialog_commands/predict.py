@@ -14,14 +14,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.errors import UserError
+from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores
-
-if TYPE_CHECKING:
-    from paddle_dialog.task import Predictor
 
 Line = tuple[int, str]  # number from 1, text
 Batch = tuple[list[Line], UserError | None]  # and what is wrong with the line after them
@@ -46,6 +43,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 def ask_for(predictor: Predictor, n_best: int) -> None:
     """Sets the number of candidates, and a beam that holds them."""
+    if not isinstance(predictor, GenerationPredictor):
+        raise UserError(f"--n-best: a model of the task '{predictor.config.task}' writes no candidates")
     decoding = predictor.config.decoding
     if decoding.strategy == "greedy" and n_best > 1:
         raise UserError(
@@ -101,7 +100,7 @@ def answer_lines(predictor: Predictor, name: str, as_json: bool, workers: int | 
         if workers is not None:
             print("answering in one process: several need Linux and a model over arrays", file=sys.stderr)
     any_line = False
-    batches = input_batches(name, predictor.config.decoding.batch_size)
+    batches = input_batches(name, predictor.batch_size)
     answers = map_in_order(partial(answer_batch, predictor, name, as_json), batches, processes)
     with contextlib.closing(answers):
         for records, fault in answers:

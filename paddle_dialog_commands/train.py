@@ -43,8 +43,9 @@ def main(arguments: argparse.Namespace) -> int:
     if not is_main():
         return INTERRUPTED if run.interrupted else DONE
     summary = f"{run.folder}: step {progress.step}"
-    if progress.best_step:
-        summary += f", best dev perplexity {progress.best_perplexity:.3f} at step {progress.best_step}"
+    if progress.best_figure is not None:
+        figure = f"{task.objective.name} {task.objective.show(progress.best_figure)}"
+        summary += f", best dev {figure} at step {progress.best_step}"
     print(summary)
     return INTERRUPTED if run.interrupted else DONE
 

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import Predictor
+from paddle_dialog.predictor import GenerationPredictor, Predictor
 
 
 def measure_decoding(
@@ -35,19 +35,21 @@ def measure_decoding(
     Raises:
         UserError: the task's predictor knows no reference decoder.
     """
-    if against_reference and not predictor.has_reference:
+    searching = predictor if isinstance(predictor, GenerationPredictor) else None
+    if against_reference and not (searching and searching.has_reference):
         raise UserError(
             f"--against reference: Paddle's beam search does not decode the task '{predictor.config.task}'; "
             "leave it out"
         )
-    engines = {"decoding": predictor.config.decoding.engine}
+    engines = {"decoding": searching.config.decoding.engine if searching else "fast"}
     if against_reference:
         engines = {"decoding": "fast", "reference": "reference"}
     one: dict[str, list[float]] = {name: [] for name in engines}
     many: dict[str, list[float]] = {name: [] for name in engines}
     for repeat in range(repeats + 1):
         for name, engine in engines.items():
-            predictor.config.decoding = dataclasses.replace(predictor.config.decoding, engine=engine)
+            if searching is not None:
+                searching.config.decoding = dataclasses.replace(searching.config.decoding, engine=engine)
             alone = [_seconds(lambda text=text: list(predictor.predict_records([text]))) for text in single]  # type: ignore[misc]
             together = _seconds(lambda: list(predictor.predict_records(batch)))
             if repeat > 0:  # the first round warms caches up

@@ -11,7 +11,8 @@ from paddle_dialog.bundle.trained import TrainedNetwork
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import Predictor, Task
+from paddle_dialog.predictor import Predictor
+from paddle_dialog.task import Task
 
 
 def load_predictor(

@@ -155,13 +155,13 @@ class DecodingConfig:
 
 @dataclass
 class ExperimentConfig:
-    """One recipe: the task, its model, its data, its training and its decoding.
+    """One recipe: the task, its model, its data and its training.
 
     Attributes:
         inference_sections: what a recipe decides when it uses the weights of another; a task may add its own.
     """
 
-    inference_sections: ClassVar[tuple[str, ...]] = ("decoding",)
+    inference_sections: ClassVar[tuple[str, ...]] = ()
 
     task: str = setting(dataclasses.MISSING, "what the recipe is for: a task's name")
     seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws")
@@ -169,10 +169,26 @@ class ExperimentConfig:
     model: ModelConfig = field(default_factory=LstmAttentionConfig)
     data: DataConfig = field(default_factory=DataConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings of different sections that contradict each other."""
+        if self.training.patience is not None and self.data.dev is None:
+            yield "training.patience", "early stopping needs data.dev"
+        if self.training.keep_best > 1 and self.data.dev is None:
+            yield "training.keep_best", "choosing the best models needs data.dev"
+
+
+@dataclass
+class GenerationConfig(ExperimentConfig):
+    """A recipe of a task whose models write text: also its decoding."""
+
+    inference_sections: ClassVar[tuple[str, ...]] = ("decoding",)
+
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings of different sections that contradict each other."""
+        yield from super().problems()
         if isinstance(self.model, TransformerConfig):
             if self.data.max_length >= self.model.max_positions:
                 yield (
@@ -186,7 +202,3 @@ class ExperimentConfig:
                     f"must be below model.max_positions ({self.model.max_positions}), "
                     f"and is {self.decoding.max_length}",
                 )
-        if self.training.patience is not None and self.data.dev is None:
-            yield "training.patience", "early stopping needs data.dev"
-        if self.training.keep_best > 1 and self.data.dev is None:
-            yield "training.keep_best", "choosing the best models needs data.dev"

@@ -7,15 +7,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.streaming import StreamedBatches
+from paddle_dialog.task import EpochBatches
 from paddle_dialog.training.distributed import sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
@@ -23,7 +22,7 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl
 
 
 class TrainingBatches:
-    """A loader that starts where the run stands, can be stopped between batches, and counts tokens.
+    """A loader that starts where the run stands, can be stopped between batches, and counts units.
 
     ``fit`` has no way to stop inside an epoch, so the loader ends early when ``stop`` is set. A signal sets
     ``stop_requested`` in the process that gets it; once all processes know, ``interrupted`` and ``stop`` follow.
@@ -33,7 +32,8 @@ class TrainingBatches:
             they are streamed.
         sampler: yields the batches of an epoch, always the same for the same seed and epoch: indices, or, where
             they are streamed, examples.
-        collate: makes arrays of a list of examples; the last one is the mask of real target tokens.
+        collate: makes arrays of a list of examples.
+        count: the units of a collated batch, see ``Task.count_units``.
         progress: tells how many batches of the epoch are done.
         workers: processes that prepare batches; 0 prepares them in the training process.
         accumulate: batches of one optimiser step; an epoch's rest makes one too.
@@ -42,8 +42,9 @@ class TrainingBatches:
     def __init__(
         self,
         dataset: io.Dataset | None,
-        sampler: LengthBucketSampler | StreamedBatches,
-        collate: Any,
+        sampler: EpochBatches,
+        collate: Callable[[list[Any]], list[np.ndarray]],
+        count: Callable[[Sequence[np.ndarray]], int],
         progress: Progress,
         workers: int = 0,
         accumulate: int = 1,
@@ -53,13 +54,15 @@ class TrainingBatches:
         self.stop_requested = False
         self.interrupted = False
         self.stop = False
-        self.tokens = 0
-        self.share = 1.0  # of the current batch in the target tokens of its step
+        self.units = 0
+        self.share = 1.0  # of the current batch in the units of its step
         self.reader_seconds = 0.0
         self._collate = collate
+        self._count = count
         self._accumulate = accumulate
         self._set_epoch = getattr(dataset, "set_epoch", None)
-        if isinstance(sampler, StreamedBatches):
+        source: dict[str, Any]
+        if dataset is None:
             stream = _CollatedStream(sampler, self._collate_and_count)
             source = {"dataset": stream, "batch_size": 1, "collate_fn": _the_only}
         else:
@@ -86,9 +89,9 @@ class TrainingBatches:
             wanted = self._accumulate - self.progress.batch % self._accumulate
             group = list(islice(batches, wanted))
             self.reader_seconds += time.perf_counter() - began
-            shares = self._shares([tokens for *_, tokens in group])
-            for (*batch, tokens), self.share in zip(group, shares, strict=True):
-                self.tokens += tokens
+            shares = self._shares([units for *_, units in group])
+            for (*batch, units), self.share in zip(group, shares, strict=True):
+                self.units += units
                 yield batch
             if len(group) < wanted:
                 return  # Paddle's iterator fails when it is asked again after its end
@@ -97,27 +100,27 @@ class TrainingBatches:
         """Whether an optimiser step follows the given batch of an epoch, counted from 1."""
         return batch % self._accumulate == 0 or batch >= len(self)
 
-    def _shares(self, tokens: list[int]) -> list[float]:
-        """Each batch's share of its step in the target tokens of all processes."""
-        if len(tokens) <= 1:
-            return [1.0] * len(tokens)
-        everywhere = sum_over_ranks(tokens)
+    def _shares(self, units: list[int]) -> list[float]:
+        """Each batch's share of its step in the units of all processes."""
+        if len(units) <= 1:
+            return [1.0] * len(units)
+        everywhere = sum_over_ranks(units)
         total = sum(everywhere)
-        return [count / total if total else 1.0 / len(tokens) for count in everywhere]
+        return [count / total if total else 1.0 / len(units) for count in everywhere]
 
     def _collate_and_count(self, examples: list[Any]) -> list[np.ndarray | int]:
-        """The collated arrays and, last, the number of real target tokens.
+        """The collated arrays and, last, the number of their units.
 
         A plain number stays on the host, where the loader would put an array on the GPU.
         """
         arrays = self._collate(examples)
-        return [*arrays, int(arrays[-1].sum())]
+        return [*arrays, self._count(arrays)]
 
 
 class _CollatedStream(io.IterableDataset):
     """Streamed batches as arrays."""
 
-    def __init__(self, batches: StreamedBatches, collate: Any) -> None:
+    def __init__(self, batches: EpochBatches, collate: Any) -> None:
         super().__init__()
         self._batches = batches
         self._collate = collate

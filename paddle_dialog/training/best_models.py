@@ -1,4 +1,4 @@
-"""The best models of a run, by dev perplexity, as folders."""
+"""The best models of a run, by their objective on the dev set, as folders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from paddle_dialog.objective import Objective
 from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.progress import Progress
 
@@ -20,34 +21,39 @@ class BestModels:
     Args:
         folder: the run's.
         progress: holds what is kept, so that a resumed run goes on with it.
+        objective: says which of two figures is better.
         count: how many.
         save: writes the model as it is into the folder of a name.
     """
 
-    def __init__(self, folder: Path, progress: Progress, count: int, save: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: Path, progress: Progress, objective: Objective, count: int, save: Callable[[str], None]
+    ) -> None:
         self._folder = folder
         self._progress = progress
+        self._objective = objective
         self._count = count
         self._save = save
 
-    def consider(self, perplexity: float) -> bool:
+    def consider(self, figure: float) -> bool:
         """Saves the model where it is one of the best.
 
-        A perplexity that is not finite is never one of them.
+        A figure that is not finite is never one of them.
 
         Returns:
             Whether it is the best so far.
         """
-        progress = self._progress
-        if not math.isfinite(perplexity):
+        progress, rank = self._progress, self._objective.rank
+        if not math.isfinite(figure):
             return False
-        best = perplexity < progress.best_perplexity
+        best = progress.best_figure is None or rank(figure) < rank(progress.best_figure)
         if best:
-            progress.best_perplexity, progress.best_step = perplexity, progress.step
+            progress.best_figure, progress.best_step = figure, progress.step
             self._save("best")
         if self._count > 1:
-            ranked = sorted([*progress.kept, (perplexity, progress.step)])[: self._count]
-            if (perplexity, progress.step) in ranked:
+            models = [*progress.kept, (figure, progress.step)]
+            ranked = sorted(models, key=lambda model: (rank(model[0]), model[1]))[: self._count]
+            if (figure, progress.step) in ranked:
                 self._save(f"best-{progress.step}")
             progress.kept = ranked
             if is_main():

@@ -13,13 +13,11 @@ import paddle
 from paddle import io
 
 from paddle_dialog.config.schema import TrainingConfig
-from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.task import Display
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.distributed import (
     any_rank,
-    evaluating_alone,
     is_main,
     meet,
     num_ranks,
@@ -40,7 +38,6 @@ class RunContext:
     progress: Progress
     batches: TrainingBatches
     total_steps: int
-    metric: Any  # the dev perplexity
     clip: GlobalNormClip
     sinks: Sequence[Sink]
     average: WeightAverage | None = None
@@ -141,7 +138,7 @@ class Reporter(paddle.callbacks.Callback):
     def _report(self) -> None:
         context = self.context
         self.model.skips.settle()
-        loss, perplexity = self.model.meter.read()
+        loss, figure = self.model.meter.read()
         elapsed = time.perf_counter() - self._since
         context.progress.seconds += elapsed
         batches, progress = context.batches, context.progress
@@ -151,10 +148,10 @@ class Reporter(paddle.callbacks.Callback):
             total_steps=context.total_steps,
             epoch=progress.epoch + progress.batch / len(batches),
             loss=loss,
-            perplexity=perplexity,
+            figure=figure,
             learning_rate=float(self.model._optimizer.get_lr()),
             gradient_norm=math.nan if norm is None else float(norm),
-            tokens_per_second=sum_over_ranks([batches.tokens])[0] / elapsed,
+            units_per_second=sum_over_ranks([batches.units])[0] / elapsed,
             reader_share=batches.reader_seconds / elapsed,
             seconds_left=elapsed / self._steps * (context.total_steps - progress.step),
             skipped=progress.skipped,
@@ -167,18 +164,18 @@ class Reporter(paddle.callbacks.Callback):
     def _restart(self) -> None:
         self._since = time.perf_counter()
         self._steps = 0
-        self.context.batches.tokens = 0
+        self.context.batches.units = 0
         self.context.batches.reader_seconds = 0.0
 
 
 class DevEvaluation(paddle.callbacks.Callback):
-    """Measures the dev perplexity, keeps the best model, and stops early.
+    """Measures the objective on the dev set, keeps the best models, and stops early.
 
     Args:
         context: the run.
         dev: the dev batches.
         display: decodes a few examples with the network as it is.
-        keep: saves the network as it is where the perplexity is one of the best; says whether it is the lowest.
+        keep: saves the network as it is where the figure is one of the best; says whether it is the best.
         reporter: whose clock is restarted afterwards.
     """
 
@@ -232,16 +229,15 @@ class DevEvaluation(paddle.callbacks.Callback):
     def _measure(self) -> Evaluation:
         """Evaluates the weights as they are now, and keeps them where they are good."""
         progress = self.context.progress
-        with evaluating_alone(self.model):
-            self.model.evaluate(self._dev, verbose=0)
+        self.model.dev_meter.reset()
+        self.model.evaluate(self._dev, verbose=0)
         meet()
-        nll, tokens = sum_over_ranks(self.context.metric.sums_before_reset)
-        perplexity = token_perplexity(nll, int(tokens))
-        progress.curve.append((progress.step, perplexity))
-        best = self._keep(perplexity)
+        _, figure = self.model.dev_meter.read()
+        progress.curve.append((progress.step, figure))
+        best = self._keep(figure)
         progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         self.model.network.eval()
-        return Evaluation(progress.step, perplexity, best, self._display() if is_main() else Display([]))
+        return Evaluation(progress.step, figure, best, self._display() if is_main() else Display())
 
 
 class Saver(paddle.callbacks.Callback):

@@ -181,20 +181,6 @@ def average_gradients(parameters: Sequence[Tensor]) -> None:
         paddle.assign(part.reshape(gradient.shape), gradient)
 
 
-@contextmanager
-def evaluating_alone(model: paddle.Model) -> Iterator[None]:
-    """Lets ``model.evaluate`` run on this process's share without the others.
-
-    Paddle would gather the outputs of all, for which they must have equal shapes and equally many batches.
-    """
-    adapter = model._adapter
-    ranks, adapter._nranks = adapter._nranks, 1
-    try:
-        yield
-    finally:
-        adapter._nranks = ranks
-
-
 def lost_connection(error: Exception) -> bool:
     """Whether an error says that another process of the run has gone."""
     return num_ranks() > 1 and any(sign in str(error) for sign in LOST_CONNECTION)

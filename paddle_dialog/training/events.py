@@ -18,10 +18,10 @@ class StepReport:
         total_steps: steps of the whole run.
         epoch: epochs done, with fraction.
         loss: training loss of the last batch.
-        perplexity: training perplexity per token since the last report, dropout on.
+        figure: the objective on the training batches since the last report, dropout on.
         learning_rate: of the next step.
         gradient_norm: of the last step, before clipping.
-        tokens_per_second: real target tokens, padding not counted.
+        units_per_second: of the task: examples, or real target tokens.
         reader_share: share of the time spent waiting for batches, 0 to 1.
         seconds_left: estimate for the rest of the run.
         skipped: steps of the whole run whose loss or gradient was not finite.
@@ -31,10 +31,10 @@ class StepReport:
     total_steps: int
     epoch: float
     loss: float
-    perplexity: float
+    figure: float
     learning_rate: float
     gradient_norm: float
-    tokens_per_second: float
+    units_per_second: float
     reader_share: float
     seconds_left: float
     skipped: int = 0
@@ -46,13 +46,13 @@ class Evaluation:
 
     Args:
         step: optimiser steps done.
-        perplexity: dev perplexity per token, end token included.
-        best: whether it is the lowest so far.
+        figure: the objective on the dev set.
+        best: whether it is the best so far.
         display: the model at work on a few examples.
     """
 
     step: int
-    perplexity: float
+    figure: float
     best: bool
     display: Display
 

@@ -14,27 +14,40 @@ class Progress:
     """The counters of a run.
 
     ``epoch`` and ``batch`` say how many epochs, and batches of the current one, are done; ``step`` counts
-    optimiser steps, skipped ones included. ``processes`` and ``batch_size`` say what a batch of the epoch was.
+    optimiser steps, skipped ones included. Figures are the dev set's, of the objective that ``objective`` names.
+    ``processes`` and ``batch_size`` say what a batch of the epoch was.
     """
 
     epoch: int = 0
     batch: int = 0
     step: int = 0
     seconds: float = 0.0
-    best_perplexity: float = math.inf
+    best_figure: float | None = None
     best_step: int = 0
     evaluations_without_gain: int = 0
     finished: bool = False
-    curve: list[tuple[int, float]] = field(default_factory=list)  # (step, dev perplexity)
+    curve: list[tuple[int, float]] = field(default_factory=list)  # (step, figure)
     skipped: int = 0  # steps whose loss or gradient was not finite
     skipped_in_a_row: int = 0
-    kept: list[tuple[float, int]] = field(
-        default_factory=list
-    )  # (dev perplexity, step) of the best-STEP folders
+    kept: list[tuple[float, int]] = field(default_factory=list)  # (figure, step) of the best-STEP folders
     loss_scale: float = 2.0**15
     steps_since_overflow: int = 0
     processes: int = 0  # 0 where a checkpoint of an earlier version does not tell
     batch_size: int = 0
+    objective: str = ""
+
+    def set_objective(self, name: str) -> None:
+        """Takes the objective by which models are compared.
+
+        Raises:
+            UserError: the run's models have been compared by another one.
+        """
+        if self.objective not in ("", name):
+            raise UserError(
+                f"the run's models were compared by their {self.objective}, and this version compares them by "
+                f"their {name}; begin the run anew"
+            )
+        self.objective = name
 
     def set_layout(self, processes: int, batch_size: int, streaming: bool) -> None:
         """Takes the processes and the batch size of each, which a resumed run may not change at will.
@@ -60,7 +73,11 @@ class Progress:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """The counters that ``as_dict`` gave."""
-        curve = [(int(step), float(perplexity)) for step, perplexity in values["curve"]]
-        kept = [(float(perplexity), int(step)) for perplexity, step in values.get("kept", [])]
+        """The counters that ``as_dict`` gave, in this version or in an earlier one, which knew perplexities only."""
+        values = dict(values)
+        if "best_perplexity" in values:
+            best = float(values.pop("best_perplexity"))
+            values |= {"best_figure": best if math.isfinite(best) else None, "objective": "perplexity"}
+        curve = [(int(step), float(figure)) for step, figure in values["curve"]]
+        kept = [(float(figure), int(step)) for figure, step in values.get("kept", [])]
         return cls(**{**values, "curve": curve, "kept": kept})

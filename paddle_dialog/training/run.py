@@ -13,10 +13,8 @@ from paddle import io, nn
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.streaming import StreamedBatches, StreamedData
+from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
-from paddle_dialog.metrics.perplexity import token_perplexity_metric
 from paddle_dialog.mkl import describe_path
 from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.average import WeightAverage
@@ -81,6 +79,7 @@ class Run:
         self.criterion = task.build_criterion(config)
         self.progress = Progress() if checkpoint is None else load_progress(checkpoint[1], checkpoint[0])
         require_agreement(self.progress.step, "the step they resume from")
+        self.progress.set_objective(task.objective.name)
         self.progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
         self.batches = self._training_batches()
         self.total_steps = self._total_steps()
@@ -130,32 +129,42 @@ class Run:
                 self._save("best")
         elif self.progress.finished and self.progress.best_step == 0:
             logger.warning(
-                "%s: there is no 'best', as no dev perplexity was finite; the weights of step %d are in 'last'",
+                "%s: there is no 'best', as no dev %s was finite; the weights of step %d are in 'last'",
                 self.folder,
+                self.task.objective.name,
                 self.progress.step,
             )
         return self.progress
 
     def _fit(self) -> None:
         meet()
-        metric = token_perplexity_metric(self.criterion)
-        training = self.config.training
+        training, objective = self.config.training, self.task.objective
         model = TrainingModel(
-            self.network, self.criterion, training, self.batches, self.progress, self.clip, self.average
+            self.network,
+            self.criterion,
+            objective,
+            training,
+            self.batches,
+            self.progress,
+            self.clip,
+            self.average,
         )
         if training.amp != "none" and not model.mixed:
             logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        model.prepare(self.optimizer, self.criterion, metric)
+        model.prepare(self.optimizer)
         sinks: list[Sink] = []
         if is_main():
-            sinks = [TextLog(), VisualDLSink(self.folder / "vdl", self.config, self.progress.step)]
+            unit, step = self.task.unit, self.progress.step
+            sinks = [
+                TextLog(objective, unit),
+                VisualDLSink(self.folder / "vdl", self.config, objective, unit, step),
+            ]
         context = RunContext(
             self.config.training,
             self.config.seed,
             self.progress,
             self.batches,
             self.total_steps,
-            metric,
             self.clip,
             sinks,
             self.average,
@@ -189,7 +198,9 @@ class Run:
         callbacks = [Counter(context), Schedule(context), reporter]
         if self.data.dev is not None:
             count = self.config.training.show_examples
-            best = BestModels(self.folder, self.progress, self.config.training.keep_best, self._save)
+            best = BestModels(
+                self.folder, self.progress, self.task.objective, self.config.training.keep_best, self._save
+            )
             callbacks.append(
                 DevEvaluation(
                     context,
@@ -214,7 +225,7 @@ class Run:
             dump(self.config),
             self.data.vocabularies,
             read_weights(self.network),
-            model_card(self.task.name, self.config, self.progress, len(self.batches), self.data.notes),
+            model_card(self.task, self.config, self.progress, len(self.batches), self.data.notes),
             extra,
         )
         save_bundle(bundle, self.folder / name)
@@ -238,38 +249,25 @@ class Run:
         return network
 
     def _training_batches(self) -> TrainingBatches:
-        train, data = self.data.train, self.config.data
-        common = {
-            "batch_size": data.batch_size,
-            "seed": self.config.seed,
-            "bucket_batches": data.bucket_batches,
-            "num_replicas": num_ranks(),
-            "rank": rank(),
-        }
-        sampler: LengthBucketSampler | StreamedBatches
-        if isinstance(train, StreamedData):
-            dataset, sampler = None, StreamedBatches(train, **common)
-        else:
-            dataset, sampler = train.dataset, LengthBucketSampler(train.lengths, **common)
+        train = self.data.train
         return TrainingBatches(
-            dataset,
-            sampler,
+            None if isinstance(train, StreamedData) else train.dataset,
+            self.task.training_batches(self.config, train, num_ranks(), rank()),
             self.data.collate,
+            self.task.count_units,
             self.progress,
-            data.workers,
+            self.config.data.workers,
             self.config.training.accumulate,
         )
 
     def _dev_loader(self, dev: EncodedData) -> io.DataLoader:
-        """The share of this process in the dev examples: each is in one share only."""
-        if len(dev.lengths) < num_ranks():
+        """The share of this process in the dev examples."""
+        if len(dev.dataset) < num_ranks():
             raise UserError(
-                f"data.dev: {len(dev.lengths)} examples are too few for {num_ranks()} processes; start fewer"
+                f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
             )
-        own = list(range(rank(), len(dev.lengths), num_ranks()))
-        sampler = LengthBucketSampler(dev.lengths[own], self.config.data.batch_size, shuffle=False)
-        share = io.Subset(dev.dataset, own)
-        return io.DataLoader(share, batch_sampler=sampler, collate_fn=self.data.collate)
+        own = self.task.dev_batches(self.config, dev, num_ranks(), rank())
+        return io.DataLoader(dev.dataset, batch_sampler=own, collate_fn=self.data.collate)
 
     def _total_steps(self) -> int:
         training = self.config.training

@@ -8,37 +8,49 @@ import sys
 import time
 from datetime import timedelta
 
+from paddle_dialog.objective import Objective
 from paddle_dialog.training.events import Evaluation, StepReport
 
 logger = logging.getLogger("paddle_dialog")
 
 
 class TextLog:
-    """Writes reports to the log (stderr and ``train.log``)."""
+    """Writes reports to the log (stderr and ``train.log``).
+
+    Args:
+        objective: what the figures are.
+        unit: what the speed is counted in.
+    """
+
+    def __init__(self, objective: Objective, unit: str) -> None:
+        self._objective = objective
+        self._unit = unit
 
     def step(self, report: StepReport) -> None:
         """One line a report."""
         logger.info(
-            "step %d/%d epoch %.2f loss %.4f perplexity %.2f lr %.2e grad norm %.2f "
-            "%.0f tokens/s reader %.1f%% eta %s%s",
+            "step %d/%d epoch %.2f loss %.4f %s %s lr %.2e grad norm %.2f %.0f %s/s reader %.1f%% eta %s%s",
             report.step,
             report.total_steps,
             report.epoch,
             report.loss,
-            report.perplexity,
+            self._objective.name,
+            self._objective.show(report.figure),
             report.learning_rate,
             report.gradient_norm,
-            report.tokens_per_second,
+            report.units_per_second,
+            self._unit,
             100 * report.reader_share,
             timedelta(seconds=round(report.seconds_left)),
             f" skipped {report.skipped}" if report.skipped else "",
         )
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """The dev perplexity, the task's own measures and the decoded examples."""
+        """The dev figure, the task's own measures and the decoded examples."""
         mark = " (best so far)" if evaluation.best else ""
         others = "".join(f" {name} {value:.4f}" for name, value in evaluation.display.scalars.items())
-        logger.info("step %d dev perplexity %.3f%s%s", evaluation.step, evaluation.perplexity, others, mark)
+        figure = f"{self._objective.name} {self._objective.show(evaluation.figure)}"
+        logger.info("step %d dev %s%s%s", evaluation.step, figure, others, mark)
         for text in evaluation.display.texts:
             logger.info("  %s", text)
 

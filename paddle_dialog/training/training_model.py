@@ -10,6 +10,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.objective import Objective
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.distributed import (
@@ -24,32 +25,39 @@ from paddle_dialog.training.progress import Progress
 
 
 class TrainingMeter:
-    """Loss and perplexity since the last look, added up on the device."""
+    """The last loss and the objective since the last look, added up on the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
         self.reset()
 
     def reset(self) -> None:
         """Begins anew."""
         self._loss: Tensor | None = None
-        self._nll = paddle.zeros([], "float64")
-        self._tokens = paddle.zeros([], "float64")
+        self._sums: Tensor | float = 0.0  # [K]
 
     @paddle.no_grad()
-    def add(self, loss: Tensor, nll: Tensor, tokens: Tensor) -> None:
-        """Takes a batch: its loss [], token nll [B, T] and number of tokens []; one that is not finite adds 0."""
+    def add(self, loss: Tensor, sums: Sequence[Tensor], finite_only: bool = False) -> None:
+        """Takes a batch.
+
+        Args:
+            loss: [].
+            sums: K scalars, see ``Objective.sums``.
+            finite_only: a batch whose sums are not finite adds nothing.
+        """
         self._loss = loss.detach()
-        total = nll.astype("float64").sum()
-        finite = paddle.isfinite(total).astype("float64")
-        self._nll = self._nll + paddle.where(finite > 0, total, paddle.zeros_like(total))
-        self._tokens = self._tokens + tokens.astype("float64") * finite
+        added = paddle.stack(list(sums)).astype("float64")  # [K]
+        if finite_only:
+            added = paddle.where(paddle.isfinite(added).all(), added, paddle.zeros_like(added))
+        self._sums = added + self._sums
 
     def read(self) -> tuple[float, float]:
-        """The loss of the last batch, and the perplexity per token, over all processes; NaN where there was none."""
-        loss = math.nan if self._loss is None else float(self._loss)
-        loss, nll, tokens = sum_over_ranks([loss, float(self._nll), float(self._tokens)])
-        mean = nll / tokens if tokens else math.nan
-        return loss / num_ranks(), math.exp(mean) if mean < 700.0 else math.inf if mean >= 700.0 else math.nan
+        """The loss of the last batch, and the objective, over all processes; NaN where there was no batch."""
+        if self._loss is None:
+            return math.nan, math.nan
+        assert isinstance(self._sums, Tensor)
+        loss, *sums = sum_over_ranks([float(self._loss), *self._sums.numpy().tolist()])
+        return loss / num_ranks(), self._objective.figure(sums)
 
 
 class TrainingModel(paddle.Model):
@@ -61,8 +69,9 @@ class TrainingModel(paddle.Model):
     Args:
         network: the network.
         criterion: the loss, called with the network's outputs and the labels.
+        objective: added up over the batches.
         config: the training section: accumulation and mixed precision.
-        batches: know which batches make a step, and each one's share of its tokens.
+        batches: know which batches make a step, and each one's share of it.
         progress: the run's counters.
         clip: of the optimiser; judges the gradients.
         average: of the weights, or None.
@@ -72,6 +81,7 @@ class TrainingModel(paddle.Model):
         self,
         network: nn.Layer,
         criterion: nn.Layer,
+        objective: Objective,
         config: TrainingConfig,
         batches: TrainingBatches,
         progress: Progress,
@@ -79,9 +89,11 @@ class TrainingModel(paddle.Model):
         average: WeightAverage | None = None,
     ) -> None:
         super().__init__(network)
-        self.meter = TrainingMeter()
+        self.meter = TrainingMeter(objective)
+        self.dev_meter = TrainingMeter(objective)
         self.skips = SkipCounter(progress, config.max_skipped)
         self._criterion = criterion
+        self._objective = objective
         self._config = config
         self._batches = batches
         self._progress = progress
@@ -91,16 +103,17 @@ class TrainingModel(paddle.Model):
 
     def train_batch(
         self, inputs: Sequence[Tensor], labels: Sequence[Tensor] | None = None, update: bool = True
-    ) -> tuple[list[float], list[float]]:
+    ) -> Tensor:
         """Runs one batch forward and backward, and after the last one of a step the optimiser.
 
         Args:
             inputs: of the network.
             labels: of the criterion.
-            update: Paddle's word on when a step ends, wrong in a resumed epoch and so not heard.
+            update: ignored: Paddle's flag is wrong after resuming.
 
         Returns:
-            What ``fit`` passes on, without values: ``meter`` has them.
+            The loss [], which stays on the device: a model that is prepared without loss and metrics, as this one
+            is, reads nothing back.
         """
         self.network.train()
         self.mode = "train"
@@ -108,11 +121,22 @@ class TrainingModel(paddle.Model):
         outputs = self._forward(list(inputs))
         loss = self._criterion(*outputs, *labels)  # []
         loss.backward(self._root_gradient(loss))
-        for metric in self._metrics:
-            self.meter.add(loss, *metric.compute(*outputs, *labels))
+        self.meter.add(loss, self._objective.sums(self._criterion, outputs, labels), finite_only=True)
         if self._batches.ends_step(self._progress.batch + 1):
             self._step()
-        return [math.nan], []
+        return loss.detach()
+
+    @paddle.no_grad()
+    def eval_batch(self, inputs: Sequence[Tensor], labels: Sequence[Tensor] | None = None) -> Tensor:
+        """Adds one batch of this process to ``dev_meter`` and returns its loss []."""
+        self.network.eval()
+        self.mode = "eval"
+        outputs = self.network(*inputs)
+        outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+        labels = list(labels or [])
+        loss = self._criterion(*outputs, *labels)
+        self.dev_meter.add(loss, self._objective.sums(self._criterion, outputs, labels))
+        return loss
 
     def _forward(self, inputs: list[Tensor]) -> list[Tensor]:
         network: Any = self._adapter.ddp_model if averages_in_backward() else self.network

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from paddle_dialog.objective import Objective
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_log import VisualDLLog, milliseconds
 
 logger = logging.getLogger("paddle_dialog")
-
-DEV_PERPLEXITY = "dev/perplexity"
 
 
 class VisualDLSink:
@@ -27,11 +26,17 @@ class VisualDLSink:
 
     Args:
         folder: where the log file goes; a resumed run continues the curves there.
-        config: shown as hyper-parameters, with the dev perplexity as their result.
+        config: shown as hyper-parameters, with the objective on the dev set as their result.
+        objective: what the figures are.
+        unit: what the speed is counted in.
         first_step: steps already done; 0 for a new run.
     """
 
-    def __init__(self, folder: Path, config: Any, first_step: int = 0) -> None:
+    def __init__(
+        self, folder: Path, config: Any, objective: Objective, unit: str, first_step: int = 0
+    ) -> None:
+        self._objective = objective.name
+        self._unit = unit
         self._log: VisualDLLog | None = None
         try:
             # Imported late: it is slow, and only training needs it.
@@ -43,16 +48,18 @@ class VisualDLSink:
             self._give_up(error)
         if self._log is not None and self._log.is_new:
             name = str(folder)
-            self._write(lambda new: new.hparam(name, _flat(config), [DEV_PERPLEXITY], milliseconds()))
+            self._write(
+                lambda new: new.hparam(name, _flat(config), [f"dev/{self._objective}"], milliseconds())
+            )
 
     def step(self, report: StepReport) -> None:
         """Adds a point to each training curve."""
         curves = {
             "train/loss": report.loss,
-            "train/perplexity": report.perplexity,
+            f"train/{self._objective}": report.figure,
             "train/learning_rate": report.learning_rate,
             "train/gradient_norm": report.gradient_norm,
-            "train/tokens_per_second": report.tokens_per_second,
+            f"train/{self._unit}_per_second": report.units_per_second,
             "train/reader_share": report.reader_share,
             "train/skipped_steps": report.skipped,
         }
@@ -60,9 +67,9 @@ class VisualDLSink:
             self._add_point(tag, value, report.step)
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """Adds the dev perplexity and the task's own measures, the examples and the heat maps."""
+        """Adds the dev figure and the task's own measures, the examples and the heat maps."""
         step, display = evaluation.step, evaluation.display
-        self._add_point(DEV_PERPLEXITY, evaluation.perplexity, step)
+        self._add_point(f"dev/{self._objective}", evaluation.figure, step)
         for name, value in display.scalars.items():
             self._add_point(f"dev/{name}", value, step)
         for index, text in enumerate(display.texts):

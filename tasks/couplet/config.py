@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from paddle_dialog.config.fields import Problem, at_least, setting
-from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.config.schema import GenerationConfig
 
 
 @dataclass
@@ -58,7 +58,7 @@ class RerankConfig:
 
 
 @dataclass
-class CoupletConfig(ExperimentConfig):
+class CoupletConfig(GenerationConfig):
     """A couplet recipe: what all tasks share, the rules of form and the order of the candidates."""
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "rerank")

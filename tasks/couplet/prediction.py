@@ -18,7 +18,7 @@ from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.task import Predictor
+from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
@@ -60,7 +60,7 @@ class Prediction:
         return record | ({"relaxed": list(self.relaxed)} if self.relaxed else {})
 
 
-class CoupletPredictor(Predictor):
+class CoupletPredictor(GenerationPredictor):
     """Answers 上联 with 下联.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 
 from paddle_dialog.benchmark.operations import Lengths, Product, model_products
 from paddle_dialog.data.streaming import StreamedData
-from paddle_dialog.task import Display, EncodedData, Task, TrainingData
+from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 VOCABULARY = "text"  # one vocabulary for both lines
 
 
-class CoupletTask(Task):
+class CoupletTask(GenerationTask):
     """Given the first line of a couplet, writes the second."""
 
     name = "couplet"
@@ -63,21 +63,11 @@ class CoupletTask(Task):
             dev = _encode(pairs, vocabulary)
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
-    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
-        """One vocabulary of ``size`` tokens."""
-        return {VOCABULARY: size}
-
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """The model of the family that the config names."""
         from paddle_dialog.models import build_model
 
         return build_model(config.model, vocabulary_sizes[VOCABULARY])
-
-    def build_criterion(self, config: CoupletConfig) -> nn.Layer:
-        """Masked cross-entropy per token."""
-        from paddle_dialog.training.losses import SequenceCrossEntropy
-
-        return SequenceCrossEntropy(config.training.label_smoothing)
 
     def initialise(self, config: CoupletConfig, network: nn.Layer, data: TrainingData) -> None:
         """Loads pretrained character vectors where the config names a file."""

@@ -14,7 +14,7 @@ from paddle_dialog.config.models import (
     LstmAttentionConfig,
     TransformerConfig,
 )
-from paddle_dialog.config.schema import DataConfig, DecodingConfig, ExperimentConfig
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
 
@@ -138,7 +138,7 @@ class EmpatheticDecodingConfig(DecodingConfig):
 
 
 @dataclass
-class EmpatheticConfig(ExperimentConfig):
+class EmpatheticConfig(GenerationConfig):
     """An empathetic recipe."""
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "replies")

@@ -16,7 +16,7 @@ import numpy as np
 
 from paddle_dialog.benchmark.operations import Lengths, Product
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import Display, EncodedData, Task, TrainingData
+from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
@@ -46,7 +46,7 @@ logger = logging.getLogger("paddle_dialog")
 VOCABULARY = "text"  # one vocabulary for context and reply
 
 
-class EmpatheticTask(Task):
+class EmpatheticTask(GenerationTask):
     """Given a conversation that the speaker ends, predicts the emotion and writes the listener's turn."""
 
     name = "empathetic"
@@ -112,10 +112,6 @@ class EmpatheticTask(Task):
             lexicon = EmotionLexicon.load(config.emotion.lexicon)
             files[HINTS] = lexicon.to_marks(vocabularies[VOCABULARY])
         return files
-
-    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
-        """One vocabulary of ``size`` tokens."""
-        return {VOCABULARY: size}
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """EmoPrepend in the family that the config names."""

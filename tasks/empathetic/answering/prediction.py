@@ -17,7 +17,7 @@ from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.task import Predictor
+from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer, Prediction, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tasks.empathetic.network.emo_prepend import EmoPrepend
 
 
-class EmpatheticPredictor(Predictor):
+class EmpatheticPredictor(GenerationPredictor):
     """Answers conversations with an emotion and replies.
 
     Args:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import Display, EncodedData, Predictor, Task, TrainingData
+from paddle_dialog.objective import Perplexity
+from paddle_dialog.predictor import Predictor
+from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.ranking.config import RankerConfig
@@ -31,6 +33,8 @@ class RankerTask(Task):
 
     name = "empathetic.ranking"
     config_class = RankerConfig
+    objective = Perplexity()  # of the choice
+    vocabulary_names = (VOCABULARY,)
     starts_from = "empathetic"
     path_keys = ("data.more", "candidates.file")
 
@@ -60,10 +64,6 @@ class RankerTask(Task):
         dev = None if settings.dev is None else choices(settings.dev, "dev")
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
-    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
-        """One vocabulary of ``size`` tokens."""
-        return {VOCABULARY: size}
-
     def build_network(self, config: RankerConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """The ranker, its embeddings frozen."""
         from tasks.empathetic.ranking.network import ReplyRanker
@@ -89,10 +89,6 @@ class RankerTask(Task):
         from tasks.empathetic.ranking.network import ChoiceLoss
 
         return ChoiceLoss()
-
-    def display(self, config: RankerConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Nothing beside the loss, whose perplexity is that of the choice."""
-        return Display([])
 
     def predictor(
         self, config: RankerConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
