@@ -146,7 +146,9 @@ def test_forgetting_the_moments_would_be_seen(tmp_path: Path) -> None:
 def test_all_counters_survive(tmp_path: Path) -> None:
     trainer = Trainer(MODELS["lstm"], training())
     trainer.train(1)
-    trainer.progress = Progress(2, 17, 1, 3.5, 41.25, 900, 2, True, [(450, 50.5), (900, 41.25)])
+    trainer.progress = Progress(
+        2, 17, 1, 3.5, 41.25, 900, 2, True, [(450, 50.5), (900, 41.25)], objective="perplexity"
+    )
     trainer.save(tmp_path / "last")
     assert load_progress(load_bundle(tmp_path / "last"), tmp_path) == trainer.progress
 
@@ -155,7 +157,29 @@ def test_counters_before_the_first_evaluation_survive(tmp_path: Path) -> None:
     trainer = Trainer(MODELS["lstm"], training())
     trainer.train(1)
     trainer.save(tmp_path / "last")
-    assert load_progress(load_bundle(tmp_path / "last"), tmp_path).best_perplexity == float("inf")
+    assert load_progress(load_bundle(tmp_path / "last"), tmp_path).best_figure is None
+
+
+@pytest.mark.parametrize(("best", "read"), [("Infinity", None), ("41.25", 41.25)])
+def test_counters_of_a_run_that_knew_perplexities_only_are_read(
+    run_folder: Path, best: str, read: float | None
+) -> None:
+    """As the version before objectives wrote them."""
+    text = (
+        '{"epoch": 2, "batch": 17, "step": 900, "seconds": 3.5, "best_perplexity": '
+        + best
+        + ', "best_step": 900, '
+        '"evaluations_without_gain": 2, "finished": false, "curve": [[450, 50.5], [900, 41.25]], "skipped": 1, '
+        '"skipped_in_a_row": 0, "kept": [[41.25, 900]], "loss_scale": 32768.0, "steps_since_overflow": 0, '
+        '"processes": 1, "batch_size": 8}'
+    )
+    extra = {**load_bundle(run_folder / "last").extra, "progress.json": text.encode()}
+    found = load_progress(Bundle("", "", {}, {}, "", extra), run_folder)
+    assert (found.best_figure, found.objective) == (read, "perplexity")
+    assert found.curve == [(450, 50.5), (900, 41.25)] and found.kept == [(41.25, 900)]
+    found.set_objective("perplexity")
+    with pytest.raises(UserError, match=r"compared by their perplexity, and this version .* accuracy"):
+        found.set_objective("accuracy")
 
 
 @pytest.fixture

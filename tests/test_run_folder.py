@@ -5,17 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.objective import Perplexity
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.callbacks import DevEvaluation, Reporter, RunContext
 from paddle_dialog.training.events import Evaluation
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.run import Run
+from paddle_dialog.training.training_model import TrainingMeter
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.task import TASK
 
@@ -105,25 +108,12 @@ def test_unknown_characters_have_one_label_each_in_the_heat_map(couplets: Path) 
     assert [text.endswith("(reference 山水<unk>)") for text in display.texts] == [True]
 
 
-class AddingMetric:
-    """A sum of nll over two tokens that, as Paddle's metrics, is cleared only when somebody asks."""
+class FakeModel:
+    """Evaluates by adding 6 nats over two tokens to its meter."""
 
     def __init__(self) -> None:
-        self.total = 0.0
-
-    def reset(self) -> None:
-        self.sums_before_reset = (self.total, 2.0)
-        self.total = 0.0
-
-
-class FakeModel:
-    """Evaluates by adding 6 to the metric and clears it afterwards, as Paddle does."""
-
-    _nranks = 1
-
-    def __init__(self, metric: AddingMetric) -> None:
-        self.metric = metric
-        self.network = self.skips = self._adapter = self
+        self.dev_meter = TrainingMeter(Perplexity())
+        self.network = self.skips = self
         self.stop_training = False
 
     def settle(self) -> None:
@@ -133,8 +123,7 @@ class FakeModel:
         pass
 
     def evaluate(self, dev: Any, verbose: int) -> None:
-        self.metric.total += 6.0
-        self.metric.reset()
+        self.dev_meter.add(paddle.zeros([]), [paddle.to_tensor(6.0), paddle.to_tensor(2.0)])
 
 
 class KeepingSink:
@@ -146,18 +135,22 @@ class KeepingSink:
 
 
 def test_evaluations_keep_the_best_and_stop_early(couplets: Path) -> None:
-    metric, sink, saved = AddingMetric(), KeepingSink(), []
-    attributes = {"tokens": 0, "reader_seconds": 0.0, "stop": False, "ends_step": lambda self, batch: True}
+    sink, saved = KeepingSink(), []
+    attributes = {"units": 0, "reader_seconds": 0.0, "stop": False, "ends_step": lambda self, batch: True}
     batches: Any = type("Batches", (), attributes)()
     settings, progress = TrainingConfig(eval_every=2, patience=2), Progress()
-    context = RunContext(settings, 1, progress, batches, 10, metric, None, [sink])  # type: ignore[arg-type, list-item]
-    best = BestModels(couplets, progress, 1, saved.append)
+    context = RunContext(settings, 1, progress, batches, 10, None, [sink])  # type: ignore[arg-type, list-item]
+    best = BestModels(couplets, progress, Perplexity(), 1, saved.append)
     evaluation = DevEvaluation(context, None, lambda: None, best.consider, Reporter(context))  # type: ignore[arg-type, return-value]
-    evaluation.set_model(FakeModel(metric))
+    evaluation.set_model(FakeModel())
     for step in range(1, 7):
         context.progress.step = step
         evaluation.on_train_batch_end(0)
-    assert context.progress.curve == [(2, math.exp(3)), (4, math.exp(3)), (6, math.exp(3))]
+    assert context.progress.curve == [
+        (2, pytest.approx(math.exp(3))),
+        (4, pytest.approx(math.exp(3))),
+        (6, pytest.approx(math.exp(3))),
+    ]
     assert [seen.best for seen in sink.seen] == [True, False, False]
     assert (saved, progress.best_step) == (["best"], 2)
     assert batches.stop

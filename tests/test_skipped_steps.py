@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.finite import SkipCounter
 from paddle_dialog.training.losses import SequenceCrossEntropy
@@ -77,9 +78,10 @@ def test_skipped_steps_are_counted_and_leave_no_trace(train, monkeypatch, accumu
 
 
 def test_batches_that_are_not_finite_are_left_out_of_the_reported_perplexity():
-    meter = TrainingMeter()
-    for nll in ([1.0, 2.0], [math.nan, 5.0], [math.inf, 0.0], [3.0, 2.0]):
-        meter.add(paddle.to_tensor(7.0), paddle.to_tensor([nll]), paddle.to_tensor(2.0))
+    meter = TrainingMeter(Perplexity())
+    for nll in (3.0, math.nan, math.inf, 5.0):
+        sums = [paddle.to_tensor(nll, "float64"), paddle.to_tensor(2.0, "float64")]
+        meter.add(paddle.to_tensor(7.0), sums, finite_only=True)
     assert meter.read() == pytest.approx((7.0, math.exp(8.0 / 4)))
     meter.reset()
     assert all(math.isnan(value) for value in meter.read())
@@ -169,10 +171,21 @@ def test_a_run_without_a_best_model_says_so(train, monkeypatch):
 
 def test_what_is_not_finite_takes_no_place_among_the_kept(tmp_path):
     progress, saved = Progress(), []
-    best = BestModels(tmp_path, progress, 2, saved.append)
+    best = BestModels(tmp_path, progress, Perplexity(), 2, saved.append)
     told = []
     for progress.step, perplexity in enumerate((math.nan, 5.0, math.inf, 4.0, 7.0, 4.5), 1):
         told.append(best.consider(perplexity))
     assert told == [False, True, False, True, False, False]
     assert saved == ["best", "best-2", "best", "best-4", "best-6"]
     assert progress.kept == [(4.0, 4), (4.5, 6)] and progress.best_step == 4
+
+
+def test_the_higher_accuracy_is_the_better_one(tmp_path):
+    progress, saved = Progress(), []
+    best = BestModels(tmp_path, progress, Accuracy(), 2, saved.append)
+    told = []
+    for progress.step, accuracy in enumerate((math.nan, 0.0, 0.4, 0.3, 0.4, -math.inf), 1):
+        told.append(best.consider(accuracy))
+    assert told == [False, True, True, False, False, False]
+    assert saved == ["best", "best-2", "best", "best-3", "best-4", "best-5"]
+    assert progress.kept == [(0.4, 3), (0.4, 5)] and (progress.best_figure, progress.best_step) == (0.4, 3)

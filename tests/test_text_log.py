@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
+from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.text_log import TextLog, configure_logging
@@ -37,10 +39,10 @@ def lines(path: Path) -> list[str]:
 
 def test_step_line(tmp_path: Path) -> None:
     configure_logging(str(tmp_path / "train.log"))
-    TextLog().step(REPORT)
+    TextLog(Perplexity(), "tokens").step(REPORT)
     (line,) = lines(tmp_path / "train.log")
     expected = (
-        "step 1500/6000 epoch 1.25 loss 3.2199 perplexity 25.03 lr 1.25e-03 grad norm 4.57 "
+        "step 1500/6000 epoch 1.25 loss 3.2199 perplexity 25.034 lr 1.25e-03 grad norm 4.57 "
         "2346 tokens/s reader 1.2% eta 1:02:05"
     )
     assert re.fullmatch(TIME + re.escape(expected), line)
@@ -48,7 +50,7 @@ def test_step_line(tmp_path: Path) -> None:
 
 def test_evaluation_lines(tmp_path: Path) -> None:
     configure_logging(str(tmp_path / "train.log"))
-    log = TextLog()
+    log = TextLog(Perplexity(), "tokens")
     log.evaluation(Evaluation(500, 99.12345, True, Display(["春风 → 秋雨", "two"])))
     log.evaluation(Evaluation(1000, 120.0, False, Display([])))
     log.evaluation(Evaluation(1500, 80.0, True, Display([], scalars={"emotion_accuracy": 0.4})))
@@ -63,13 +65,24 @@ def test_evaluation_lines(tmp_path: Path) -> None:
     ]
 
 
+def test_a_classifier_is_told_of_by_its_accuracy(caplog: pytest.LogCaptureFixture) -> None:
+    log = TextLog(Accuracy(), "examples")
+    logging.getLogger("paddle_dialog").propagate = True
+    with caplog.at_level(logging.INFO, logger="paddle_dialog"):
+        log.step(dataclasses.replace(REPORT, figure=0.91236))
+        log.evaluation(Evaluation(500, 0.5, True, Display()))
+    step, evaluation = (record.getMessage() for record in caplog.records)
+    assert " accuracy 0.9124 lr " in step and " 2346 examples/s " in step
+    assert evaluation == "step 500 dev accuracy 0.5000 (best so far)"
+
+
 def test_log_file_is_appended_to_and_each_line_is_written_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "train.log"
     for _ in range(3):
         configure_logging(str(path))
-        TextLog().step(REPORT)
+        TextLog(Perplexity(), "tokens").step(REPORT)
     assert len(lines(path)) == 3
     captured = capsys.readouterr()
     assert len(captured.err.splitlines()) == 3 and captured.out == ""
@@ -77,7 +90,7 @@ def test_log_file_is_appended_to_and_each_line_is_written_once(
 
 def test_without_a_file_lines_go_to_stderr_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging()
-    TextLog().step(REPORT)
+    TextLog(Perplexity(), "tokens").step(REPORT)
     assert "step 1500/6000" in capsys.readouterr().err
 
 

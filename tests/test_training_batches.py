@@ -28,7 +28,7 @@ class EpochDataset(io.Dataset):
 def test_a_dataset_is_told_the_epoch_that_begins_or_goes_on() -> None:
     progress = Progress()
     sampler = LengthBucketSampler([1] * 6, 2)
-    batches = TrainingBatches(EpochDataset(), sampler, lambda examples: [np.array(examples)], progress)
+    batches = TrainingBatches(EpochDataset(), sampler, lambda examples: [np.array(examples)], len, progress)
     seen = []
     for progress.epoch, progress.batch in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
         seen.append([batch[0].tolist() for batch in batches])

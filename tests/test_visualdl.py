@@ -18,6 +18,7 @@ from visualdl.server import lib
 from visualdl.server.data_manager import DataManager
 
 import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
+from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
@@ -49,6 +50,10 @@ class Settings:
     model: Inner = dataclasses.field(default_factory=Inner)
 
 
+def sink_in(folder: Path, first_step: int = 0) -> VisualDLSink:
+    return VisualDLSink(folder, Settings(), Perplexity(), "tokens", first_step)
+
+
 def report(step: int, loss: float = 2.0, gradient_norm: float = 1.5) -> StepReport:
     return StepReport(step, 100, 0.5, loss, math.exp(loss), 1e-3, gradient_norm, 1000.0, 0.25, 60.0)
 
@@ -57,7 +62,7 @@ def evaluation(step: int, perplexity: float, heat_map: bool = False) -> Evaluati
     texts = [f"春风 → 秋雨 at {step}", "second"]
     attention = np.array([[0.9, 0.1], [0.2, 0.8]])
     maps = {"attention": attention, "copy": attention / 2} if heat_map else {}
-    display = Display(texts, maps, ["秋", "雨"], ["春", "风"], {"accuracy": 1 / 4})
+    display = Display(texts, maps, ["秋", "雨"], ["春", "风"], {"emotion_accuracy": 1 / 4})
     return Evaluation(step, perplexity, True, display)
 
 
@@ -96,7 +101,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 
 def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> None:
-    sink = VisualDLSink(tmp_path, Settings())
+    sink = sink_in(tmp_path)
     for step in (1, 2, 3):
         sink.step(report(step, loss=float(step)))
     sink.evaluation(evaluation(3, 12.5))
@@ -111,7 +116,7 @@ def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> No
     assert page.curve("train/learning_rate")[0] == (1, pytest.approx(1e-3))
     assert page.curve("train/perplexity")[0] == (1, pytest.approx(math.e))
     assert page.curve("dev/perplexity") == [(3, 12.5)]
-    assert page.curve("dev/accuracy") == [(3, 0.25)]
+    assert page.curve("dev/emotion_accuracy") == [(3, 0.25)]
     assert page.texts("examples/0") == [(3, "春风 → 秋雨 at 3")]
     assert page.texts("examples/1") == [(3, "second")]
     (trial,) = page.hyper_parameters()
@@ -119,11 +124,22 @@ def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> No
     assert trial["metrics"] == {"dev/perplexity": 12.5}
 
 
+def test_curves_bear_the_name_of_the_objective(tmp_path: Path) -> None:
+    sink = VisualDLSink(tmp_path, Settings(), Accuracy(), "examples")
+    sink.step(report(1))
+    sink.evaluation(evaluation(1, 0.75))
+    page = Page(tmp_path)
+    assert page.curve("dev/accuracy")[0] == (1, 0.75)
+    assert page.curve("train/accuracy")[0] == (1, pytest.approx(math.exp(2.0)))
+    assert page.curve("train/examples_per_second") == [(1, 1000.0)]
+    assert page.hyper_parameters()[0]["metrics"] == {"dev/accuracy": 0.75}
+
+
 def test_heat_map_is_the_picture_that_was_drawn(tmp_path: Path) -> None:
     from paddle_dialog.figures.heat_map import draw_heat_map
 
     result = evaluation(7, 3.0, heat_map=True)
-    VisualDLSink(tmp_path, Settings()).evaluation(result)
+    sink_in(tmp_path).evaluation(result)
     page = Page(tmp_path)
     display = result.display
     for name in ("attention", "copy"):
@@ -134,18 +150,18 @@ def test_heat_map_is_the_picture_that_was_drawn(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_not_a_number_leaves_a_gap(tmp_path: Path) -> None:
-    sink = VisualDLSink(tmp_path, Settings())
+    sink = sink_in(tmp_path)
     sink.step(report(1, gradient_norm=math.nan))
     sink.step(report(2, gradient_norm=4.0))
     assert Page(tmp_path).curve("train/gradient_norm") == [(2, 4.0)]
 
 
 def test_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:
-    sink = VisualDLSink(tmp_path, Settings())
+    sink = sink_in(tmp_path)
     sink.step(report(10, loss=3.0))
     sink.evaluation(evaluation(10, 20.0))
     sink.close()
-    resumed = VisualDLSink(tmp_path, Settings(), first_step=10)
+    resumed = sink_in(tmp_path, 10)
     resumed.step(report(20, loss=2.0))
     resumed.evaluation(evaluation(20, 10.0))
     page = Page(tmp_path)
@@ -159,11 +175,11 @@ def test_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:
 
 
 def test_points_after_the_checkpoint_are_not_shown_twice(tmp_path: Path) -> None:
-    killed = VisualDLSink(tmp_path, Settings())
+    killed = sink_in(tmp_path)
     for step in (10, 20, 30, 40):
         killed.step(report(step, loss=step / 10))
     killed.evaluation(evaluation(40, 9.0))
-    resumed = VisualDLSink(tmp_path, Settings(), first_step=20)
+    resumed = sink_in(tmp_path, 20)
     assert Page(tmp_path).curve("train/loss") == [(10, 1.0), (20, 2.0)]
     resumed.step(report(30, loss=7.0))
     page = Page(tmp_path)
@@ -176,10 +192,10 @@ def test_points_after_the_checkpoint_are_not_shown_twice(tmp_path: Path) -> None
 
 
 def test_a_record_cut_off_by_a_power_failure_does_not_spoil_the_resumed_log(tmp_path: Path) -> None:
-    VisualDLSink(tmp_path, Settings()).step(report(10))
+    sink_in(tmp_path).step(report(10))
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-3])  # the end of the last curve's point
-    resumed = VisualDLSink(tmp_path, Settings(), first_step=10)
+    resumed = sink_in(tmp_path, 10)
     resumed.step(report(20))
     page = Page(tmp_path)
     *whole, cut = [[step for step, _ in page.curve(tag)] for tag in TRAINING_CURVES]
@@ -187,13 +203,13 @@ def test_a_record_cut_off_by_a_power_failure_does_not_spoil_the_resumed_log(tmp_
 
 
 def test_a_run_begun_anew_hides_the_abandoned_one(tmp_path: Path) -> None:
-    VisualDLSink(tmp_path, Settings()).step(report(10, loss=5.0))
-    VisualDLSink(tmp_path, Settings()).step(report(1, loss=6.0))  # within the same second
+    sink_in(tmp_path).step(report(10, loss=5.0))
+    sink_in(tmp_path).step(report(1, loss=6.0))  # within the same second
     assert Page(tmp_path).curve("train/loss") == [(1, 6.0)]
 
 
 def test_resumed_in_another_folder_has_its_hyper_parameters(tmp_path: Path) -> None:
-    VisualDLSink(tmp_path / "vdl", Settings(), first_step=50).evaluation(evaluation(60, 5.0))
+    sink_in(tmp_path / "vdl", 50).evaluation(evaluation(60, 5.0))
     (trial,) = Page(tmp_path).hyper_parameters()
     assert trial["hparams"]["name"] == "toy"
 
@@ -204,7 +220,7 @@ def test_resumed_in_another_folder_has_its_hyper_parameters(tmp_path: Path) -> N
 def test_a_full_disk_gives_one_warning_and_training_goes_on(
     tmp_path: Path, log: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sink = VisualDLSink(tmp_path, Settings())
+    sink = sink_in(tmp_path)
     (file,) = tmp_path.iterdir()
     file.unlink()
     file.symlink_to("/dev/full")
@@ -222,14 +238,14 @@ def test_a_folder_that_cannot_be_made_gives_one_warning(
     tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    sink = VisualDLSink(tmp_path / "file" / "vdl", Settings())
+    sink = sink_in(tmp_path / "file" / "vdl")
     sink.step(report(1))
     sink.close()
     assert len(log.records) == 1
 
 
 def test_a_record_that_did_not_fit_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = VisualDLSink(tmp_path, Settings())
+    sink = sink_in(tmp_path)
     sink.step(report(1))
     (file,) = tmp_path.iterdir()
     size = file.stat().st_size

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
+from paddle_dialog.objective import Perplexity
 from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
@@ -50,7 +51,7 @@ class Settings:
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A VisualDL server on a small log."""
     folder = tmp_path_factory.mktemp("runs")
-    sink = VisualDLSink(folder / "toy" / "vdl", Settings())
+    sink = VisualDLSink(folder / "toy" / "vdl", Settings(), Perplexity(), "tokens")
     for step in range(1, 6):
         sink.step(StepReport(step, 5, step / 5, 4.0 / 2**step, 20.0 / step, 1e-3, 1.0, 1e3, 0.1, 0.0))
     display = Display(["春风 → 秋雨"], {"attention": np.eye(2)}, ["秋", "雨"], ["春", "风"])
