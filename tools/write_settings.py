@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from paddle_dialog.config.explain import as_markdown  # noqa: E402
-from paddle_dialog.config.schema import ExperimentConfig  # noqa: E402
+from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig  # noqa: E402
 from paddle_dialog.serving.config import ServeConfig  # noqa: E402
 from paddle_dialog.task_folders import find_task, task_names  # noqa: E402
 
@@ -32,6 +32,7 @@ It lists them again only where their default or their meaning differs."""
 def page() -> str:
     """Return the whole page."""
     parts = [INTRODUCTION, "## Every task", as_markdown(ExperimentConfig)]
+    parts += ["## Every task that writes text", as_markdown(GenerationConfig, ExperimentConfig)]
     for name in task_names():
         cls = find_task(name).config_class
         base = cls.__base__
