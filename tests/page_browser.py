@@ -17,6 +17,7 @@ from empathetic_toys import make_config, make_network, make_vocabulary
 from serving_toys import eventually, make_app
 
 from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.model_cards import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint
@@ -50,7 +51,14 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
             cards.append(make_card(predictor, endpoint.path, details, None))
         return cards
 
-    app = make_app(*endpoints.values(), load=load, **settings)
+    with serving(*endpoints.values(), load=load, **settings) as address:
+        yield address
+
+
+@contextmanager
+def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
+    """The address of a server of endpoints; `settings` are those of `make_app`."""
+    app = make_app(*endpoints, **settings)
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
@@ -109,18 +117,18 @@ def opened(
 
 def ask(page: Any, first: str) -> None:
     """Writes a 上联 and has it answered."""
-    page.fill("#first", first)
+    page.fill("#couplet-first", first)
     with page.expect_response("**/v1/couplet"):
-        page.press("#first", "Enter")
+        page.press("#couplet-first", "Enter")
     idle(page, "#couplet-ask")
 
 
 def say(page: Any, text: str) -> None:
     """Says a turn and has it answered."""
-    page.fill("#turn", text)
+    page.fill("#empathetic-turn", text)
     with page.expect_response("**/v1/reply"):
-        page.press("#turn", "Enter")
-    idle(page, "#send")
+        page.press("#empathetic-turn", "Enter")
+    idle(page, "#empathetic-send")
 
 
 def idle(page: Any, button: str) -> None:

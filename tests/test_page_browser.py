@@ -32,7 +32,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 
 
 def hanging(page: Any, side: str = "second") -> str:
-    return page.locator(f"#pair .{side} .line").text_content()
+    return page.locator(f"#couplet-pair .{side} .line").text_content()
 
 
 def candidates(page: Any) -> list[str]:
@@ -40,24 +40,24 @@ def candidates(page: Any) -> list[str]:
 
 
 def answer_of(page: Any, first: str) -> dict[str, Any]:
-    page.fill("#first", first)
+    page.fill("#couplet-first", first)
     with page.expect_response("**/v1/couplet") as response:
-        page.press("#first", "Enter")
+        page.press("#couplet-first", "Enter")
     idle(page, "#couplet-ask")
     return response.value.json()
 
 
 def test_a_couplet_hangs_as_at_a_door(page: Any) -> None:
-    page.fill("#first", FIRST)
+    page.fill("#couplet-first", FIRST)
     assert (hanging(page, "first"), hanging(page)) == (FIRST, "")  # while it is being written
     answer = answer_of(page, FIRST)
     assert (hanging(page, "first"), hanging(page)) == (FIRST, answer["predictions"][0]["text"])
-    right, left = (page.locator(f"#pair .{side}").bounding_box() for side in ("first", "second"))
+    right, left = (page.locator(f"#couplet-pair .{side}").bounding_box() for side in ("first", "second"))
     assert left["x"] + left["width"] < right["x"]
-    boxes = [c.bounding_box() for c in page.locator("#pair .first .character").all()]
+    boxes = [c.bounding_box() for c in page.locator("#couplet-pair .first .character").all()]
     assert [b["y"] for b in boxes] == sorted({b["y"] for b in boxes})  # downwards
     assert len({round(b["x"]) for b in boxes}) == 1
-    assert page.locator("#pair .second button").count() == 4  # the comma is no character to lock
+    assert page.locator("#couplet-pair .second button").count() == 4  # the comma is no character to lock
 
 
 def test_each_candidate_has_its_form_drawn(page: Any) -> None:
@@ -105,28 +105,30 @@ def test_locked_characters_stay_and_the_rest_is_written_anew(page: Any) -> None:
     ask(page, "雨水月柳")
     page.locator(".candidate-text").nth(3).click()
     wanted = hanging(page)
-    assert page.locator("#ask-again").is_hidden()
+    assert page.locator("#couplet-again").is_hidden()
     for place in (0, 2):
-        page.locator(f"#pair [data-place='{place}']").click()
+        page.locator(f"#couplet-pair [data-place='{place}']").click()
     with page.expect_request("**/v1/couplet") as request:
-        page.click("#ask-again")
+        page.click("#couplet-again")
     idle(page, "#couplet-ask")
     assert request.value.post_data_json == {"first": "雨水月柳", "lock": f"{wanted[0]}？{wanted[2]}？"}
     assert all((text[0], text[2]) == (wanted[0], wanted[2]) for text in candidates(page))
-    assert page.locator("#pair [aria-pressed=true]").all_text_contents() == [wanted[0], wanted[2]]
-    page.click("#unlock")
-    assert page.locator("#pair [aria-pressed=true]").count() == 0
-    page.locator("#pair [data-place='1']").click()
+    assert page.locator("#couplet-pair [aria-pressed=true]").all_text_contents() == [wanted[0], wanted[2]]
+    page.click("#couplet-unlock")
+    assert page.locator("#couplet-pair [aria-pressed=true]").count() == 0
+    page.locator("#couplet-pair [data-place='1']").click()
     with page.expect_request("**/v1/couplet") as request:
-        page.fill("#first", "雨月")
-        page.press("#first", "Enter")
+        page.fill("#couplet-first", "雨月")
+        page.press("#couplet-first", "Enter")
     assert request.value.post_data_json == {"first": "雨月"}  # the lock was of the other line
     idle(page, "#couplet-ask")
 
 
 def test_rules_are_switched(page: Any) -> None:
     page.locator(".rules summary").click()
-    assert page.locator("#rules input:checked").count() == 5  # as the server's are; its tone weight is 0
+    assert (
+        page.locator("#couplet-rules input:checked").count() == 5
+    )  # as the server's are; its tone weight is 0
     page.get_by_label("No character of the first line").uncheck()
     page.get_by_label("Prefer opposed tones").check()
     with page.expect_request("**/v1/couplet") as request:
@@ -144,12 +146,12 @@ def test_a_couplet_is_copied_and_saved_as_a_picture(page: Any) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     ask(page, FIRST)
     second = hanging(page)
-    page.click("#copy")
+    page.click("#couplet-copy")
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == f"{FIRST}\n{second}"
-    page.click("#ink")
+    page.click("#couplet-ink")
     with page.expect_download() as download:
-        page.click("#save")
+        page.click("#couplet-save")
     assert download.value.suggested_filename == f"{FIRST}-{second}.png"
     picture = Image.open(io.BytesIO(download.value.path().read_bytes())).convert("RGB")
     width, height = picture.size
@@ -163,11 +165,11 @@ def test_a_couplet_is_copied_and_saved_as_a_picture(page: Any) -> None:
 
 
 def test_a_turn_is_answered_with_what_was_felt(page: Any) -> None:
-    page.click("#tab-conversation")
-    page.fill("#turn", "my dog died")
+    page.click("#tab-empathetic")
+    page.fill("#empathetic-turn", "my dog died")
     with page.expect_response("**/v1/reply") as response:
-        page.press("#turn", "Enter")
-    idle(page, "#send")
+        page.press("#empathetic-turn", "Enter")
+    idle(page, "#empathetic-send")
     answer = response.value.json()
     assert page.locator(".speaker .bubble").text_content() == "You: my dog died"
     assert page.locator(".listener .bubble").text_content() == f"Model: {answer['predictions'][0]['text']}"
@@ -180,11 +182,14 @@ def test_a_turn_is_answered_with_what_was_felt(page: Any) -> None:
     for width, share, probability in zip(widths, shares, answer["emotions"].values(), strict=True):
         assert share / width == pytest.approx(probability, abs=0.02)
     assert page.locator(".emotion.chosen .emotion-name").text_content() == answer["emotion"]
-    assert page.locator("#turn").input_value() == "" and page.evaluate("document.activeElement.id") == "turn"
+    assert (
+        page.locator("#empathetic-turn").input_value() == ""
+        and page.evaluate("document.activeElement.id") == "empathetic-turn"
+    )
 
 
 def test_where_no_emotion_is_clear_the_page_says_so_and_one_can_be_told(page: Any) -> None:
-    page.click("#tab-conversation")
+    page.click("#tab-empathetic")
 
     def unclear(route: Any) -> None:
         response = route.fetch()
@@ -195,15 +200,15 @@ def test_where_no_emotion_is_clear_the_page_says_so_and_one_can_be_told(page: An
     assert (
         page.locator(".felt").text_content() == "no clear emotion" and page.locator(".emotion").count() == 0
     )
-    assert "no clear emotion" in page.locator("#conversation-status").text_content()
+    assert "no clear emotion" in page.locator("#empathetic-status").text_content()
     page.unroute("**/v1/reply")
     page.select_option(".emotion-choice", "joyful")
-    idle(page, "#send")
+    idle(page, "#empathetic-send")
     assert page.locator(".emotion").count() == 5 and "joyful" in page.locator(".told").text_content()
 
 
 def test_the_emotion_is_corrected_and_the_reply_made_anew(page: Any) -> None:
-    page.click("#tab-conversation")
+    page.click("#tab-empathetic")
     say(page, "my dog died")
     before = page.locator(".listener .bubble").text_content()
     label = page.locator(".emotion-name").nth(1).text_content()
@@ -213,43 +218,46 @@ def test_the_emotion_is_corrected_and_the_reply_made_anew(page: Any) -> None:
     ):
         with page.expect_request("**/v1/reply") as request:
             act()
-        idle(page, "#send")
+        idle(page, "#empathetic-send")
         assert request.value.post_data_json["emotion"] == told
         assert told in page.locator(".told").text_content()
     assert page.locator(".listener .bubble").text_content() != before
     with page.expect_request("**/v1/reply") as request:
         page.select_option(".emotion-choice", "")
-    idle(page, "#send")
+    idle(page, "#empathetic-send")
     assert "emotion" not in request.value.post_data_json
     assert page.locator(".listener .bubble").text_content() == before and page.locator(".told").count() == 0
 
 
 def test_the_reply_taken_is_what_the_conversation_goes_on_from(page: Any) -> None:
-    page.click("#tab-conversation")
+    page.click("#tab-empathetic")
     say(page, "my dog died")
     page.locator(".others summary").click()
     other = page.locator(".other").nth(1).text_content()
     page.locator(".other").nth(1).click()
     assert page.locator(".listener .bubble").text_content() == f"Model: {other}"
-    page.fill("#turn", "he was called Rex")
+    page.fill("#empathetic-turn", "he was called Rex")
     with page.expect_request("**/v1/reply") as request:
-        page.click("#send")
-    idle(page, "#send")
+        page.click("#empathetic-send")
+    idle(page, "#empathetic-send")
     assert request.value.post_data_json["context"] == ["my dog died", other, "he was called Rex"]
     assert page.locator(".turn").count() == 4
-    page.click("#undo")
-    assert page.locator(".turn").count() == 2 and page.locator("#turn").input_value() == "he was called Rex"
-    page.click("#reset")
-    assert page.locator(".turn").count() == 0 and page.locator("#turn").input_value() == ""
+    page.click("#empathetic-undo")
+    assert (
+        page.locator(".turn").count() == 2
+        and page.locator("#empathetic-turn").input_value() == "he was called Rex"
+    )
+    page.click("#empathetic-reset")
+    assert page.locator(".turn").count() == 0 and page.locator("#empathetic-turn").input_value() == ""
 
 
 def test_attention_is_shown_when_asked_for(page: Any) -> None:
-    page.click("#tab-conversation")
+    page.click("#tab-empathetic")
     say(page, "my dog died")
     assert page.locator(".attention").count() == 0
     with page.expect_response("**/v1/reply") as response:
         page.locator(".look").click()
-    idle(page, "#send")
+    idle(page, "#empathetic-send")
     attention = response.value.json()["attention"]
     assert page.locator(".source .token").all_text_contents() == ["⊢", *attention["source"][1:]]
     page.locator(".target .token").nth(1).click()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from page_browser import ask, idle, launched, needs_chromium, opened, say, served
-
-from paddle_dialog.serving.app import PAGE
 
 pytestmark = needs_chromium
 HOSTILE = "<img src=x onerror=\"document.body.id='hit'\">春"
@@ -34,7 +31,7 @@ CONTRASTS = """() => {
   const low = [];
   for (const at of document.querySelectorAll("body *")) {
     const own = [...at.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
-    if (!own || at.closest("#pair, .unseen, noscript, .skip") || !at.checkVisibility()) continue;
+    if (!own || at.closest("#couplet-pair, .unseen, noscript, .skip") || !at.checkVisibility()) continue;
     const style = getComputedStyle(at);
     const lights = [light(at.closest("svg") ? style.fill : style.color), light(ground(at))];
     const ratio = (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05);
@@ -65,8 +62,8 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 def fill(page: Any) -> None:
     """Something to see in both tabs; the conversation stays open."""
     ask(page, "雨水水，月")
-    page.locator("#pair [data-place='0']").click()
-    page.click("#tab-conversation")
+    page.locator("#couplet-pair [data-place='0']").click()
+    page.click("#tab-empathetic")
     say(page, "my dog died and Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenbescheid came")
     page.locator(".others summary").click()
     page.locator(".look").click()
@@ -84,21 +81,21 @@ def fill(page: Any) -> None:
 def test_a_line_that_is_none_is_told(page: Any, first: str, part: str) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.fill("#first", first)
+    page.fill("#couplet-first", first)
     page.click("#couplet-ask")
     assert part in page.locator("#couplet-error").text_content()
-    assert page.evaluate("document.activeElement.id") == "first" and asked == []
+    assert page.evaluate("document.activeElement.id") == "couplet-first" and asked == []
 
 
 def test_what_the_server_refuses_is_told_and_mended(page: Any) -> None:
-    page.click("#tab-conversation")
-    page.click("#send")
-    assert page.locator("#conversation-error").text_content() == "Say something first, please."
+    page.click("#tab-empathetic")
+    page.click("#empathetic-send")
+    assert page.locator("#empathetic-error").text_content() == "Say something first, please."
     say(page, "a" * 201)
-    assert "a turn may have 200 characters at most" in page.locator("#conversation-error").text_content()
-    assert page.locator("#turn").input_value() == "a" * 201  # nothing that was written is lost
+    assert "a turn may have 200 characters at most" in page.locator("#empathetic-error").text_content()
+    assert page.locator("#empathetic-turn").input_value() == "a" * 201  # nothing that was written is lost
     say(page, "my dog died")
-    assert page.locator("#conversation-error").is_hidden() and page.locator(".turn").count() == 2
+    assert page.locator("#empathetic-error").is_hidden() and page.locator(".turn").count() == 2
 
 
 @pytest.mark.parametrize(
@@ -126,7 +123,7 @@ def test_every_failure_is_a_sentence_and_the_button_works_again(
     page: Any, answer: Any, sentence: str
 ) -> None:
     page.route("**/v1/*", lambda route: route.abort() if answer is None else route.fulfill(**answer))
-    page.fill("#first", "雨水月")
+    page.fill("#couplet-first", "雨水月")
     page.click("#couplet-ask")
     page.get_by_text(sentence).wait_for()
     page.unroute("**/v1/*")
@@ -137,11 +134,11 @@ def test_every_failure_is_a_sentence_and_the_button_works_again(
 def test_a_button_is_busy_while_it_waits_and_asks_once(page: Any) -> None:
     held: list[Any] = []
     page.route("**/v1/couplet", lambda route: held.append(route))
-    page.fill("#first", "雨水月")
+    page.fill("#couplet-first", "雨水月")
     page.click("#couplet-ask")
     page.locator("#couplet-ask[aria-busy=true]").wait_for()
     page.dispatch_event("#couplet-ask", "click")  # a click by Playwright would wait for the button
-    page.press("#first", "Enter")
+    page.press("#couplet-first", "Enter")
     assert page.locator("#couplet-status").text_content() == "Writing…"
     assert len(held) == 1
     held[0].continue_()
@@ -149,13 +146,11 @@ def test_a_button_is_busy_while_it_waits_and_asks_once(page: Any) -> None:
     assert page.locator(".candidate").count() == 5
 
 
-def test_a_task_without_a_model_and_a_server_that_stops_are_told(browser: Any) -> None:
+def test_a_task_without_a_model_has_no_tab_and_a_server_that_stops_is_told(browser: Any) -> None:
     server = served("couplet")
-    with opened(browser, server.__enter__()) as page:
-        page.click("#tab-conversation")
-        page.get_by_text("This server has no empathetic model loaded").wait_for()
-        assert page.locator("#turn").is_hidden()
-        page.click("#tab-couplet")
+    with opened(browser, server.__enter__(), path="/#empathetic") as page:
+        assert page.get_by_role("tab").all_text_contents() == ["Couplets"]
+        assert page.locator("#couplet-first").is_visible()
         ask(page, "雨水月")
         server.__exit__(None, None, None)
         page.click("#couplet-ask")
@@ -196,11 +191,11 @@ def test_text_is_never_markup(page: Any) -> None:
     page.get_by_text(HOSTILE).first.wait_for()
     ask(page, HOSTILE)
     assert (
-        page.locator("#pair .first .line").text_content()
+        page.locator("#couplet-pair .first .line").text_content()
         == page.locator(".candidate-text").text_content()
         == HOSTILE
     )
-    page.click("#tab-conversation")
+    page.click("#tab-empathetic")
     say(page, HOSTILE)
     page.locator(".look").click()
     page.locator(".attention").wait_for()
@@ -219,30 +214,15 @@ def test_the_language_follows_the_browser_and_the_switch(browser: Any, address: 
         assert page.locator("#couplet-error").text_content() == "请先写一句上联。"
         page.get_by_role("button", name="English").click()
         assert page.locator("#couplet-error").text_content() == "Write a first line, please."
-        assert (
-            page.locator("html").get_attribute("lang") == "en" and page.title() == "Couplets & conversation"
-        )
+        assert page.locator("html").get_attribute("lang") == "en" and page.title() == "Paddle Dialog"
         page.reload()
-        assert page.locator("#couplet-ask").text_content() == "Answer it"  # remembered
-        page.click("#tab-conversation")
+        page.get_by_role("button", name="Answer it").wait_for()  # remembered
+        page.click("#tab-empathetic")
         say(page, "my dog died")
         label = page.locator(".chosen .emotion-name").text_content()
         page.get_by_role("button", name="中文").click()
         translated = page.locator(".chosen .emotion-name").text_content()
         assert label.isascii() and translated != label and not translated.isascii()
-
-
-def test_both_languages_have_all_words_and_no_other() -> None:
-    source = (PAGE / "words.js").read_text(encoding="utf-8")
-    chinese, english = source.split("\n  en: {")
-    words = [re.findall(r'^\s+(\w+): "(.*)",$', part, re.M) for part in (chinese, english)]
-    zh, en = ({key: sorted(re.findall(r"\{\w+\}", text)) for key, text in part} for part in words)
-    assert len(zh) > 80 and zh == en
-    others = [file for file in PAGE.iterdir() if file.suffix in (".html", ".js") and file.name != "words.js"]
-    used = "".join(file.read_text(encoding="utf-8") for file in others)
-    assert [key for key in zh if not re.search(rf"\b{key}\b", used)] == [
-        "banned_words"
-    ]  # named by the server
 
 
 def test_a_phone_shows_all_without_scrolling_sideways(browser: Any, address: str) -> None:
@@ -251,9 +231,9 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Any, address: str
             ask(page, first)
             assert page.evaluate("document.documentElement.scrollWidth") == 360
         # Longer than the tiny model reads: the paper shows it while it is written.
-        page.fill("#first", "春" * 64)
+        page.fill("#couplet-first", "春" * 64)
         assert page.evaluate("document.documentElement.scrollWidth") == 360
-        boxes = [page.locator(f"#pair .{side}").bounding_box() for side in ("second", "first")]
+        boxes = [page.locator(f"#couplet-pair .{side}").bounding_box() for side in ("second", "first")]
         assert boxes[0]["x"] >= 0 and boxes[1]["x"] + boxes[1]["width"] <= 360
         fill(page)
         assert page.evaluate("document.documentElement.scrollWidth") == 360
@@ -265,12 +245,12 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Any, address: str
 def test_text_stands_out_from_its_ground(browser: Any, address: str, scheme: str) -> None:
     with opened(browser, address, color_scheme=scheme) as page:
         fill(page)
-        page.fill("#turn", "")
-        page.click("#send")
+        page.fill("#empathetic-turn", "")
+        page.click("#empathetic-send")
         assert page.evaluate(CONTRASTS) == []
         page.click("#tab-couplet")
         assert page.evaluate(CONTRASTS) == []
-        page.fill("#first", " ")
+        page.fill("#couplet-first", " ")
         page.click("#couplet-ask")
         assert page.evaluate(CONTRASTS) == []
 
@@ -279,19 +259,19 @@ def test_the_keyboard_is_enough(page: Any) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     ask(page, "雨水月")
-    page.focus("#pair [data-place='0']")
+    page.focus("#couplet-pair [data-place='0']")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
-    assert page.locator("#pair [aria-pressed=true]").get_attribute("data-place") == "1"
+    assert page.locator("#couplet-pair [aria-pressed=true]").get_attribute("data-place") == "1"
     assert page.evaluate("document.activeElement.dataset.place") == "1"
     page.focus("#tab-couplet")
     page.keyboard.press("ArrowRight")
-    assert page.locator("#conversation").is_visible() and page.url.endswith("#conversation")
-    page.focus("#turn")
+    assert page.locator("#empathetic").is_visible() and page.url.endswith("#empathetic")
+    page.focus("#empathetic-turn")
     page.keyboard.type("my dog")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("died")
     with page.expect_response("**/v1/reply") as response:
         page.keyboard.press("Enter")
-    idle(page, "#send")
+    idle(page, "#empathetic-send")
     assert response.value.request.post_data_json["context"] == ["my dog\ndied"]

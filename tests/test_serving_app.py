@@ -9,6 +9,7 @@ import threading
 import pytest
 from serving_toys import PATIENCE, EchoEndpoint, TestClient, eventually, make_app, running
 
+from paddle_dialog.errors import UserError
 from paddle_dialog.serving.guard import SECURITY_HEADERS
 from paddle_dialog.serving.word_filter import WordFilter
 
@@ -259,20 +260,58 @@ def test_the_description_is_a_page_without_scripts_or_foreign_addresses(endpoint
     assert not re.search(r"<script|<style|style=|https?://", page.text)
 
 
-def test_files_of_the_page_are_served_as_what_they_are(endpoint, tmp_path, monkeypatch):
-    (tmp_path / "index.html").write_text("<!DOCTYPE html><title>页</title>", encoding="utf-8")
-    (tmp_path / "a.js").write_text("1", encoding="utf-8")
-    (tmp_path / "a.css").write_text("a{}", encoding="utf-8")
-    monkeypatch.setattr("paddle_dialog.serving.app.PAGE", tmp_path)
+def tab(folder, **files):
+    """A folder with a tab's files; ``files`` are laid over them by their stems."""
+    folder.mkdir(exist_ok=True)
+    names = {"tab": "tab.html", "script": "tab.js", "words": "words.js", "style": "tab.css"}
+    for part, text in {"tab": "<p>标签</p>", "script": "1", "words": "2", "style": "a{}", **files}.items():
+        if text is not None:
+            (folder / names[part]).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_page_has_the_tabs_of_its_endpoints(endpoint, tmp_path):
     with running(make_app(endpoint)) as client:
-        kinds = {path: client.get(path).headers["content-type"] for path in ("/", "/a.js", "/a.css")}
-        refusal(client.get("/b.js"), 404)
-        refusal(client.post("/a.js", json={}), 405)
-    assert kinds == {
-        "/": "text/html; charset=utf-8",
-        "/a.js": "text/javascript; charset=utf-8",
-        "/a.css": "text/css; charset=utf-8",
-    }
+        bare = client.get("/").text
+    endpoint.page = tab(tmp_path)
+    with running(make_app(endpoint)) as client:
+        page = client.get("/").text
+        kinds = {
+            path: client.get(path).headers["content-type"]
+            for path in (
+                "/",
+                "/page/main.js",
+                "/page/style.css",
+                "/page/icon.svg",
+                "/tasks/echo/tab.js",
+                "/tasks/echo/tab.css",
+            )
+        }
+        for path in ("/page/none.js", "/page/index.html", "/tasks/echo/none.js", "/tasks/other/tab.js"):
+            refusal(client.get(path), 404)
+        refusal(client.post("/page/main.js", json={}), 405)
+    assert 'role="tab"' not in bare and "tasks/" not in bare
+    assert '<link rel="stylesheet" href="tasks/echo/tab.css">' in page
+    assert (
+        '<section id="echo" role="tabpanel" aria-labelledby="tab-echo" tabindex="-1">\n<p>标签</p></section>'
+        in page
+    )
+    assert list(kinds.values()) == [
+        "text/html; charset=utf-8",
+        "text/javascript; charset=utf-8",
+        "text/css; charset=utf-8",
+        "image/svg+xml",
+        "text/javascript; charset=utf-8",
+        "text/css; charset=utf-8",
+    ]
+
+
+def test_a_tab_that_lacks_a_file_is_told_at_the_start(endpoint, tmp_path):
+    endpoint.page = tab(tmp_path, words=None)
+    with pytest.raises(
+        UserError, match=r"a tab needs tab\.html, tab\.js, words\.js, and this has no words\.js"
+    ):
+        make_app(endpoint)
 
 
 def leaving_after(body, seconds):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from pydantic import BaseModel
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from paddle_dialog.serving.batcher import Batcher
 from paddle_dialog.serving.config import ServeConfig
@@ -22,21 +21,11 @@ from paddle_dialog.serving.gate import Gate
 from paddle_dialog.serving.guard import Guard
 from paddle_dialog.serving.metrics import CONTENT_TYPE, Metrics
 from paddle_dialog.serving.model_cards import ModelCard, ModelCards
+from paddle_dialog.serving.page_files import add_page
 from paddle_dialog.serving.routes import ERRORS, Service, add_endpoints
 from paddle_dialog.serving.word_filter import WordFilter
 
-PAGE = Path(__file__).parent / "page"
 LOADING = "the models are being loaded; try again in a moment"
-# The machine's own table may say otherwise, and with `nosniff` a browser takes the type at its word.
-_TYPES = {
-    ".css": "text/css",
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".woff2": "font/woff2",
-}
 
 
 class State(BaseModel):
@@ -79,7 +68,7 @@ def create_app(
     app = FastAPI(
         title="paddle_dialog",
         version="1",
-        description='Couplets and empathetic replies. Every error is `{"error": sentence}`.',
+        description='What trained models answer. Every error is `{"error": sentence}`.',
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -89,7 +78,8 @@ def create_app(
     add_endpoints(app, endpoints, Service(config, batcher, words))
     _add_models(app, batcher, cards)
     _add_probes(app, batcher, metrics)
-    _add_pages(app)
+    _add_docs(app)
+    add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
     posts = [endpoint.path for endpoint in endpoints]
     app.add_middleware(Gate, limits=config.limits, api_key=config.api_key, posts=posts)
@@ -136,7 +126,7 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _add_pages(app: FastAPI) -> None:
+def _add_docs(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return HTMLResponse(docs_page(app.openapi()))
@@ -144,16 +134,3 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> Response:
         return Response(STYLE, media_type="text/css")
-
-    for file in sorted(PAGE.rglob("*")):
-        if file.suffix in _TYPES:
-            _add_file(app, file)
-
-
-def _add_file(app: FastAPI, file: Path) -> None:
-    async def send(request: Request) -> Response:
-        return FileResponse(file, media_type=_TYPES[file.suffix])
-
-    path = f"/{file.relative_to(PAGE).as_posix()}"
-    for address in ("/", path) if path == "/index.html" else (path,):
-        app.add_route(address, send, include_in_schema=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -47,6 +48,7 @@ class Endpoint(ABC, Generic[R]):
         task: the task's name.
         path: the address.
         summary: what it does, in a line.
+        page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none.
         request_model: of the request's JSON, within the server's limits.
         answer_model: of the answer's JSON, for the API's description.
     """
@@ -54,6 +56,7 @@ class Endpoint(ABC, Generic[R]):
     task: ClassVar[str]
     path: ClassVar[str]
     summary: ClassVar[str]
+    page: ClassVar[Path | None] = None
     request_model: type[R]
     answer_model: type[BaseModel]
 

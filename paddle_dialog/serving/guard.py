@@ -16,7 +16,7 @@ from paddle_dialog.serving.metrics import Metrics
 LOG = logging.getLogger(__name__)
 CLIENT_LEFT = 499  # the status that nginx's log made usual; nobody receives it
 SECURITY_HEADERS = {
-    # blob: and data: are the picture of a couplet that the page draws for its user to keep.
+    # blob: and data: are pictures that a tab draws for its user to keep.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",

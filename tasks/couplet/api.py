@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, create_model
@@ -109,6 +110,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     task = "couplet"
     path = "/v1/couplet"
     summary = "下联 to a 上联"
+    page = Path(__file__).parent / "page"
     answer_model = CoupletAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:

@@ -4,7 +4,7 @@ const PATIENCE = 60_000; // ms
 const KEY = "paddle_dialog.key";
 let key = storedKey();
 
-/** A request without a result; `name` in words.js tells it, filled from `values`. */
+/** A request without a result; the word `name` tells it, filled from `values`. */
 export class ApiError extends Error {
   constructor(name, values = {}) {
     super(name);
@@ -12,15 +12,6 @@ export class ApiError extends Error {
     this.values = values;
   }
 }
-
-/** The models that the server has. */
-export const models = () => ask("v1/models");
-
-/** 下联 for a 上联; `request` is the body that the API describes. */
-export const answerCouplet = (request) => ask("v1/couplet", request);
-
-/** Replies to a conversation. */
-export const answerTurn = (request) => ask("v1/reply", request);
 
 /** Sends this key with every request from now on, until the tab is closed. */
 export function useKey(text) {
@@ -32,7 +23,13 @@ export function useKey(text) {
   }
 }
 
-async function ask(path, body) {
+/**
+ * Asks the server.
+ * @param {string} path e.g. "v1/models"
+ * @param {object} [body] sent by POST, as the API describes it; without one it is a GET
+ * @throws {ApiError}
+ */
+export async function ask(path, body) {
   const headers = { Accept: "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
   const options = { headers, cache: "no-store" };

@@ -1,4 +1,4 @@
-// What the model attended to: choose a word of the reply, and the words of the conversation are shaded.
+// What the model attended to: choose a word that it wrote, and the words of its source are shaded.
 
 import { button, element, setVariable } from "./elements.js";
 import { word } from "./language.js";
@@ -9,9 +9,10 @@ const MARKS = { "<cls>": "⊢", "<eos>": "⊣" };
 /**
  * The view of an attention.
  * @param {?{source: string[], target: string[], weights: number[][]}} attention [target][source]
- * @param {number} pick the reply that is shown; the attention is of the first
+ * @param {string} lang of the texts, e.g. "en"
+ * @param {boolean} isOfShown false where another text is shown than the best, whose attention this is
  */
-export function attentionView(attention, pick) {
+export function attentionView(attention, lang, isOfShown = true) {
   if (!attention) return element("p", { class: "attention" }, word("attentionMissing"));
   const { source, target, weights } = attention;
   const words = source.map((token) => element("span", { class: "token" }, shown(token)));
@@ -44,9 +45,9 @@ export function attentionView(attention, pick) {
   return element(
     "div",
     { class: "attention" },
-    element("p", { class: "hint" }, word("attentionHint"), pick > 0 ? ` ${word("attentionOfFirst")}` : ""),
-    element("p", { class: "strip target", lang: "en" }, ...choices),
-    element("p", { class: "strip source", lang: "en" }, ...words),
+    element("p", { class: "hint" }, word("attentionHint"), isOfShown ? "" : ` ${word("attentionOfFirst")}`),
+    element("p", { class: "strip target", lang }, ...choices),
+    element("p", { class: "strip source", lang }, ...words),
     said,
   );
 }

@@ -5,6 +5,9 @@ const SVG = "http://www.w3.org/2000/svg";
 /** The element of the page with this id. */
 export const byId = (id) => document.getElementById(id);
 
+/** Finds the elements of a tab, whose ids begin with the task's name: `part("form")` is `#<task>-form`. */
+export const partsOf = (task) => (name) => byId(`${task}-${name}`);
+
 /**
  * An element.
  * @param {string} tag

@@ -4,18 +4,32 @@ import { WORDS } from "./words.js";
 
 const KEY = "paddle_dialog.language";
 const listeners = [];
+const ownWords = new Map(); // of each panel that is loaded
 let current = remembered() ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
 
 /** "zh" or "en". */
 export const language = () => current;
 
-/** A text of the page; {names} in it are filled from `values`. */
-export function word(name, values = {}) {
-  return WORDS[current][name].replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));
+/**
+ * The words of a tab as a function of a name and of values for the {names} in the text.
+ * @param {{zh: Object<string, string>, en: Object<string, string>}} own
+ * @returns {(name: string, values?: object) => string} the tab's own word, else the page's, else the name itself
+ */
+export function vocabulary(own) {
+  return (name, values = {}) => {
+    const text = [own[current], WORDS[current]].find((words) => Object.hasOwn(words, name))?.[name] ?? name;
+    return text.replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));
+  };
 }
 
-/** The text for a name that the server gives, or the name itself where the page has none for it. */
-export const wordOrName = (name) => (Object.hasOwn(WORDS[current], name) ? word(name) : name);
+/** A text of the page. */
+export const word = vocabulary({ zh: {}, en: {} });
+
+/** Fills the texts of a tab's panel with its own words, now and whenever the language changes. */
+export function addWords(panel, own) {
+  ownWords.set(panel, own);
+  fill();
+}
 
 /** Calls `redraw` whenever the language has changed, for texts that code has put into the page. */
 export function onLanguage(redraw) {
@@ -44,15 +58,20 @@ function choose(chosen) {
 function fill() {
   document.documentElement.lang = current === "zh" ? "zh-Hans" : "en";
   document.title = word("title");
-  for (const place of document.querySelectorAll("[data-text]")) place.textContent = word(place.dataset.text);
-  for (const place of document.querySelectorAll("[data-placeholder]")) {
-    place.placeholder = word(place.dataset.placeholder);
-  }
-  for (const place of document.querySelectorAll("[data-label]")) {
-    place.setAttribute("aria-label", word(place.dataset.label));
-  }
+  fillEach("text", (place, text) => (place.textContent = text));
+  fillEach("placeholder", (place, text) => (place.placeholder = text));
+  fillEach("label", (place, text) => place.setAttribute("aria-label", text));
   for (const choice of document.querySelectorAll("[data-language]")) {
     choice.setAttribute("aria-pressed", String(choice.dataset.language === current));
+  }
+}
+
+/** Puts a word wherever an attribute such as `data-text` names one, but for panels that are not loaded. */
+function fillEach(kind, put) {
+  for (const place of document.querySelectorAll(`[data-${kind}]`)) {
+    const panel = place.closest("[role=tabpanel]");
+    const told = panel === null ? word : ownWords.get(panel);
+    if (told !== undefined) put(place, told(place.dataset[kind]));
   }
 }
 

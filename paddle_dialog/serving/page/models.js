@@ -1,12 +1,11 @@
-// What the server offers: a tab without its model says so, and the rest learns the model's limits.
+// The models of the server: their cards, and what a tab learns from its own.
 
-import { models, useKey } from "./api.js";
+import { ask, useKey } from "./api.js";
 import { byId, element } from "./elements.js";
 import { Sentence } from "./feedback.js";
 import { onLanguage, word } from "./language.js";
+import { tabName } from "./tabs.js";
 
-const TABS = { couplet: "couplet", empathetic: "conversation" };
-const NAMES = { couplet: "tabCouplet", empathetic: "tabConversation" };
 const known = {};
 const learners = [];
 let cards = null;
@@ -27,7 +26,7 @@ export function startModels() {
 
   async function load() {
     try {
-      cards = (await models()).models ?? [];
+      cards = (await ask("v1/models")).models ?? [];
     } catch (error) {
       problem.tellError(error);
       box.hidden = false;
@@ -41,7 +40,6 @@ export function startModels() {
     box.hidden = true;
     problem.tell(null);
     for (const card of cards) known[card.task] = card.details ?? {};
-    showTasks();
     showCards();
     learners.forEach((learn) => learn());
   }
@@ -56,22 +54,11 @@ export function startModels() {
   load();
 }
 
-function showTasks() {
-  for (const [task, panel] of Object.entries(TABS)) {
-    const isServed = Object.hasOwn(known, task);
-    byId(panel).querySelector(".absent").hidden = isServed;
-    byId(panel).querySelector(".task").hidden = !isServed;
-  }
-}
-
 function showCards() {
   if (cards === null) return;
-  const shown = cards
-    .filter((card) => Object.hasOwn(NAMES, card.task))
-    .map((card) => {
-      const parameters = Number(card.parameters).toLocaleString(document.documentElement.lang);
-      const told = word("model", { task: word(NAMES[card.task]), family: card.family, parameters });
-      return element("span", {}, told);
-    });
+  const shown = cards.map(({ task, family, parameters }) => {
+    const count = Number(parameters).toLocaleString(document.documentElement.lang);
+    return element("span", {}, word("model", { task: tabName(task), family, parameters: count }));
+  });
   byId("models").replaceChildren(...shown, element("a", { href: "docs" }, word("apiDocs")));
 }

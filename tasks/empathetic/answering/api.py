@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -125,6 +126,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     task = "empathetic"
     path = "/v1/reply"
     summary = "An empathetic reply"
+    page = Path(__file__).parents[1] / "page"
     answer_model = ReplyAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:

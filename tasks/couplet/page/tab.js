@@ -1,16 +1,18 @@
 // The couplet tab: asks for 下联, hangs one beside the 上联, lists the others.
 
-import { answerCouplet } from "./api.js";
-import { copyText } from "./clipboard.js";
-import { byId, button } from "./elements.js";
-import { confirm, isBusy, Sentence, whileBusy } from "./feedback.js";
+import { ApiError, ask } from "../../page/api.js";
+import { copyText } from "../../page/clipboard.js";
+import { button, partsOf } from "../../page/elements.js";
+import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
+import { onLanguage } from "../../page/language.js";
+import { details } from "../../page/models.js";
 import { candidateCard } from "./candidates.js";
-import { onLanguage, word } from "./language.js";
-import { details } from "./models.js";
 import { hangPair } from "./pair.js";
 import { savePicture } from "./picture.js";
 import { changedRules, startRules } from "./rules.js";
+import { word } from "./words.js";
 
+const part = partsOf("couplet");
 const EXAMPLES = ["晚风摇树树还挺", "海内存知己", "春风又绿江南岸", "书山有路勤为径", "国泰民安，万家喜庆"];
 const HANZI = /\p{Script=Han}/u;
 const LONGEST_SHOWN = 64; // characters of a line that is not yet answered
@@ -22,67 +24,60 @@ const shown = { answer: null, place: 0, locks: new Set() };
 let error, status;
 
 /** Connects the tab. */
-export function startCouplet() {
-  error = new Sentence(byId("couplet-error"));
-  status = new Sentence(byId("couplet-status"));
-  startRules(byId("rules"));
-  byId("first").addEventListener("input", draw);
-  byId("examples").append(...EXAMPLES.map((line) => button(line, { class: "example" }, () => take(line))));
-  byId("couplet-form").addEventListener("submit", (event) => {
+export function start() {
+  error = new Sentence(part("error"), word);
+  status = new Sentence(part("status"), word);
+  startRules(part("rules"));
+  part("first").addEventListener("input", draw);
+  part("examples").append(...EXAMPLES.map((line) => button(line, { class: "example" }, () => take(line))));
+  part("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    ask();
+    answerLine();
   });
-  byId("ask-again").addEventListener("click", () => {
-    byId("first").value = shown.answer.first;
-    ask();
+  part("again").addEventListener("click", () => {
+    part("first").value = shown.answer.first;
+    answerLine();
   });
-  byId("unlock").addEventListener("click", () => {
+  part("unlock").addEventListener("click", () => {
     shown.locks.clear();
     draw();
   });
-  byId("ink").addEventListener("click", () => {
-    byId("pair").dataset.ink = INKS[byId("pair").dataset.ink];
+  part("ink").addEventListener("click", () => {
+    part("pair").dataset.ink = INKS[part("pair").dataset.ink];
     drawButtons();
   });
-  byId("copy").addEventListener("click", () => finish("copy", copied, "copied", "copyFailed"));
-  byId("save").addEventListener("click", () => finish("save", saved, "saved", "saveFailed", "savePicture"));
+  part("copy").addEventListener("click", () => finish("copy", copied, "copied", "copyFailed"));
+  part("save").addEventListener("click", () => finish("save", saved, "saved", "saveFailed", "savePicture"));
   onLanguage(draw);
   draw();
 }
 
 function take(line) {
-  if (isBusy(byId("couplet-ask"))) return;
-  byId("first").value = line;
+  if (isBusy(part("ask"))) return;
+  part("first").value = line;
   draw();
-  ask();
+  answerLine();
 }
 
-async function ask() {
-  const buttons = [byId("couplet-ask"), byId("ask-again")];
+async function answerLine() {
+  const buttons = [part("ask"), part("again")];
   if (isBusy(buttons[0])) return;
-  const first = byId("first").value.trim();
+  const first = part("first").value.trim();
   if (refuse(first)) return;
   if (first !== shown.answer?.first) shown.locks.clear();
   const locks = new Set(shown.locks); // those that the request holds, whatever is clicked meanwhile
-  error.tell(null);
-  status.tell("answering");
-  byId("pair").dataset.busy = "true";
-  try {
-    const answer = await whileBusy(buttons, () => answerCouplet(request(first)));
-    if (!answer.predictions?.length) {
-      status.tell(null);
-      error.tell("nothing");
-      return;
-    }
-    Object.assign(shown, { answer, place: 0, locks });
-    status.tell("answered", { count: answer.predictions.length, text: answer.predictions[0].text });
-    draw();
-  } catch (failure) {
-    status.tell(null);
-    error.tellError(failure);
-  } finally {
-    delete byId("pair").dataset.busy;
-  }
+  part("pair").dataset.busy = "true";
+  await askFor(
+    { buttons, error, status, doing: "answering" },
+    () => ask("v1/couplet", request(first)),
+    (answer) => {
+      if (!answer.predictions?.length) throw new ApiError("nothing");
+      Object.assign(shown, { answer, place: 0, locks });
+      status.tell("answered", { count: answer.predictions.length, text: answer.predictions[0].text });
+      draw();
+    },
+  );
+  delete part("pair").dataset.busy;
 }
 
 /** Whether a line is told to be no 上联, without asking the server. */
@@ -92,7 +87,7 @@ function refuse(first) {
   const fault = first === "" ? "emptyFirst" : !HANZI.test(first) ? "noHanzi" : length > limit ? "tooLong" : null;
   if (fault === null) return false;
   error.tell(fault, { length, limit });
-  byId("first").focus();
+  part("first").focus();
   return true;
 }
 
@@ -129,41 +124,41 @@ function toggleLock(place) {
 
 function draw() {
   const { answer, locks } = shown;
-  const written = byId("first").value.trim();
+  const written = part("first").value.trim();
   const isAnswered = answer !== null && (written === "" || written === answer.first);
-  byId("couplet-result").hidden = !isAnswered;
+  part("result").hidden = !isAnswered;
   if (!isAnswered) {
-    hangPair(byId("pair"), [...written.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""), "");
+    hangPair(part("pair"), [...written.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""), "");
     return;
   }
-  hangPair(byId("pair"), answer.line, hanging().text, locks, toggleLock);
+  hangPair(part("pair"), answer.line, hanging().text, locks, toggleLock);
   const cards = answer.predictions.map((_, place) => candidateCard(answer, place, place === shown.place, hang));
-  const focused = [...byId("candidates").children].findIndex((card) => card.contains(document.activeElement));
-  byId("candidates").replaceChildren(...cards);
-  byId("candidates").dataset.length = [...answer.line].length > 9 ? "long" : "short";
+  const focused = [...part("candidates").children].findIndex((card) => card.contains(document.activeElement));
+  part("candidates").replaceChildren(...cards);
+  part("candidates").dataset.length = [...answer.line].length > 9 ? "long" : "short";
   if (focused >= 0) cards[focused]?.querySelector("button").focus();
   drawButtons();
 }
 
 function drawButtons() {
   const count = shown.locks.size;
-  byId("ask-again").textContent = count > 0 ? word("askLocked", { count }) : word("askAgain");
-  byId("ask-again").hidden = count === 0;
-  byId("unlock").hidden = count === 0;
-  byId("ink").textContent = word(byId("pair").dataset.ink === "black" ? "inkGold" : "inkBlack");
-  for (const character of byId("pair").querySelectorAll("button[data-place]")) {
+  part("again").textContent = count > 0 ? word("askLocked", { count }) : word("askAgain");
+  part("again").hidden = count === 0;
+  part("unlock").hidden = count === 0;
+  part("ink").textContent = word(part("pair").dataset.ink === "black" ? "inkGold" : "inkBlack");
+  for (const character of part("pair").querySelectorAll("button[data-place]")) {
     character.setAttribute("aria-pressed", String(shown.locks.has(Number(character.dataset.place))));
   }
 }
 
 const copied = () => copyText(`${shown.answer.line}\n${hanging().text}`);
-const saved = () => savePicture(shown.answer.line, hanging().text, byId("pair").dataset.ink);
+const saved = () => savePicture(shown.answer.line, hanging().text, part("pair").dataset.ink);
 
 async function finish(id, work, done, failed, own = id) {
   if (await work()) {
     error.tell(null);
     status.tell(done);
-    confirm(byId(id), done, own);
+    confirm(part(id), () => word(done), () => word(own));
   } else {
     error.tell(failed);
   }

@@ -1,8 +1,9 @@
 // The emotion felt in a turn as bars, and the choice of another.
 
-import { button, element, setVariable } from "./elements.js";
+import { button, element, setVariable } from "../../page/elements.js";
+import { language } from "../../page/language.js";
 import { EMOTIONS, emotionName } from "./emotion_names.js";
-import { language, word } from "./language.js";
+import { word } from "./words.js";
 
 /**
  * A bar for each of the likeliest emotions.

@@ -1,8 +1,8 @@
 // One candidate with its form: tones, repeated characters, the rules kept and broken, the score.
 
-import { button, element, setVariable } from "./elements.js";
-import { word, wordOrName } from "./language.js";
+import { button, element, setVariable } from "../../page/elements.js";
 import { formDrawing } from "./form_drawing.js";
+import { word } from "./words.js";
 
 /**
  * The card of a candidate.
@@ -44,7 +44,7 @@ function rules(form, relaxed) {
     chip(word("lengthEqual"), form.length_equal),
     chip(word("punctuationAligned"), form.punctuation_aligned),
   ];
-  if (relaxed?.length) chips.push(chip(word("relaxed", { rules: relaxed.map(wordOrName).join(", ") }), false));
+  if (relaxed?.length) chips.push(chip(word("relaxed", { rules: relaxed.map((rule) => word(rule)).join(", ") }), false));
   return chips;
 }
 

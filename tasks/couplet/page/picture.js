@@ -1,6 +1,6 @@
 // A couplet as a picture to keep, drawn with the fonts of this machine.
 
-import { element } from "./elements.js";
+import { element } from "../../page/elements.js";
 import { ROWS } from "./pair.js";
 
 const SIZE = 96; // of a character, in pixels

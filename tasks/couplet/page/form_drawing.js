@@ -1,7 +1,7 @@
 // The form of a pair as a drawing: both lines with their tones, arcs between characters that are repeated.
 
-import { drawing } from "./elements.js";
-import { word } from "./language.js";
+import { drawing } from "../../page/elements.js";
+import { word } from "./words.js";
 
 const CELL = 34;
 const HEIGHT = { arc: 20, character: 26, mark: 16 }; // of a row, in pixels

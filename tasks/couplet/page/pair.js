@@ -1,7 +1,7 @@
 // The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, on red paper.
 
-import { button, element, setVariable } from "./elements.js";
-import { word } from "./language.js";
+import { button, element, setVariable } from "../../page/elements.js";
+import { word } from "./words.js";
 
 export const ROWS = 12; // characters of a column before a second one begins
 const EMPTY = 7; // rows of paper without a line

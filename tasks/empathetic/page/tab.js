@@ -1,14 +1,16 @@
 // The conversation tab: turns, the replies to them, and going back.
 
-import { answerTurn } from "./api.js";
-import { attentionView } from "./attention.js";
-import { byId, button, element } from "./elements.js";
-import { emotionName } from "./emotion_names.js";
+import { ApiError, ask } from "../../page/api.js";
+import { attentionView } from "../../page/attention.js";
+import { button, element, partsOf } from "../../page/elements.js";
+import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { language, onLanguage } from "../../page/language.js";
+import { details, onModels } from "../../page/models.js";
 import { emotionChart, emotionChoice } from "./emotion_chart.js";
-import { isBusy, Sentence, whileBusy } from "./feedback.js";
-import { language, onLanguage, word } from "./language.js";
-import { details, onModels } from "./models.js";
+import { emotionName } from "./emotion_names.js";
+import { word } from "./words.js";
 
+const part = partsOf("empathetic");
 const OPENINGS = [
   "I lost my dog yesterday.",
   "I finally got the job I wanted!",
@@ -21,43 +23,43 @@ let exchanges = [];
 let error, status;
 
 /** Connects the tab. */
-export function startConversation() {
-  error = new Sentence(byId("conversation-error"));
-  status = new Sentence(byId("conversation-status"));
-  byId("turn-form").addEventListener("submit", (event) => {
+export function start() {
+  error = new Sentence(part("error"), word);
+  status = new Sentence(part("status"), word);
+  part("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    say(byId("turn").value.trim());
+    say(part("turn").value.trim());
   });
-  byId("turn").addEventListener("keydown", (event) => {
+  part("turn").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    byId("turn-form").requestSubmit();
+    part("form").requestSubmit();
   });
-  byId("undo").addEventListener("click", undo);
-  byId("reset").addEventListener("click", reset);
-  byId("openings").append(...OPENINGS.map((line) => button(line, { class: "example" }, () => say(line))));
+  part("undo").addEventListener("click", undo);
+  part("reset").addEventListener("click", reset);
+  part("openings").append(...OPENINGS.map((line) => button(line, { class: "example" }, () => say(line))));
   onLanguage(draw);
   onModels(draw);
   draw();
 }
 
 async function say(text) {
-  if (isBusy(byId("send"))) return;
+  if (isBusy(part("send"))) return;
   if (text === "") {
     error.tell("emptyTurn");
-    byId("turn").focus();
+    part("turn").focus();
     return;
   }
-  byId("turn").value = text; // stays until it is answered
+  part("turn").value = text; // stays until it is answered
   // A model that must be told the emotion starts from the last one told.
   const told = details("empathetic").needs_emotion ? (exchanges.at(-1)?.told ?? "content") : null;
   const exchange = await answered(exchanges, { text, told });
   if (exchange === null) return;
   exchanges.push(exchange);
-  byId("turn").value = "";
+  part("turn").value = "";
   draw();
-  byId("turn").focus({ preventScroll: true });
-  byId("turns").lastElementChild.scrollIntoView({ block: "nearest", behavior: "smooth" });
+  part("turn").focus({ preventScroll: true });
+  part("turns").lastElementChild.scrollIntoView({ block: "nearest", behavior: "smooth" });
 }
 
 /** An exchange with the server's answer, or null with the reason told. */
@@ -66,31 +68,25 @@ async function answered(before, { text, told, attention = false }) {
   const request = { context: [...context, text], n_best: REPLIES };
   if (told !== null) request.emotion = told;
   if (attention) request.attention = true;
-  error.tell(null);
-  status.tell("listening");
-  byId("turns").dataset.busy = "true";
-  try {
-    const answer = await whileBusy([byId("send"), byId("undo"), byId("reset")], () => answerTurn(request));
-    if (!answer.predictions?.length) {
-      status.tell(null);
-      error.tell("nothing");
-      return null;
-    }
-    const emotion = isClear(answer) ? emotionName(answer.emotion, language()) : word("noClearEmotion");
-    status.tell("replied", { emotion, text: answer.predictions[0].text });
-    return { text, answer, told, pick: 0, attention };
-  } catch (failure) {
-    status.tell(null);
-    error.tellError(failure);
-    return null;
-  } finally {
-    delete byId("turns").dataset.busy;
-  }
+  let exchange = null;
+  part("turns").dataset.busy = "true";
+  await askFor(
+    { buttons: [part("send"), part("undo"), part("reset")], error, status, doing: "listening" },
+    () => ask("v1/reply", request),
+    (answer) => {
+      if (!answer.predictions?.length) throw new ApiError("nothing");
+      const emotion = isClear(answer) ? emotionName(answer.emotion, language()) : word("noClearEmotion");
+      status.tell("replied", { emotion, text: answer.predictions[0].text });
+      exchange = { text, answer, told, pick: 0, attention };
+    },
+  );
+  delete part("turns").dataset.busy;
+  return exchange;
 }
 
 /** Has the last reply made anew: as if another emotion were felt, or with its attention. */
 async function again(changes) {
-  if (isBusy(byId("send"))) return;
+  if (isBusy(part("send"))) return;
   const last = exchanges.at(-1);
   const exchange = await answered(exchanges.slice(0, -1), { text: last.text, told: last.told, ...changes });
   if (exchange === null) return;
@@ -101,15 +97,15 @@ async function again(changes) {
 }
 
 function undo() {
-  if (isBusy(byId("undo")) || exchanges.length === 0) return;
-  byId("turn").value = exchanges.pop().text;
+  if (isBusy(part("undo")) || exchanges.length === 0) return;
+  part("turn").value = exchanges.pop().text;
   forget();
 }
 
 function reset() {
-  if (isBusy(byId("reset"))) return;
+  if (isBusy(part("reset"))) return;
   exchanges = [];
-  byId("turn").value = "";
+  part("turn").value = "";
   forget();
 }
 
@@ -117,16 +113,16 @@ function forget() {
   error.tell(null);
   status.tell(null);
   draw();
-  byId("turn").focus();
+  part("turn").focus();
 }
 
 function draw() {
   const focus = document.activeElement?.dataset?.focus;
-  byId("turns").replaceChildren(...exchanges.flatMap((exchange, place) => turnsOf(exchange, isLast(place))));
-  byId("undo").hidden = exchanges.length === 0;
-  byId("reset").hidden = exchanges.length === 0;
-  byId("openings-group").hidden = exchanges.length > 0;
-  if (focus) byId("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+  part("turns").replaceChildren(...exchanges.flatMap((exchange, place) => turnsOf(exchange, isLast(place))));
+  part("undo").hidden = exchanges.length === 0;
+  part("reset").hidden = exchanges.length === 0;
+  part("openings-group").hidden = exchanges.length > 0;
+  if (focus) part("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 
 /** Whether one emotion is likelier than the others by far; the server says null where none is. */
@@ -192,12 +188,12 @@ function replyTools(exchange) {
     () => (attention ? hideAttention() : again({ attention: true })),
   );
   tools.push(look);
-  if (attention) tools.push(attentionView(answer.attention, pick));
+  if (attention) tools.push(attentionView(answer.attention, "en", pick === 0));
   return tools;
 }
 
 function take(place) {
-  if (isBusy(byId("send"))) return;
+  if (isBusy(part("send"))) return;
   exchanges.at(-1).pick = place;
   draw();
 }

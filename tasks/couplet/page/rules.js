@@ -1,8 +1,9 @@
 // The switches of the rules of form.
 
-import { element } from "./elements.js";
-import { onLanguage, word } from "./language.js";
-import { details, onModels } from "./models.js";
+import { element } from "../../page/elements.js";
+import { onLanguage } from "../../page/language.js";
+import { details, onModels } from "../../page/models.js";
+import { word } from "./words.js";
 
 const SWITCHES = [
   "same_length", "copy_punctuation", "mirror_repeats", "no_shared_character", "final_tone", "tone_weight",
