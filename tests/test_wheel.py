@@ -124,6 +124,13 @@ def both_tasks_answer_from_any_folder(installed: Installed) -> None:
     record = json.loads(reply.stdout)
     assert record["emotion"] in ("sad", "devastated", "lonely") and record["predictions"][0]["text"]
     assert not list(installed.work.iterdir())
+    packages = installed.shipped.parents[1]
+    for page in (
+        "paddle_dialog/serving/page/index.html",
+        "tasks/couplet/page/tab.html",
+        "tasks/empathetic/page/tab.css",
+    ):
+        assert (packages / page).is_file()
 
 
 def a_model_is_loaded_by_its_name_from_python(installed: Installed) -> None:
