@@ -1,4 +1,4 @@
-"""paddle_dialog: couplets and empathetic replies on PaddlePaddle."""
+"""paddle_dialog: text models on PaddlePaddle, trained and asked."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ choose_path()  # here, because all that imports Paddle imports us first
 
 
 def load(folder: str | Path) -> Predictor:
-    """Loads a bundle, e.g. ``paddle_dialog.load("runs/couplet_lstm/best").predict(["晚风摇树树还挺"], n_best=3)``.
+    """Loads a bundle, e.g. ``paddle_dialog.load("runs/mine/best").predict_records(["a text"])``.
 
     Args:
-        folder: a bundle that a training run wrote, or the name of one that ships, e.g. ``couplet``.
+        folder: a bundle that a training run wrote, or the name of one that ships.
 
     Raises:
         UserError: there is no bundle, or it is damaged.

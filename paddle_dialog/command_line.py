@@ -56,7 +56,7 @@ def base_parser(description: str | None) -> argparse.ArgumentParser:
         "-c",
         "--config",
         required=True,
-        help="the recipe: a YAML file such as configs/couplet.yaml, or the name of one that ships, e.g. couplet",
+        help="the recipe: a YAML file, or the name of one that ships",
     )
     parser.add_argument(
         "-o",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from paddle import io, nn
 
     from paddle_dialog.benchmark.operations import Product
+    from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.bundle.trained import TrainedNetwork
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
@@ -106,7 +107,7 @@ class Display:
         heat_maps: weights [T, S] of the first example by their names, e.g. ``attention``.
         rows: the T target tokens.
         columns: the S source tokens.
-        scalars: what else is measured on the dev set, by name, e.g. ``emotion_accuracy``.
+        scalars: what else is measured on the dev set, by name, e.g. ``accuracy``.
     """
 
     texts: Sequence[str] = ()
@@ -302,6 +303,15 @@ class Task(ABC):
         Empty, as by default, where nobody has counted them.
         """
         return []
+
+    def yardsticks(
+        self, config: Any, vocabulary_sizes: Mapping[str, int]
+    ) -> Mapping[str, Callable[[], Yardstick]]:
+        """Plainly written networks to measure the training of the recipe's against, by name; none by default.
+
+        They are built on demand, and raise `UserError` where the recipe's model is of another kind.
+        """
+        return {}
 
 
 class GenerationTask(Task):

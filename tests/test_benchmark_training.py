@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_dialog.benchmark.plain_transformer import PlainTransformer
-from paddle_dialog.benchmark.training import WARM_UP_STEPS, TimedTraining, build_rival, measure_training
+from paddle_dialog.benchmark.training import WARM_UP_STEPS, TimedTraining, build_yardstick, measure_training
 from paddle_dialog.config import load_config
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
@@ -53,13 +53,17 @@ def test_the_plain_transformer_is_trained_on_our_batches() -> None:
     assert list(result) == ["training", "transformer", "limit", "times_transformer"]
 
 
-def test_a_rival_of_another_family_is_refused() -> None:
-    _, lstm = load_config(LSTM, SMALL_LSTM)
+def test_a_yardstick_of_another_family_or_of_an_unknown_name_is_refused() -> None:
+    task, lstm = load_config(LSTM, SMALL_LSTM)
     _, transformer = load_config(TRANSFORMER, SMALL_TRANSFORMER)
     with pytest.raises(UserError, match=r"model\.name is transformer"):
-        build_rival("transformer", lstm, 10)
+        build_yardstick("transformer", task, lstm, {"text": 10})
     with pytest.raises(UserError, match=r"model\.name is lstm_attention"):
-        build_rival("book", transformer, 10)
+        build_yardstick("book", task, transformer, {"text": 10})
+    with pytest.raises(
+        UserError, match="unknown to the task 'couplet'; there are transformer, reference, book"
+    ):
+        build_yardstick("bok", task, lstm, {"text": 10})
 
 
 def test_the_plain_transformer_sees_neither_padding_nor_the_future() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,3 +42,19 @@ def test_a_task_of_the_users_own_is_found(tmp_path: Path) -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8"
     )
     assert done.stdout == "the headline couplet\n", done.stderr
+
+
+def test_nothing_in_the_library_names_a_task() -> None:
+    folders = [path.name for path in (ROOT / "tasks").iterdir() if (path / "task.py").is_file()]
+    named = re.compile(rf"(?<![A-Za-z])({'|'.join(folders)})s?(?![A-Za-z])")
+    library = ROOT / "paddle_dialog"
+    files = [path for path in library.rglob("*") if path.suffix in (".py", ".js", ".css", ".html", ".txt")]
+    files = [path for path in files if not path.is_relative_to(library / "shipped" / "configs")]
+    assert len(files) > 100 and "couplet" in folders
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if named.search(line)
+    ]
+    assert found == []

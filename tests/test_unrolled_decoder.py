@@ -7,13 +7,14 @@ import paddle
 import pytest
 from paddle import Tensor, nn
 
-from paddle_dialog.benchmark.book import BookCriterion, BookModel
+from paddle_dialog.benchmark.yardstick import PlainCriterion
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.input_feeding import InputFeedingDecoder
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionCell
 from paddle_dialog.models.lstm_attention import LstmAttention
+from tasks.couplet.textbook import BookModel
 
 BATCH, SOURCE, TARGET, WIDTH, HIDDEN, VOCABULARY = 3, 5, 4, 5, 6, 11
 
@@ -148,7 +149,7 @@ def test_loss_and_gradients_equal_those_of_the_books_model() -> None:
     )
     lengths = paddle.to_tensor([5, 2, 3])
     mask = length_mask(paddle.to_tensor([4, 1, 2]), TARGET).astype("float32")
-    criterion = BookCriterion()
+    criterion = PlainCriterion()
     losses = []
     for model in (network, book):
         loss = criterion(model(source, lengths, target), label, mask)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import paddle
@@ -15,6 +15,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.benchmark.limit import measure_rates
 from paddle_dialog.benchmark.operations import PASSES, Product
+from paddle_dialog.benchmark.yardstick import PlainCriterion, Yardstick
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import EncodedData, Task, TrainingData
@@ -22,7 +23,6 @@ from paddle_dialog.training.optimizer import build_optimizer
 
 WARM_UP_STEPS = 2  # the first steps allocate memory
 
-Rival = Literal["book", "transformer"]
 Batch = list[np.ndarray]
 
 
@@ -151,31 +151,28 @@ def timed_batches(
         yield batch, clock() - began
 
 
-def build_rival(name: Rival, config: Any, vocab_size: int) -> tuple[nn.Layer, nn.Layer]:
-    """The plainly written network of a recipe's sizes, and its criterion.
+def build_yardstick(name: str, task: Task, config: Any, vocabulary_sizes: Mapping[str, int]) -> Yardstick:
+    """What a recipe is measured against: the task's own, or a Transformer of Paddle's layers.
 
     Raises:
-        UserError: the recipe's model is of another family, or of a form that the rival has not.
+        UserError: there is none of this name, or not for this recipe.
     """
-    from paddle_dialog.benchmark.book import BookCriterion, BookModel
     from paddle_dialog.benchmark.plain_transformer import PlainTransformer
-    from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
+    from paddle_dialog.config.models import TransformerConfig
 
-    model = config.model
-    if name == "transformer":
-        if not isinstance(model, TransformerConfig):
-            raise UserError("--against transformer needs a recipe whose model.name is transformer")
-        return PlainTransformer(model, vocab_size), BookCriterion()
-    if not isinstance(model, LstmAttentionConfig) or model.embedding_size != model.hidden_size:
-        raise UserError(
-            "--against book needs a recipe whose model.name is lstm_attention and whose embedding_size and "
-            "hidden_size are equal, such as configs/reference/couplet_lstm.yaml"
-        )
-    return BookModel(vocab_size, model.hidden_size, model.num_layers, model.dropout), BookCriterion()
+    own = task.yardsticks(config, vocabulary_sizes)
+    if name in own:
+        return own[name]()
+    if name != "transformer":
+        names = ", ".join(["transformer", "reference", *own])
+        raise UserError(f"--against {name}: is unknown to the task '{task.name}'; there are {names}")
+    if not isinstance(getattr(config, "model", None), TransformerConfig):
+        raise UserError("--against transformer needs a recipe whose model.name is transformer")
+    return Yardstick(PlainTransformer(config.model, next(iter(vocabulary_sizes.values()))), PlainCriterion())
 
 
 def measure_training(
-    task: Task, config: Any, steps: int, against: Rival | None = None, cpu_time: bool = False
+    task: Task, config: Any, steps: int, against: str | None = None, cpu_time: bool = False
 ) -> dict[str, Any]:
     """Trains some steps and reports the speed.
 
@@ -183,34 +180,34 @@ def measure_training(
         task: the task.
         config: the recipe.
         steps: timed steps.
-        against: a rival to train in turns on the same batches; the book's model also on random ones, as its own
-            reader makes them.
+        against: a yardstick to train in turns on the same batches, see ``build_yardstick``.
         cpu_time: count seconds of the processor instead of the wall's.
 
     Returns:
-        ``training`` and, where the task counts its products, ``limit`` (see ``share_of_limit``); with a rival also
-        its speed and the ratios, ``times_…``.
+        ``training`` and, where the task counts its products, ``limit`` (see ``share_of_limit``); with a yardstick
+        also its speed and the ratios, ``times_…``.
     """
     clock = time.process_time if cpu_time else time.perf_counter
     data = task.prepare_data(config, None)
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     paddle.seed(config.seed)
+    unbucketed = f"{against}_random_batches"
     trainings = {
         "training": TimedTraining(
             task.build_network(config, sizes), task.build_criterion(config), config, clock
         )
     }
     if against is not None:
-        rival = build_rival(against, config, next(iter(sizes.values())))
-        trainings[against] = TimedTraining(*rival, config, clock)
-        if against == "book":
-            trainings["book_random_batches"] = TimedTraining(*rival, config, clock)
+        rival = build_yardstick(against, task, config, sizes)
+        trainings[against] = TimedTraining(rival.network, rival.criterion, config, clock)
+        if rival.random_batches:
+            trainings[unbucketed] = TimedTraining(rival.network, rival.criterion, config, clock)
     random_batches = timed_batches(data, config, steps, clock, bucketed=False)
     products: list[list[Product]] = []
     for batch, reading in timed_batches(data, config, steps, clock):
         products.append(task.products(config, sizes, batch))
         for name, training in trainings.items():
-            training.step(*(next(random_batches) if name == "book_random_batches" else (batch, reading)))
+            training.step(*(next(random_batches) if name == unbucketed else (batch, reading)))
     speeds = {name: training.speed() for name, training in trainings.items()}
     result: dict[str, Any] = {name: speed.as_dict() for name, speed in speeds.items()}
     if any(products):

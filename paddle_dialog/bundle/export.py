@@ -30,7 +30,7 @@ def export_bundle(
         target: the folder to write.
         about: Markdown that stands first in the model card: intended use, data and licence, limits.
         metrics: what ``tools/evaluate.py --json`` printed for this model.
-        data: sources of which the task makes further files with the weights that ship, e.g. a store of replies.
+        data: sources of which the task makes further files with the weights that ship, e.g. an index of them.
         companion: another model that the task takes into the bundle, e.g. a ranker; the model card has its own too.
 
     Returns:

@@ -111,7 +111,7 @@ class ConvolutionalTransformerConfig(NetworkConfig):
 
 @dataclass
 class CausalTransformerConfig(NetworkConfig):
-    """One causal Transformer that reads the context and goes on with the reply."""
+    """One causal Transformer that reads the source and goes on with the target."""
 
     name: Literal["causal_transformer"] = "causal_transformer"
     width: int = at_least(1, 256, "size of embeddings and layers")
@@ -121,7 +121,7 @@ class CausalTransformerConfig(NetworkConfig):
     activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
     bias: bool = setting(False, "linear layers and layer norms have a bias")
     copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
-    max_positions: int = at_least(1, 320, "longest context and reply together, in tokens")
+    max_positions: int = at_least(1, 320, "longest source and target together, in tokens")
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""

@@ -31,7 +31,7 @@ class Transformer(nn.Layer):
     """Transformer encoder-decoder.
 
     With ``aligned_input`` the decoder's input at position t also holds a projection of the encoder's output at
-    position t: couplets correspond character by character, so the model need not learn where to look.
+    position t: for texts that correspond token by token, whose model need not learn where to look.
 
     Args:
         config: sizes and switches.

@@ -69,7 +69,7 @@ class ServeConfig:
     def problems(self) -> Iterator[Problem]:
         """Yields settings that make no sense."""
         if not any(self.models.values()):
-            yield "models", "names no model; add one, e.g. couplet: {config: configs/couplet.yaml}"
+            yield "models", "names no model; add one as TASK: {config: RECIPE.yaml}"
 
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:

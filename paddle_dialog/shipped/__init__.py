@@ -19,7 +19,7 @@ def find_recipe(name: str | Path) -> Path:
     """The file of a recipe.
 
     Args:
-        name: a path; or, without a suffix, the name of a recipe that ships, e.g. ``couplet``.
+        name: a path; or, without a suffix, the name of a recipe that ships.
 
     Returns:
         The path itself where it has a suffix or exists and no recipe has its name.

@@ -5,7 +5,8 @@ Importing Paddle takes seconds, and answering does without: what needs it is imp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from tasks.couplet.prediction import CoupletPredictor
 if TYPE_CHECKING:
     from paddle import nn
 
+    from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.bundle.trained import TrainedNetwork
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.couplet.api import CoupletEndpoint
@@ -122,6 +124,14 @@ class CoupletTask(GenerationTask):
     ) -> list[Product]:
         """Those of the model."""
         return model_products(config.model, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
+
+    def yardsticks(
+        self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]
+    ) -> Mapping[str, Callable[[], Yardstick]]:
+        """``book``: the textbook's model."""
+        from tasks.couplet.textbook import textbook
+
+        return {"book": partial(textbook, config, vocabulary_sizes[VOCABULARY])}
 
     def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
         """``POST`` address of the task."""

@@ -1,4 +1,4 @@
-"""The textbook's couplet model written plainly, as the yardstick of the training benchmark.
+"""The textbook's couplet model written plainly, as a yardstick of the training benchmark.
 
 Every step of the decoder projects the encoder output anew and runs cell by cell under ``nn.RNN``: the same function
 as ``LstmAttention`` at its reference size, without any of its shortcuts.
@@ -11,6 +11,11 @@ from typing import Any
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
+
+from paddle_dialog.benchmark.yardstick import PlainCriterion, Yardstick
+from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.errors import UserError
+from tasks.couplet.config import CoupletConfig
 
 MASKED = -1e9
 
@@ -87,10 +92,17 @@ class BookModel(nn.Layer):
         return self.output(output)
 
 
-class BookCriterion(nn.Layer):
-    """Masked cross-entropy as a mean over tokens, so that losses can be compared."""
+def textbook(config: CoupletConfig, vocab_size: int) -> Yardstick:
+    """The book's model of a recipe's sizes, trained also on random batches, as the book's reader makes them.
 
-    def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """The loss of logits [B, T, V], label [B, T] and mask [B, T]."""
-        nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, T]
-        return (nll * mask).sum() / mask.sum()
+    Raises:
+        UserError: the recipe's model is of another family, or of a form that the book's has not.
+    """
+    model = config.model
+    if not isinstance(model, LstmAttentionConfig) or model.embedding_size != model.hidden_size:
+        raise UserError(
+            "--against book needs a recipe whose model.name is lstm_attention and whose embedding_size and "
+            "hidden_size are equal, such as configs/reference/couplet_lstm.yaml"
+        )
+    network = BookModel(vocab_size, model.hidden_size, model.num_layers, model.dropout)
+    return Yardstick(network, PlainCriterion(), random_batches=True)

@@ -1,0 +1,32 @@
+"""What a recipe's training is measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A plainly written network, trained in turns with a recipe's own.
+
+    Args:
+        network: takes the same inputs.
+        criterion: takes the same labels.
+        random_batches: whether it is also trained on batches that are not bucketed by length.
+    """
+
+    network: nn.Layer
+    criterion: nn.Layer
+    random_batches: bool = False
+
+
+class PlainCriterion(nn.Layer):
+    """Masked cross-entropy as a mean over tokens."""
+
+    def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
+        """The loss of logits [B, T, V], label [B, T] and mask [B, T]."""
+        nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, T]
+        return (nll * mask).sum() / mask.sum()
