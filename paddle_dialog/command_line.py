@@ -30,7 +30,8 @@ for _message in (
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
-    from paddle_dialog.predictor import Predictor
+    from paddle_dialog.bundle.loading import LoadedModel
+    from paddle_dialog.config.schema import ExperimentConfig
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")
@@ -163,26 +164,26 @@ def notes_on_stderr() -> Iterator[None]:
         logger.propagate = before[1]
 
 
-def load_model(arguments: argparse.Namespace) -> Predictor:
-    """The predictor that ``-c``, ``-o``, ``--weights`` and ``--device`` ask for.
+def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedModel]:
+    """The recipe and the model that ``-c``, ``-o``, ``--weights`` and ``--device`` ask for.
 
-    The model is as its bundle describes it; the config decides on decoding, seed and dev data. Which weights
-    were taken is told on stderr.
+    The model is as its bundle describes it; the recipe decides on decoding and seed. Which weights were taken is
+    told on stderr.
 
     Raises:
         UserError: the config, the device or the weights cannot be used.
     """
-    from paddle_dialog.bundle.loading import default_weights, load_predictor
+    from paddle_dialog.bundle import loading
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
     from paddle_dialog.shipped import find_model
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
-    folder = find_model(arguments.weights) if arguments.weights else default_weights(task, config)
+    named = arguments.weights
+    folder = find_model(named) if named else loading.default_weights(task, config.output_dir)
     with notes_on_stderr():
-        predictor = load_predictor(folder, task, config)
+        model = loading.load_model(folder, task, config)
+        _ = model.predictor  # which may have to tell something
     print(f"weights: {folder}", file=sys.stderr)
-    predictor.config.seed = config.seed
-    predictor.config.data.dev = config.data.dev
-    return predictor
+    return config, model

@@ -6,13 +6,20 @@ python tools/benchmark.py -c configs/couplet_lstm.yaml -o data.train=couplets.ts
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
+
+if TYPE_CHECKING:
+    from paddle_dialog.bundle.loading import LoadedModel
+    from paddle_dialog.predictor import Predictor
+
+ENGINES = {"decoding": "fast", "reference": "reference"}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -37,21 +44,39 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.weights is not None or arguments.decoding_only:
         from paddle_dialog.benchmark.decoding import measure_decoding
 
-        predictor = load_model(arguments)
-        source = arguments.data or predictor.config.data.dev
+        recipe, model = load_model(arguments)
+        source = arguments.data or recipe.data.dev
         if source is None:
             raise UserError("no data: name a file with --data, or set data.dev in the config")
-        texts = predictor.example_inputs(source, 64)
+        predictors = {"decoding": model.predictor}
+        if arguments.against == "reference":
+            predictors = {name: _with_engine(model, engine) for name, engine in ENGINES.items()}
+        texts = model.predictor.example_inputs(source, 64)
         single = [text for text in texts if len(text) == arguments.length][:8] or texts[:1]
-        result.update(
-            measure_decoding(predictor, single, texts, arguments.repeats, arguments.against == "reference")
-        )
+        result.update(measure_decoding(predictors, single, texts, arguments.repeats))
     if arguments.json:
         print(json.dumps(result))
         return
     for section, values in result.items():
         for name, value in values.items() if isinstance(values, dict) else [("", values)]:
             print(f"{section} {name:<24}{value:>12}")
+
+
+def _with_engine(model: LoadedModel, engine: str) -> Predictor:
+    """The same weights under another engine.
+
+    Raises:
+        UserError: the task knows no reference decoder.
+    """
+    from paddle_dialog.config.loader import replaced
+    from paddle_dialog.predictor import GenerationPredictor
+
+    if not (isinstance(model.predictor, GenerationPredictor) and model.predictor.has_reference):
+        raise UserError(
+            f"--against reference: Paddle's beam search does not decode the task '{model.task.name}'; leave it out"
+        )
+    config = replaced(model.config, {"decoding.engine": engine})
+    return dataclasses.replace(model, config=config).predictor
 
 
 def make_parser() -> argparse.ArgumentParser:

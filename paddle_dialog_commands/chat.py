@@ -23,7 +23,7 @@ NOT_UTF8 = "this line is not UTF-8; set the terminal to UTF-8, or convert the te
 
 def main(arguments: argparse.Namespace) -> None:
     """Answers turn by turn until ``/quit`` or the end of input."""
-    predictor = load_model(arguments)
+    predictor = load_model(arguments)[1].predictor
     # Imported late: `--help` and a faulty config should not wait for paddle.
     from tasks.empathetic.answering.chat import Chat
     from tasks.empathetic.answering.prediction import EmpatheticPredictor

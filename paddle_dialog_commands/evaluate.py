@@ -18,17 +18,17 @@ from paddle_dialog.figures.folder import FigureFolder
 
 def main(arguments: argparse.Namespace) -> None:
     """Prints all metrics of the task on one file."""
-    predictor = load_model(arguments)
-    source = arguments.data or predictor.config.data.dev
+    config, model = load_model(arguments)
+    source = arguments.data or config.data.dev
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")
     predictions = Path(arguments.predictions) if arguments.predictions else None
     if predictions is not None and same_file(predictions, source):
         raise UserError(f"{source}: --predictions would overwrite the data; name another file")
     figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
-    result = predictor.evaluate(source, predictions)
+    result = model.predictor.evaluate(source, predictions)
     if figures is not None:
-        predictor.draw_figures(source, figures)
+        model.predictor.draw_figures(source, figures)
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))

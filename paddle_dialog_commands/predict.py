@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
+Records = Callable[[list[str]], Iterable[dict[str, Any]]]
+Answer = Callable[[list[str]], list[str]]  # texts to what is printed
 Line = tuple[int, str]  # number from 1, text
 Batch = tuple[list[Line], UserError | None]  # and what is wrong with the line after them
 
@@ -28,39 +30,35 @@ def main(arguments: argparse.Namespace) -> None:
     """Answers the texts of the command line, of ``--input``, or of a terminal line by line."""
     if arguments.text and arguments.input:
         raise UserError("give texts or --input, not both")
-    predictor = load_model(arguments)
-    if arguments.n_best is not None:
-        ask_for(predictor, arguments.n_best)
-    if arguments.template is not None:
-        lock_characters(predictor, checked_text(arguments.template))
+    predictor = load_model(arguments)[1].predictor
+    answer = partial(answer_texts, predictor, records_of(predictor, arguments), arguments.json)
     if arguments.text:
-        show(answer(predictor, [checked_text(text) for text in arguments.text], arguments.json))
+        show(answer([checked_text(text) for text in arguments.text]))
     elif arguments.input is None and sys.stdin.isatty():
-        converse(predictor, arguments.json)
+        converse(answer)
     else:
-        answer_lines(predictor, arguments.input or "-", arguments.json, arguments.workers)
+        answer_lines(answer, arguments.input or "-", predictor.batch_size, arguments.workers)
 
 
-def ask_for(predictor: Predictor, n_best: int) -> None:
-    """Sets the number of candidates, and a beam that holds them."""
-    if not isinstance(predictor, GenerationPredictor):
-        raise UserError(f"--n-best: a model of the task '{predictor.config.task}' writes no candidates")
-    decoding = predictor.config.decoding
-    if decoding.strategy == "greedy" and n_best > 1:
-        raise UserError(
-            f"--n-best {n_best}: greedy search gives one candidate; take -o decoding.strategy=beam or sample"
-        )
-    size = max(decoding.beam_size, n_best)
-    predictor.config.decoding = dataclasses.replace(decoding, n_best=n_best, beam_size=size)
+def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
+    """What answers texts as the arguments ask: with so many candidates, with these characters in every 下联."""
+    options: dict[str, Any] = {}
+    n_best = arguments.n_best
+    if n_best is not None:
+        if not isinstance(predictor, GenerationPredictor):
+            raise UserError(f"--n-best: a model of the task '{predictor.config.task}' writes no candidates")
+        if n_best > 1 and predictor.config.decoding.strategy == "greedy":
+            raise UserError(
+                f"--n-best {n_best}: greedy search gives one candidate; take -o decoding.strategy=beam or sample"
+            )
+        options["n_best"] = n_best
+    if arguments.template is not None:
+        from tasks.couplet.prediction import CoupletPredictor
 
-
-def lock_characters(predictor: Predictor, template: str) -> None:
-    """Sets the characters that every 下联 has."""
-    from tasks.couplet.prediction import CoupletPredictor
-
-    if not isinstance(predictor, CoupletPredictor):
-        raise UserError("--template locks characters of a 下联; this model does not write couplets")
-    predictor.template = template
+        if not isinstance(predictor, CoupletPredictor):
+            raise UserError("--template locks characters of a 下联; this model does not write couplets")
+        options["template"] = checked_text(arguments.template)
+    return partial(predictor.predict_records, **options)
 
 
 def checked_text(text: str) -> str:
@@ -74,11 +72,11 @@ def checked_text(text: str) -> str:
     return text
 
 
-def answer(predictor: Predictor, texts: list[str], as_json: bool) -> list[str]:
+def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: list[str]) -> list[str]:
     """A record a text, as it is printed; nothing where one of the texts is faulty."""
     return [
         json.dumps(record, ensure_ascii=False) if as_json else predictor.format_record(record)
-        for record in predictor.predict_records(texts)
+        for record in records(texts)
     ]
 
 
@@ -88,7 +86,7 @@ def show(records: Iterable[str]) -> None:
         print(record, flush=True)
 
 
-def answer_lines(predictor: Predictor, name: str, as_json: bool, workers: int | None) -> None:
+def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None) -> None:
     """Answers a file in batches, up to its end or its first faulty line.
 
     Raises:
@@ -100,8 +98,8 @@ def answer_lines(predictor: Predictor, name: str, as_json: bool, workers: int | 
         if workers is not None:
             print("answering in one process: several need Linux and a model over arrays", file=sys.stderr)
     any_line = False
-    batches = input_batches(name, predictor.batch_size)
-    answers = map_in_order(partial(answer_batch, predictor, name, as_json), batches, processes)
+    batches = input_batches(name, batch_size)
+    answers = map_in_order(partial(answer_batch, answer, name), batches, processes)
     with contextlib.closing(answers):
         for records, fault in answers:
             show(records)
@@ -128,25 +126,23 @@ def input_batches(name: str, size: int) -> Iterator[Batch]:
         yield batch, fault
 
 
-def answer_batch(
-    predictor: Predictor, name: str, as_json: bool, batch: Batch
-) -> tuple[list[str], UserError | None]:
+def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], UserError | None]:
     """The records of a batch up to its first faulty line, and what is wrong with that."""
     lines, fault = batch
     try:
-        return answer(predictor, [text for _, text in lines], as_json), fault
+        return answer([text for _, text in lines]), fault
     except UserError:
         records: list[str] = []
         for number, text in lines:
             try:
-                records += answer(predictor, [text], as_json)
+                records += answer([text])
             except UserError as error:
                 told = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
                 return records, UserError(told)
         return records, fault
 
 
-def converse(predictor: Predictor, as_json: bool) -> None:
+def converse(answer: Answer) -> None:
     """Answers what is typed until the end of input; a faulty line is told and forgotten."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
@@ -164,7 +160,7 @@ def converse(predictor: Predictor, as_json: bool) -> None:
         if not text.strip():
             continue
         try:
-            show(answer(predictor, [checked_text(text)], as_json))
+            show(answer([checked_text(text)]))
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
 

@@ -321,7 +321,7 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")
 
-    monkeypatch.setattr(loading, "load_predictor", broken)
+    monkeypatch.setattr(loading, "load_model", broken)
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from couplet_toys import LEVEL, NO_RULES, OBLIQUE, log_prob, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import CoupletConfig, RulesConfig
 from tasks.couplet.rules.constraints import (
     RELAXATION_ORDER,
+    Rules,
     broken_rules,
     describe,
     relaxations,
@@ -74,7 +77,7 @@ def expected_texts(predictor, first, banned, locks):
         allowed = [
             text
             for text in texts
-            if not broken_rules(first, text, form_report(first, text), kept, banned)
+            if not broken_rules(first, text, form_report(first, text), Rules(kept, banned=tuple(banned)))
             # Repeats are those of hanzi, so that the two lines must have them at the same positions.
             and not ("mirror_repeats" in kept and any(is_hanzi(a) > is_hanzi(b) for a, b in zip(first, text)))  # noqa: B905
         ]
@@ -95,7 +98,6 @@ def test_a_wide_beam_finds_the_best_of_all_texts_that_keep_the_rules(data, tmp_p
     first = data.draw(st.text("春雪月，", min_size=1, max_size=3).filter(lambda line: line.strip("，")))
     characters = data.draw(st.sampled_from(["春雨水，", "雨柳，", "春山雨水，"]))
     predictor = toy(characters, data.draw(st.integers(0, 9)), rules, beam_size=160, n_best=3, max_length=3)
-    predictor.config.data.max_length = 3
     expected = expected_texts(predictor, first, banned, {})[:3]
     found = predictor.predict([first])[0]
     assert [candidate.text for candidate in found] == expected
@@ -222,11 +224,11 @@ def test_without_rules_the_record_is_as_ever():
     assert record["predictions"][0].keys() == {"text", "score", "form"}
 
 
-def test_changed_rules_hold_from_the_next_answer_on():
+def test_other_rules_hold_for_one_answer():
     predictor = toy("雨，", 0, {"enabled": False})
-    assert best(predictor, "雨，雨").relaxed == []
-    predictor.config.rules = RulesConfig(no_shared_character=False, final_tone=False)
-    assert best(predictor, "雨，雨").text == "雨，雨"
+    rules = Rules.of(RulesConfig(no_shared_character=False, final_tone=False), [])
+    assert predictor.predict(["雨，雨"], rules=rules)[0][0].text == "雨，雨"
+    assert best(predictor, "雨，雨").text != "雨，雨"
 
 
 def test_the_rules_in_words():
@@ -238,8 +240,6 @@ def test_the_rules_in_words():
 
 
 def test_the_reference_engine_wants_the_rules_off():
-    config = CoupletConfig(task="couplet")
-    config.decoding.engine = "reference"
+    config = CoupletConfig(task="couplet", decoding=DecodingConfig(engine="reference"))
     assert [key for key, _ in config.problems()] == ["decoding.engine"]
-    config.rules.enabled = False
-    assert list(config.problems()) == []
+    assert list(replace(config, rules=RulesConfig(enabled=False)).problems()) == []

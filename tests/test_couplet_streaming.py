@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def settings(tmp_path: Path) -> DataConfig:
 
 @pytest.mark.parametrize("overlong", ["skip", "truncate"])
 def test_streamed_examples_are_those_read_at_once(settings: DataConfig, overlong: str) -> None:
-    settings.overlong = overlong  # type: ignore[assignment]
+    settings = replace(settings, overlong=overlong)
     couplets, _ = limit_length(read_couplets(settings.train), 5, settings.overlong)
     vocabulary = Vocabulary.build(line for pair in couplets for line in (pair.first, pair.second))
     assert streamed_vocabulary(settings) == vocabulary
@@ -79,9 +80,8 @@ def test_a_streamed_run_resumes_exactly(settings: DataConfig, tmp_path: Path) ->
 
 def test_what_cannot_be_streamed_is_refused(settings: DataConfig, tmp_path: Path) -> None:
     for source in ("sample", "paddlenlp", "paddlenlp:dev"):
-        settings.train = source
         with pytest.raises(UserError, match=f"data.train is '{source}'; only a file can be streamed"):
-            streamed_vocabulary(settings)
+            streamed_vocabulary(replace(settings, train=source))
     for recipe, setting, message in (
         (
             "couplet_sample",

@@ -130,7 +130,9 @@ def test_where_only_banned_words_are_left_there_is_no_answer(tmp_path):
 
 
 def test_two_files_of_banned_words_are_refused(tmp_path):
-    predictor = toy(LEVEL, rules={"banned_words": "other.txt"})
+    other = tmp_path / "other.txt"
+    other.write_text("江", encoding="utf-8")
+    predictor = toy(LEVEL, rules={"banned_words": str(other)})
     with pytest.raises(UserError, match="put all words into one file"):
         CoupletEndpoint(LimitsConfig()).use(predictor, banned(tmp_path, "山"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.trained import TrainedNetwork
 from paddle_dialog.config import config_from_text, dump
+from paddle_dialog.config.loader import replaced
+from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 
@@ -43,10 +46,7 @@ def export_bundle(
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
     card = _without_paths(bundle.card, task, config)
-    _forget_paths(task, config)
-    config.data.train = Path(config.data.train).name
-    config.data.dev = None if config.data.dev is None else Path(config.data.dev).name
-    config.data.vocabulary, config.training.start_from, config.output_dir = None, None, None
+    config = _without_folders(task, config)
     weights = {name: _halved(name, values, source) for name, values in bundle.weights.items()}
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
     if companion is not None:
@@ -70,24 +70,27 @@ def export_bundle(
     return sum(path.stat().st_size for path in target.iterdir())
 
 
-def _forget_paths(task: Task, config: Any) -> None:
-    """Leaves of the task's own paths the names of data, and nothing of files that answering would read."""
-    for key in task.path_keys:
-        section, name = key.split(".")
-        value = getattr(getattr(config, section), name)
-        if value is not None:
-            setattr(getattr(config, section), name, Path(value).name if section == "data" else None)
+def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
+    """A config with the names of its data, and without the files that answering does not read."""
+    names = {
+        key: Path(path).name if key.startswith("data.") and key != "data.vocabulary" else None
+        for key, path in _paths(task, config).items()
+    }
+    return replaced(config, {**names, "output_dir": None})
 
 
-def _without_paths(card: str, task: Task, config: Any) -> str:
+def _without_paths(card: str, task: Task, config: ExperimentConfig) -> str:
     """A model card with file names in the place of the paths of its config."""
-    named = [config.data.train, config.data.dev, config.data.vocabulary, config.training.start_from]
-    named += [
-        getattr(getattr(config, section), name) for section, name in (k.split(".") for k in task.path_keys)
-    ]
-    for path in sorted((path for path in named if path is not None), key=len, reverse=True):
+    for path in sorted(_paths(task, config).values(), key=len, reverse=True):
         card = card.replace(path, Path(path).name)
     return card
+
+
+def _paths(task: Task, config: ExperimentConfig) -> dict[str, str]:
+    """The paths in a config by their keys."""
+    keys = ("data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys)
+    found = {key: attrgetter(key)(config) for key in keys}
+    return {key: path for key, path in found.items() if path is not None}
 
 
 def _halved(name: str, values: np.ndarray, source: Path) -> np.ndarray:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from paddle_dialog import shipped
 from paddle_dialog.bundle.folder import bundle_exists, load_bundle
@@ -13,17 +16,38 @@ from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.task import Task
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
-def load_predictor(
-    folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None
-) -> Predictor:
-    """Makes the predictor that a bundle describes.
+@dataclass(frozen=True)
+class LoadedModel:
+    """A bundle that was read.
+
+    Args:
+        task: its task.
+        config: its own, with a recipe's seed and settings of inference where one was given.
+        trained: its weights.
+        vocabularies: by name.
+    """
+
+    task: Task
+    config: ExperimentConfig
+    trained: TrainedNetwork
+    vocabularies: Mapping[str, Vocabulary]
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """What answers with this model."""
+        return self.task.trained_predictor(self.config, self.trained, self.vocabularies)
+
+
+def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None) -> LoadedModel:
+    """Reads a bundle.
 
     Args:
         folder: the bundle.
         task: the task it must be of; any by default.
-        recipe: its settings of inference take the place of the bundle's own.
+        recipe: its seed and its settings of inference take the place of the bundle's own.
 
     Raises:
         UserError: no bundle, a damaged one, one of another task, or decoding settings that its model cannot serve.
@@ -36,22 +60,29 @@ def load_predictor(
         )
     found, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
     if recipe is not None:
-        for section in recipe.inference_sections:
-            setattr(config, section, getattr(recipe, section))
+        sections = {name: getattr(recipe, name) for name in recipe.inference_sections}
+        config = dataclasses.replace(config, seed=recipe.seed, **sections)
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
     sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
     trained = TrainedNetwork(bundle.weights, lambda: found.build_network(config, sizes), folder, bundle.extra)
-    return found.trained_predictor(config, trained, bundle.vocabularies)
+    return LoadedModel(found, config, trained, bundle.vocabularies)
 
 
-def default_weights(task: Task, config: Any) -> Path:
-    """The weights to take where none are named: those of the config's run, else those that ship.
+def load_predictor(
+    folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None
+) -> Predictor:
+    """The predictor that a bundle describes; see ``load_model``."""
+    return load_model(folder, task, recipe).predictor
+
+
+def default_weights(task: Task, output_dir: str | None) -> Path:
+    """The weights to take where none are named: those of the run in ``output_dir``, else those that ship.
 
     Raises:
         UserError: there are neither.
     """
-    trained = Path(config.output_dir) / "best"
+    trained = Path(output_dir or f"runs/{task.name}") / "best"
     for folder in (trained, shipped.MODELS / task.name):
         if bundle_exists(folder):
             return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, 
     task = _task_of(mapping, path)
     config = build(task.config_class, mapping, str(path))
     if config.output_dir is None:
-        config.output_dir = f"runs/{Path(path).stem}"
+        config = dataclasses.replace(config, output_dir=f"runs/{Path(path).stem}")
     return task, config
 
 

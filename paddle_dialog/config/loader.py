@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paddle_dialog.config.environment import UnfilledReferenceError, escape, expand
 from paddle_dialog.config.overrides import apply_override, merge
@@ -14,7 +14,9 @@ from paddle_dialog.config.yaml_text import parse_file_text, write_yaml
 from paddle_dialog.errors import UserError
 from paddle_dialog.shipped import find_recipe
 
-__all__ = ["build", "dump", "read_config"]
+__all__ = ["build", "dump", "read_config", "replaced"]
+
+Config = TypeVar("Config")
 
 
 def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -46,6 +48,20 @@ def dump(config: Any) -> str:
         config: a dataclass instance.
     """
     return write_yaml(_plain(config))
+
+
+def replaced(config: Config, values: Mapping[str, Any]) -> Config:
+    """A configuration with other values, which are not checked again.
+
+    Args:
+        config: a dataclass instance, which stays as it is.
+        values: by `section.key`.
+    """
+    for key, value in values.items():
+        name, _, rest = key.partition(".")
+        value = replaced(getattr(config, name), {rest: value}) if rest else value
+        config = dataclasses.replace(config, **{name: value})  # type: ignore[type-var]
+    return config
 
 
 def _read_with_base(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:

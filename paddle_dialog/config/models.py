@@ -9,7 +9,7 @@ from typing import Literal
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
 
 
-@dataclass
+@dataclass(frozen=True)
 class NetworkConfig:
     """The keys that all model families have; `name` chooses the family."""
 
@@ -23,7 +23,7 @@ class NetworkConfig:
     train_vectors: bool = setting(True, "false keeps the embeddings as `pretrained_vectors` has them")
 
 
-@dataclass
+@dataclass(frozen=True)
 class LstmAttentionConfig(NetworkConfig):
     """LSTM (or GRU) encoder-decoder with attention."""
 
@@ -55,7 +55,7 @@ class LstmAttentionConfig(NetworkConfig):
             )
 
 
-@dataclass
+@dataclass(frozen=True)
 class TransformerConfig(NetworkConfig):
     """Transformer encoder-decoder."""
 
@@ -82,7 +82,7 @@ class TransformerConfig(NetworkConfig):
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
 
-@dataclass
+@dataclass(frozen=True)
 class ConvolutionalTransformerConfig(NetworkConfig):
     """Transformer with convolutions in its feed-forward layers and depths of keys and values of their own."""
 
@@ -109,7 +109,7 @@ class ConvolutionalTransformerConfig(NetworkConfig):
             yield "tie_output", f"needs embedding_size ({self.embedding_size}) equal to width ({self.width})"
 
 
-@dataclass
+@dataclass(frozen=True)
 class CausalTransformerConfig(NetworkConfig):
     """One causal Transformer that reads the source and goes on with the target."""
 

@@ -11,7 +11,7 @@ from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 
 
-@dataclass
+@dataclass(frozen=True)
 class DataConfig:
     """Where the examples come from and how they become batches."""
 
@@ -39,7 +39,7 @@ class DataConfig:
             yield "workers", f"is {self.workers}, but a streamed file is read by one process; take 0 or 1"
 
 
-@dataclass
+@dataclass(frozen=True)
 class TrainingConfig:
     """The optimiser, its schedule, and when to evaluate, save, log and stop; a step is one update of the weights."""
 
@@ -108,7 +108,7 @@ class TrainingConfig:
             yield "weight_decay", "has no effect with adam; take optimizer: adamw"
 
 
-@dataclass
+@dataclass(frozen=True)
 class DecodingConfig:
     """How text is produced from a trained model."""
 
@@ -153,7 +153,7 @@ class DecodingConfig:
             yield "engine", "reference decodes by beam search only; take strategy: beam or engine: fast"
 
 
-@dataclass
+@dataclass(frozen=True)
 class ExperimentConfig:
     """One recipe: the task, its model, its data and its training.
 
@@ -178,7 +178,7 @@ class ExperimentConfig:
             yield "training.keep_best", "choosing the best models needs data.dev"
 
 
-@dataclass
+@dataclass(frozen=True)
 class GenerationConfig(ExperimentConfig):
     """A recipe of a task whose models write text: also its decoding."""
 

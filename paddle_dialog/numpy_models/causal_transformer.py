@@ -19,7 +19,8 @@ from paddle_dialog.numpy_models.transformer_layers import Layer, LayerSizes, att
 class StackSizes(LayerSizes, Protocol):
     """What a config says of the stack."""
 
-    num_layers: int
+    @property
+    def num_layers(self) -> int: ...
 
 
 class CausalStack:

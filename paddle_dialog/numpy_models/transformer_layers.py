@@ -79,10 +79,17 @@ def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> Layer
 class LayerSizes(Protocol):
     """What the config of a Transformer of either kind says of its layers."""
 
-    width: int
-    num_heads: int
-    inner_width: int
-    bias: bool
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def num_heads(self) -> int: ...
+
+    @property
+    def inner_width(self) -> int: ...
+
+    @property
+    def bias(self) -> bool: ...
 
 
 class Layer:

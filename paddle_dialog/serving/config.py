@@ -10,7 +10,7 @@ from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.loader import build, read_config
 
 
-@dataclass
+@dataclass(frozen=True)
 class ModelSource:
     """Where the model of a task comes from."""
 
@@ -20,7 +20,7 @@ class ModelSource:
     weights: str | None = setting(None, "a bundle; by default that of the recipe's run, else the shipped one")
 
 
-@dataclass
+@dataclass(frozen=True)
 class BatchingConfig:
     """How requests are gathered."""
 
@@ -31,7 +31,7 @@ class BatchingConfig:
     queue: int = at_least(1, 128, "requests that may wait; a further one is refused with status 503")
 
 
-@dataclass
+@dataclass(frozen=True)
 class LimitsConfig:
     """What one request may ask for at most."""
 
@@ -43,7 +43,7 @@ class LimitsConfig:
     seconds: float = setting(30.0, "time for the body to arrive, and again for it to be answered", above=0.0)
 
 
-@dataclass
+@dataclass(frozen=True)
 class ServeConfig:
     """A server."""
 

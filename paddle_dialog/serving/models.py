@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from paddle_dialog.bundle.loading import default_weights, load_predictor
@@ -77,9 +76,7 @@ def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> 
     select_device(device)
     cards = []
     for model in found:
-        predictor: Any = load_predictor(model.folder, model.task, model.recipe)
-        if model.recipe is not None:
-            predictor.config.seed = model.recipe.seed
+        predictor = load_predictor(model.folder, model.task, model.recipe)
         details = model.endpoint.use(predictor, words)
         cards.append(make_card(predictor, model.endpoint.path, details, model.folder))
     return cards
@@ -96,7 +93,7 @@ def _recipe(name: str, source: ModelSource) -> tuple[Task, Any]:
 
 def _folder(task: Task, recipe: Any, source: ModelSource) -> Path:
     if source.weights is None:
-        return default_weights(task, recipe or SimpleNamespace(output_dir=f"runs/{task.name}"))
+        return default_weights(task, None if recipe is None else recipe.output_dir)
     folder = find_model(source.weights)
     if not folder.is_dir():
         raise UserError(

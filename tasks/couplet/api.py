@@ -18,6 +18,7 @@ from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
 from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.rules.constraints import Rules, banned_words
 from tasks.couplet.rules.form import Form
 
 EXAMPLE = "晚风摇树树还挺"
@@ -98,10 +99,10 @@ class CoupletItem(NamedTuple):
 
 
 class CoupletSettings(NamedTuple):
-    """What the requests of one batch share; ``rules`` holds the values of a `RulesConfig`."""
+    """What the requests of one batch share."""
 
     n_best: int
-    rules: tuple[Any, ...]
+    rules: RulesConfig
 
 
 class CoupletEndpoint(Endpoint[CoupletRequest]):
@@ -133,14 +134,14 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
                     f"banned_words: the server names {words.path} and the couplet recipe {rules.banned_words}; "
                     "put all words into one file and name that in both"
                 )
-            rules = dataclasses.replace(rules, banned_words=words.path)
             if decoding.engine == "reference":
                 raise UserError(
                     "banned_words: the reference engine cannot avoid words; take decoding.engine: fast"
                 )
         if decoding.strategy == "greedy":  # it would give one candidate only
-            predictor.config.decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
-        self._predictor, self._words, self._rules = predictor, words, rules
+            decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
+        self._predictor, self._words, self._decoding = predictor, words, decoding
+        self._banned = banned_words(words.words) or predictor.banned_words
         predictor.predict([EXAMPLE])  # makes tables that would cost the first user seconds
         shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
         return {"longest_line": predictor.longest_line, "rules": shown}
@@ -154,14 +155,21 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     def prepare(self, request: CoupletRequest) -> Job:
         """See `Endpoint`."""
         line = self._predictor.check(request.first, request.lock)
-        settings = CoupletSettings(request.n_best, dataclasses.astuple(self._wanted_rules(request.rules)))
-        return Job(CoupletItem(request.first, line, request.lock), settings)
+        changes = {} if request.rules is None else request.rules.model_dump(exclude_none=True)
+        rules = dataclasses.replace(self._predictor.config.rules, **changes)
+        return Job(CoupletItem(request.first, line, request.lock), CoupletSettings(request.n_best, rules))
 
     def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | Unanswerable]:
         """See `Endpoint`."""
-        self._predictor.config.rules = RulesConfig(*settings.rules)
+        rules = Rules.of(settings.rules, self._banned)
+        if self._banned and not settings.rules.enabled:
+            rules = Rules(frozenset({"banned_words"}), banned=tuple(self._banned))
         found = self._predictor.predict(
-            [item.first for item in items], settings.n_best, templates=[item.template for item in items]
+            [item.first for item in items],
+            settings.n_best,
+            templates=[item.template for item in items],
+            rules=rules,
+            decoding=self._decoding,
         )
         answers: list[Record | Unanswerable] = []
         for item, candidates in zip(items, found, strict=True):
@@ -169,14 +177,6 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
             kept = [c for c in candidates if not self._words.finds(c.text)]
             answers.append(_record(item, [c.as_dict() for c in kept]) if kept else Unanswerable(ALL_BANNED))
         return answers
-
-    def _wanted_rules(self, asked: CoupletRules | None) -> RulesConfig:
-        changes = {} if asked is None else asked.model_dump(exclude_none=True)
-        if changes.get("enabled") is False and self._rules.banned_words is not None:
-            # Without rules the search would not look at the banned words either.
-            switches = (f.name for f in dataclasses.fields(RulesConfig) if isinstance(f.default, bool))
-            changes = {**dict.fromkeys(switches, False), "tone_weight": 0.0, "enabled": True}
-        return dataclasses.replace(self._rules, **changes)
 
 
 def tone_names(line: str) -> list[ToneName]:

@@ -10,7 +10,7 @@ from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.schema import GenerationConfig
 
 
-@dataclass
+@dataclass(frozen=True)
 class RulesConfig:
     """The rules of form that the 下联 is held to while it is searched for."""
 
@@ -28,7 +28,7 @@ class RulesConfig:
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class RerankConfig:
     """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
 
@@ -57,7 +57,7 @@ class RerankConfig:
             yield "reverse", "needs reverse_weights, a bundle trained on swapped pairs"
 
 
-@dataclass
+@dataclass(frozen=True)
 class CoupletConfig(GenerationConfig):
     """A couplet recipe: what all tasks share, the rules of form and the order of the candidates."""
 

@@ -26,13 +26,15 @@ from tasks.couplet.data.couplets import read_couplets
 from tasks.couplet.data.encoding import encode_sources
 from tasks.couplet.rerank import Reranker
 from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.constraints import broken_rules, describe
+from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
 from tasks.couplet.rules.form import Form, form_report
 from tasks.couplet.rules.locks import check_locks, parse_template
-from tasks.couplet.rules.search import Candidate, RuledSearch
+from tasks.couplet.rules.search import Candidate, search_by_rules
 
 if TYPE_CHECKING:
     from paddle import nn
+
+    from paddle_dialog.config.schema import DecodingConfig
 
 # A 下联 is written in characters: padding, unknown and begin never stand in it.
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
@@ -69,7 +71,8 @@ class CoupletPredictor(GenerationPredictor):
         vocabulary: of both lines.
 
     Attributes:
-        template: characters that `predict_records` locks, as in `predict`; None by default.
+        banned_words: those of the config, used where its rules are switched on.
+        rules: those of the config.
     """
 
     has_reference = True
@@ -88,10 +91,10 @@ class CoupletPredictor(GenerationPredictor):
             network.eval()
             self.network = network
             self.step_model = for_decoding(network)
-        self.template: str | None = None
+        self.banned_words = read_banned_words(config.rules.banned_words)
+        self.rules = Rules.of(config.rules, self.banned_words)
         self._table = CharacterTable(vocabulary)
-        self._rules_made: RuledSearch | None = None
-        self._reranker_made = Reranker(config.rerank)
+        self._reranker = Reranker(config.rerank)
 
     @cached_property
     def network(self) -> nn.Layer:
@@ -105,8 +108,10 @@ class CoupletPredictor(GenerationPredictor):
         lock: Mapping[int, str] | None = None,
         template: str | None = None,
         templates: Sequence[str | None] | None = None,
+        rules: Rules | None = None,
+        decoding: DecodingConfig | None = None,
     ) -> list[list[Prediction]]:
-        """Writes 下联 under the rules of the config.
+        """Writes 下联 under rules.
 
         Args:
             firsts: 上联; blanks are dropped and punctuation is unified before the model sees them.
@@ -114,6 +119,8 @@ class CoupletPredictor(GenerationPredictor):
             lock: position (0 is the first) → character that every 下联 has there.
             template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
             templates: one for each line, in the place of ``template``.
+            rules: of form; those of the config by default.
+            decoding: how to search; as the config says by default.
 
         Returns:
             The candidates of each line, at least one.
@@ -125,15 +132,17 @@ class CoupletPredictor(GenerationPredictor):
         lines = [self._checked(first) for first in firsts]
         shapes = [template] * len(lines) if templates is None else templates
         locks = [self._locks(line, lock, shape) for line, shape in zip(lines, shapes, strict=True)]
-        wanted = self.config.decoding.n_best if n_best is None else n_best
-        options = self._options(wanted)
+        decoding = self.config.decoding if decoding is None else decoding
+        rules = self.rules if rules is None else rules
+        wanted = decoding.n_best if n_best is None else n_best
+        options = self._options(decoding, wanted)
         answers: list[list[Prediction]] = []
-        for start in range(0, len(lines), self.config.decoding.batch_size):
-            batch = slice(start, start + self.config.decoding.batch_size)
-            found = self._candidates(lines[batch], locks[batch], options)
+        for start in range(0, len(lines), decoding.batch_size):
+            batch = slice(start, start + decoding.batch_size)
+            found = self._candidates(lines[batch], locks[batch], rules, options)
             found = self._reranker.order(lines[batch], found)
             for line, candidates in zip(lines[batch], found, strict=True):
-                answers.append([self._prediction(line, text, h) for text, h in candidates[:wanted]])
+                answers.append([self._prediction(line, text, h, rules) for text, h in candidates[:wanted]])
         return answers
 
     def check(self, first: str, template: str | None = None) -> str:
@@ -154,14 +163,14 @@ class CoupletPredictor(GenerationPredictor):
         found = self._decode(sources, options)
         return ["".join(self.vocabulary.decode(hypotheses[0].tokens)) for hypotheses in found]
 
-    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+    def predict_records(
+        self, texts: Sequence[str], n_best: int | None = None, template: str | None = None
+    ) -> Iterable[dict[str, Any]]:
         """Answers as JSON records: ``{"first": …, "predictions": [{"text", "score", "form"}, …]}``.
 
-        The predictor's ``template``, if set, holds for all texts.
+        A ``template`` holds for all texts.
         """
-        for first, predictions in zip(
-            texts, self.predict(texts, n_best, template=self.template), strict=True
-        ):
+        for first, predictions in zip(texts, self.predict(texts, n_best, template=template), strict=True):
             yield {"first": first, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: dict[str, Any]) -> str:
@@ -220,19 +229,6 @@ class CoupletPredictor(GenerationPredictor):
             )
         return line
 
-    @property
-    def _rules(self) -> RuledSearch:
-        """The rules of the config as it is now, which callers may change between two answers."""
-        if self._rules_made is None or self._rules_made.config != self.config.rules:
-            self._rules_made = RuledSearch(self.config.rules, self._table)
-        return self._rules_made
-
-    @property
-    def _reranker(self) -> Reranker:
-        if self._reranker_made.config != self.config.rerank:
-            self._reranker_made = Reranker(self.config.rerank)
-        return self._reranker_made
-
     def _locks(self, line: str, lock: Mapping[int, str] | None, template: str | None) -> dict[int, str]:
         locks = parse_template(template, line) if template is not None else {}
         locks.update(check_locks(lock or {}, line))
@@ -240,22 +236,25 @@ class CoupletPredictor(GenerationPredictor):
             raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
         return locks
 
-    def _options(self, wanted: int) -> SearchOptions:
-        settings = self.config.decoding
+    def _options(self, decoding: DecodingConfig, wanted: int) -> SearchOptions:
         pool = wanted
-        if self._reranker.is_active and settings.strategy != "greedy":
+        if self._reranker.is_active and decoding.strategy != "greedy":
             pool = max(wanted, self.config.rerank.candidates)
-        return SearchOptions.of(settings, pool, self.config.seed, [NO_SPECIAL_TOKENS])
+        return SearchOptions.of(decoding, pool, self.config.seed, [NO_SPECIAL_TOKENS])
 
-    def _prediction(self, line: str, text: str, hypothesis: Hypothesis) -> Prediction:
+    def _prediction(self, line: str, text: str, hypothesis: Hypothesis, rules: Rules) -> Prediction:
         form = form_report(line, text)
         broken = []
         if self.config.decoding.engine != "reference":
-            broken = broken_rules(line, text, form, self._rules.active, self._rules.banned)
+            broken = broken_rules(line, text, form, rules)
         return Prediction(text, hypothesis.score, form, broken)
 
     def _candidates(
-        self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], options: SearchOptions
+        self,
+        lines: Sequence[str],
+        locks: Sequence[Mapping[int, str]],
+        rules: Rules,
+        options: SearchOptions,
     ) -> list[list[Candidate]]:
         """Texts and hypotheses of a batch, best first."""
         sources = [np.asarray(self.vocabulary.encode(line)) for line in lines]
@@ -267,7 +266,7 @@ class CoupletPredictor(GenerationPredictor):
             chosen = [sources[number] for number in numbers]
             return self._decode(chosen, replace(options, processors=processors))
 
-        return self._rules.run(lines, locks, search)
+        return search_by_rules(lines, locks, rules, self._table, search)
 
     def _decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
         ids, lengths = encode_sources(list(sources))

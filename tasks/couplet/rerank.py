@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -29,7 +28,7 @@ class Reranker:
     """
 
     def __init__(self, config: RerankConfig) -> None:
-        self.config = replace(config)
+        self.config = config
 
     @property
     def is_active(self) -> bool:

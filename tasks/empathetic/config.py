@@ -19,7 +19,7 @@ from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
 
 
-@dataclass
+@dataclass(frozen=True)
 class EmotionConfig:
     """How emotion is seen, predicted and told to the decoder."""
 
@@ -60,7 +60,7 @@ class EmotionConfig:
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class GeneratorConfig:
     """The output layer."""
 
@@ -74,7 +74,7 @@ class GeneratorConfig:
     temperature: float = setting(1.0, "divides the scores of the vocabulary", above=0.0)
 
 
-@dataclass
+@dataclass(frozen=True)
 class SelectionConfig:
     """How replies are chosen by vectors of contexts and replies; needs a causal model."""
 
@@ -82,7 +82,7 @@ class SelectionConfig:
     weight: float = at_least(0.0, 1.0, "weight of the selection's loss beside the reply's")
 
 
-@dataclass
+@dataclass(frozen=True)
 class EmpatheticDataConfig(DataConfig):
     """Where the dialogues come from and how they become batches."""
 
@@ -111,7 +111,7 @@ class EmpatheticDataConfig(DataConfig):
     mark_turns: bool = setting(False, "a mark stands before each turn of a context")
 
 
-@dataclass
+@dataclass(frozen=True)
 class EmpatheticDecodingConfig(DecodingConfig):
     """How replies are searched for."""
 
@@ -137,7 +137,7 @@ class EmpatheticDecodingConfig(DecodingConfig):
             yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class EmpatheticConfig(GenerationConfig):
     """An empathetic recipe."""
 

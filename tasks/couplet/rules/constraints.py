@@ -8,7 +8,8 @@ only prefers and never stands in the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.text.characters import is_punctuation, normalise_line
@@ -26,11 +27,28 @@ RELAXATION_ORDER = (
 )
 
 
-def active_rules(config: RulesConfig) -> frozenset[str]:
-    """The rules of `RELAXATION_ORDER` that are switched on."""
-    if not config.enabled:
-        return frozenset()
-    return frozenset(name for name in RELAXATION_ORDER if getattr(config, name))
+@dataclass(frozen=True)
+class Rules:
+    """The rules of one search.
+
+    Attributes:
+        active: those of `RELAXATION_ORDER` that are switched on.
+        tone_weight: nats taken off a hanzi whose tone cannot oppose.
+        banned: words that are never written, normalised.
+    """
+
+    active: frozenset[str] = frozenset()
+    tone_weight: float = 0.0
+    banned: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, config: RulesConfig, banned: Sequence[str]) -> Rules:
+        """The rules that a recipe switches on, with the words of its file, which `read_banned_words` reads."""
+        if not config.enabled:
+            return cls()
+        switched = {name for name in RELAXATION_ORDER if name != "banned_words" and getattr(config, name)}
+        words = {"banned_words"} if banned else set()
+        return cls(frozenset(switched | words), config.tone_weight, tuple(banned))
 
 
 def describe(config: RulesConfig) -> str:
@@ -61,17 +79,14 @@ def wanted_final_tone(first: str) -> Tone:
     return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
 
 
-def broken_rules(
-    first: str, second: str, form: Form, active: frozenset[str], banned: Sequence[str] = ()
-) -> list[str]:
+def broken_rules(first: str, second: str, form: Form, rules: Rules) -> list[str]:
     """The rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
 
     Args:
         first: 上联, normalised.
         second: 下联.
         form: the report on the pair.
-        active: rules that are switched on; the others are not looked at.
-        banned: banned words, normalised.
+        rules: those that are switched off are not looked at.
     """
     kept = {
         "final_tone": wanted_final_tone(first) in tones(final_character(second)),
@@ -79,9 +94,9 @@ def broken_rules(
         "mirror_repeats": form.repeats_mirrored,
         "copy_punctuation": punctuation(first) == punctuation(second),
         "same_length": form.length_equal,
-        "banned_words": not any(word in second for word in banned),
+        "banned_words": not any(word in second for word in rules.banned),
     }
-    return [name for name in RELAXATION_ORDER if name in active and not kept[name]]
+    return [name for name in RELAXATION_ORDER if name in rules.active and not kept[name]]
 
 
 def punctuation(line: str) -> dict[int, str]:
@@ -89,11 +104,15 @@ def punctuation(line: str) -> dict[int, str]:
     return {place: character for place, character in enumerate(line) if is_punctuation(character)}
 
 
-def read_banned_words(path: str) -> list[str]:
-    """The words of a file, one a line, in the written form of `normalise_line`; blank lines are skipped.
+def read_banned_words(path: str | None) -> list[str]:
+    """The banned words of a file, one a line; none without a file.
 
     Raises:
         UserError: the file cannot be read.
     """
-    words = (normalise_line(line) for _, line in read_lines(path))
-    return list(dict.fromkeys(word for word in words if word))
+    return [] if path is None else banned_words(line for _, line in read_lines(path))
+
+
+def banned_words(lines: Iterable[str]) -> list[str]:
+    """Every word once, in the written form of `normalise_line`; blank lines are skipped."""
+    return list(dict.fromkeys(word for word in map(normalise_line, lines) if word))

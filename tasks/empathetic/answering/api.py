@@ -113,11 +113,11 @@ class ReplyItem(NamedTuple):
 
 
 class ReplySettings(NamedTuple):
-    """What the requests of one batch share; ``changes`` are settings of decoding, by name."""
+    """What the requests of one batch share."""
 
     n_best: int
     seed: int
-    changes: tuple[tuple[str, Any], ...]
+    decoding: EmpatheticDecodingConfig
 
 
 class ReplyEndpoint(Endpoint[ReplyRequest]):
@@ -153,11 +153,10 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor, self._words = predictor, words
-        self._decoding, self._seed = predictor.config.decoding, predictor.config.seed
         known = predictor.vocabulary
         banned = ([*map(known.id, tokenise(word))] for word in words.words)
         # A word outside the vocabulary could only be copied, and no context is accepted that has it.
-        predictor.processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
+        self._processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
         predictor.answer([[EXAMPLE]], emotions=[EMOTIONS[0]])  # makes what would cost the first user time
         return {
             "emotions": list(EMOTIONS),
@@ -187,9 +186,13 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | Unanswerable]:
         """See `Endpoint`."""
         predictor = self._predictor
-        predictor.config.decoding, predictor.config.seed = self._changed(settings.changes), settings.seed
         found = predictor.answer(
-            [item.context for item in items], settings.n_best, [item.emotion for item in items]
+            [item.context for item in items],
+            settings.n_best,
+            [item.emotion for item in items],
+            settings.decoding,
+            settings.seed,
+            self._processors,
         )
         answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
         self._forget()
@@ -204,20 +207,17 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
+        """The server's settings with the request's changes, and without what these leave no room for."""
+        config = self._predictor.config
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
-        seed = changes.pop("seed", self._seed)
+        seed = changes.pop("seed", config.seed)
         if changes.get("beam_size", 1) > self._limits.beam_size:
             raise UserError(f"decoding.beam_size: at most {self._limits.beam_size} is allowed here")
-        settings = ReplySettings(request.n_best, seed, tuple(sorted(changes.items())))
-        SearchOptions.of(self._changed(settings.changes), request.n_best, seed, [])  # refuses nonsense
-        return settings
-
-    def _changed(self, changes: Iterable[tuple[str, Any]]) -> EmpatheticDecodingConfig:
-        """The server's decoding with changes, and without what these leave no room for."""
-        decoding = dataclasses.replace(self._decoding, **dict(changes))
+        decoding = dataclasses.replace(config.decoding, **changes)
         if decoding.strategy != "beam" or decoding.beam_size % decoding.groups:
-            decoding.groups = 1
-        return decoding
+            decoding = dataclasses.replace(decoding, groups=1)
+        SearchOptions.of(decoding, request.n_best, seed, [])  # refuses nonsense
+        return ReplySettings(request.n_best, seed, decoding)
 
     def _record(self, item: ReplyItem, answer: Answer) -> Record | Unanswerable:
         kept = [prediction for prediction in answer.predictions if not self._words.finds(prediction.text)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from paddle_dialog.decoding.arrays import to_model
@@ -12,7 +13,7 @@ from paddle_dialog.decoding.repetition import NoRepeatNGram
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Prediction
-from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
 from tasks.empathetic.data.reserved import NOT_WORDS
 from tasks.empathetic.data.tokenise import detokenise
@@ -59,38 +60,42 @@ def _predictions(
 
 
 def search_options(
-    config: EmpatheticConfig, n_best: int | None, more: Sequence[LogitsProcessor], has_store: bool
+    settings: EmpatheticDecodingConfig,
+    n_best: int,
+    seed: int,
+    more: Sequence[LogitsProcessor],
+    has_store: bool,
 ) -> SearchOptions:
     """The search for candidates.
 
     Args:
-        config: of the predictor.
-        n_best: replies asked for; the config's number by default. Where they are ranked, there are more candidates.
-        more: rules of the search beside those of the config.
+        settings: of decoding.
+        n_best: replies asked for. Where they are ranked, there are more candidates.
+        seed: of the draws.
+        more: rules of the search beside those of the settings.
         has_store: people's replies are candidates too, so that ``n_best`` need not all be written.
     """
-    settings = config.decoding
-    count = settings.n_best if n_best is None else n_best
+    count = n_best
     if has_store:
         count = 1 if settings.strategy == "greedy" else settings.rerank.candidates
-    elif ranks(config):
+    elif ranks(settings):
         count = max(count, settings.rerank.candidates)
     processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)]), *more]
     if settings.min_length:
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
     if settings.no_repeat_ngram:
         processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-    return SearchOptions.of(settings, count, config.seed, processors)
+    wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
+    return SearchOptions.of(wide, count, seed, processors)
 
 
-def ranks(config: EmpatheticConfig) -> bool:
+def ranks(settings: EmpatheticDecodingConfig) -> bool:
     """Whether the order of the generator's candidates is not that of the search."""
-    return config.decoding.rerank.is_active and config.decoding.strategy != "greedy"
+    return settings.rerank.is_active and settings.strategy != "greedy"
 
 
-def search_summary(config: EmpatheticConfig, options: SearchOptions) -> str:
+def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -> str:
     """How the generator searches, in a few words."""
-    settings = config.decoding
     penalty = f"length penalty {settings.length_penalty}" + (
         f" {settings.alpha}" if settings.length_penalty != "none" else ""
     )
@@ -99,7 +104,7 @@ def search_summary(config: EmpatheticConfig, options: SearchOptions) -> str:
         "beam": f"beam {options.beam_size}{groups if settings.groups > 1 else ''}, {penalty}",
         "greedy": "greedy",
         "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-        f"top-p {settings.top_p}, seed {config.seed}",
+        f"top-p {settings.top_p}, seed {options.seed}",
     }[settings.strategy]
     repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
     return f"{search}{repeats}, at most {settings.max_length} tokens"

@@ -21,7 +21,7 @@ from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer, Prediction, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
-from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.context_input import checked_context, parsed_context
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
 from tasks.empathetic.data.sources import read_dialogues
@@ -54,7 +54,6 @@ class EmpatheticPredictor(GenerationPredictor):
         load_ranker: reads the bundle's ranker; None where there is none.
 
     Attributes:
-        processors: rules of the search beside those of the config; none by default.
         reranker: orders the candidates.
         store: of people's replies, or None.
     """
@@ -87,7 +86,6 @@ class EmpatheticPredictor(GenerationPredictor):
         self.reranker = Reranker(
             self._model, self._encoder, reply_ngrams, self.store, load_ranker, config.selection.size > 0
         )
-        self.processors: list[LogitsProcessor] = []
 
     @cached_property
     def network(self) -> nn.Layer:
@@ -142,6 +140,9 @@ class EmpatheticPredictor(GenerationPredictor):
         contexts: Sequence[Sequence[str]],
         n_best: int | None = None,
         emotions: Sequence[str | None] | None = None,
+        decoding: EmpatheticDecodingConfig | None = None,
+        seed: int | None = None,
+        processors: Sequence[LogitsProcessor] = (),
     ) -> list[Answer]:
         """Emotions and replies.
 
@@ -149,6 +150,9 @@ class EmpatheticPredictor(GenerationPredictor):
             contexts: conversations; of a long one the newest turns are read.
             n_best: replies to each; the config's number by default.
             emotions: the emotion of each, told to the model in the place of its prediction where not None.
+            decoding: how to search and rank; as the config says by default.
+            seed: of the draws; the config's by default.
+            processors: rules of the search beside those of ``decoding``.
 
         Returns:
             An answer to each context.
@@ -157,15 +161,30 @@ class EmpatheticPredictor(GenerationPredictor):
             UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
                 needs the emotion and it is not given.
         """
-        count = self.config.decoding.n_best if n_best is None else n_best
-        return self._answer(contexts, emotions, self.search_options(n_best), count)
+        settings = self.config.decoding if decoding is None else decoding
+        count = settings.n_best if n_best is None else n_best
+        options = self.search_options(settings, count, seed, processors)
+        read = self.read(contexts, emotions)
+        answers: list[Answer | None] = [None] * len(read)
+        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0]))
+        for start in range(0, len(order), settings.batch_size):
+            rows = order[start : start + settings.batch_size]
+            batch = self.understand([read[row] for row in rows])
+            ranked = self.reranker.order(batch, self.candidates(batch, options), settings.rerank)
+            for row, context, ordered in zip(rows, batch, ranked, strict=True):
+                assert context.predicted is not None
+                named = _clear(context.predicted, settings.clear_emotion)
+                if context.given is not None:
+                    named = EMOTIONS[context.given]
+                answers[row] = Answer(context.turns, named, context.predicted, tuple(ordered[:count]))
+        return [answer for answer in answers if answer is not None]
 
     def greedy(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[Answer]:
         """Answers by greedy search, for a look at a model in training; ``emotions`` are used by gold ones only."""
-        greedy = dataclasses.replace(self.search_options(1), strategy="greedy", n_best=1)
-        return self._answer(contexts, emotions if self.needs_emotion else None, greedy, 1)
+        settings = dataclasses.replace(self.config.decoding, strategy="greedy")
+        return self.answer(contexts, 1, emotions if self.needs_emotion else None, settings)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
         """Answers as JSON records.
@@ -211,14 +230,14 @@ class EmpatheticPredictor(GenerationPredictor):
 
     def decoding_summary(self) -> str:
         """How the replies are searched for and ordered, in a few words."""
-        settings, replies = self.config.decoding.rerank, self.config.replies
-        search = search_summary(self.config, self.search_options(None))
+        decoding, replies = self.config.decoding, self.config.replies
+        search = search_summary(decoding, self.search_options(decoding, decoding.n_best))
         if self.store is not None:
             people = f"the {replies.candidates} nearest of {len(self.store):,} people's replies"
             both = f"{search}; with {people}" if replies.generate else people
-            return f"{both}; the best by {settings.summary()}"
-        if ranks(self.config):
-            return f"{search}; the best of {settings.candidates} by {settings.summary()}"
+            return f"{both}; the best by {decoding.rerank.summary()}"
+        if ranks(decoding):
+            return f"{search}; the best of {decoding.rerank.candidates} by {decoding.rerank.summary()}"
         return search
 
     def make_store(self, sources: Sequence[str]) -> ReplyStore:
@@ -276,32 +295,19 @@ class EmpatheticPredictor(GenerationPredictor):
             for context, own, vector in zip(contexts, probabilities, vectors, strict=True)
         ]
 
-    def _answer(
+    def search_options(
         self,
-        contexts: Sequence[Sequence[str]],
-        emotions: Sequence[str | None] | None,
-        options: SearchOptions,
-        count: int,
-    ) -> list[Answer]:
-        read = self.read(contexts, emotions)
-        answers: list[Answer | None] = [None] * len(read)
-        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0]))
-        size = self.config.decoding.batch_size
-        for rows in (order[start : start + size] for start in range(0, len(order), size)):
-            batch = self.understand([read[row] for row in rows])
-            candidates = self.candidates(batch, options)
-            ranked = self.reranker.order(batch, candidates, self.config.decoding.rerank)
-            for row, context, ordered in zip(rows, batch, ranked, strict=True):
-                assert context.predicted is not None
-                named = self._clear(context.predicted) if context.given is None else EMOTIONS[context.given]
-                answers[row] = Answer(context.turns, named, context.predicted, tuple(ordered[:count]))
-        return [answer for answer in answers if answer is not None]
-
-    def _clear(self, probabilities: np.ndarray) -> str | None:
-        """The likeliest emotion of probabilities [32], None where none is likely enough to be named."""
-        best = int(probabilities.argmax())
-        return EMOTIONS[best] if probabilities[best] >= self.config.decoding.clear_emotion else None
-
-    def search_options(self, n_best: int | None) -> SearchOptions:
+        settings: EmpatheticDecodingConfig,
+        n_best: int,
+        seed: int | None = None,
+        processors: Sequence[LogitsProcessor] = (),
+    ) -> SearchOptions:
         """How the generator is asked for candidates where ``n_best`` replies are wanted."""
-        return search_options(self.config, n_best, self.processors, has_store=self.store is not None)
+        seed = self.config.seed if seed is None else seed
+        return search_options(settings, n_best, seed, processors, has_store=self.store is not None)
+
+
+def _clear(probabilities: np.ndarray, least: float) -> str | None:
+    """The likeliest emotion of probabilities [32], None where it has less than the ``least`` that is named."""
+    best = int(probabilities.argmax())
+    return EMOTIONS[best] if probabilities[best] >= least else None

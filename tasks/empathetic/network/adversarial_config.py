@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paddle_dialog.config.fields import at_least, setting
 
 
-@dataclass
+@dataclass(frozen=True)
 class AdversarialConfig:
     """Discriminators that learn to tell the network's words from people's while the network learns to deceive them.
 

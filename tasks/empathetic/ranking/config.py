@@ -10,7 +10,7 @@ from paddle_dialog.config.models import CausalTransformerConfig
 from tasks.empathetic.config import EmpatheticConfig
 
 
-@dataclass
+@dataclass(frozen=True)
 class CandidateConfig:
     """The wrong replies that stand beside a context's own."""
 
@@ -38,7 +38,7 @@ class CandidateConfig:
             yield "neighbours", f"must be at least near ({self.near}), and is {self.neighbours}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class RankerConfig(EmpatheticConfig):
     """A recipe of the ranker, which of a generator's uses `model`, `data` and `emotion.roles` alone."""
 

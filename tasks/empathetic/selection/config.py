@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paddle_dialog.config.fields import at_least, setting
 
 
-@dataclass
+@dataclass(frozen=True)
 class RepliesConfig:
     """Replies that people wrote, which answer beside those that the generator writes."""
 
@@ -27,7 +27,7 @@ class RepliesConfig:
     generate: bool = setting(True, "the generator writes candidates too")
 
 
-@dataclass
+@dataclass(frozen=True)
 class RerankConfig:
     """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
 

@@ -41,7 +41,9 @@ def features(predictor: EmpatheticPredictor, turns: list[str], target: str | Non
         UserError: see ``EmpatheticPredictor.answer``.
     """
     (context,) = predictor.understand(predictor.read([turns]))
-    found = distinct(predictor.candidates([context], predictor.search_options(None))[0])
+    settings = predictor.config.decoding
+    options = predictor.search_options(settings, settings.n_best)
+    found = distinct(predictor.candidates([context], options)[0])
     origins: list[str] = [candidate.origin for candidate in found]
     if target is not None:
         found.append(_true(predictor, context, target))
@@ -72,7 +74,7 @@ def _true(predictor: EmpatheticPredictor, context: ReadContext, target: str) -> 
 
 def main(arguments: argparse.Namespace) -> None:
     """Writes the features of every context of a file."""
-    predictor = load_model(arguments)
+    predictor = load_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
     try:
