@@ -7,7 +7,7 @@ import difflib
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, get_origin
+from typing import Any, Literal, get_origin
 
 from paddle_dialog.config.hints import describe, field_hints, members, shown, tags
 from paddle_dialog.errors import UserError
@@ -51,16 +51,12 @@ class Section:
 
 
 def help_of(cls: Any, name: str) -> str:
-    """Return what a key does, as declared in the dataclass or in the nearest base class that says it.
-
-    Raises:
-        KeyError: no class says it.
-    """
+    """Return what a key does, as declared in the dataclass or in the nearest base class that says it, or ""."""
     for each in cls.__mro__:
         declared = getattr(each, "__dataclass_fields__", {}).get(name)
         if declared is not None and "help" in declared.metadata:
             return str(declared.metadata["help"])
-    raise KeyError(f"{cls.__name__}.{name} has no help")
+    return ""
 
 
 def sections(cls: Any, name: str = "", tag: str = "") -> Iterator[Section]:
@@ -72,7 +68,7 @@ def sections(cls: Any, name: str = "", tag: str = "") -> Iterator[Section]:
         hint = field_hints(cls)[field.name]
         choices = members(hint)
         if dataclasses.is_dataclass(choices[0]):
-            inner += [(each, path, tags(each)[0] if len(choices) > 1 else "") for each in choices]
+            inner += [(each, path, tags(each)[0] if _is_tagged(each) else "") for each in choices]
         elif get_origin(choices[0]) is dict and dataclasses.is_dataclass(members(choices[0].__args__[1])[0]):
             inner.append((members(choices[0].__args__[1])[0], f"{path}.NAME", ""))
         elif not (tag and field.name == "name"):
@@ -123,6 +119,10 @@ def as_markdown(cls: Any, known: Any = None) -> str:
             head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
             blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
     return "\n\n".join(blocks)
+
+
+def _is_tagged(cls: Any) -> bool:
+    return get_origin(field_hints(cls).get("name")) is Literal
 
 
 def _table_row(*cells: str) -> str:

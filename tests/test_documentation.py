@@ -1,0 +1,73 @@
+"""The pages for readers: their links lead somewhere, and both languages keep pace."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from command import ROOT
+
+from paddle_dialog.config.explain import sections
+from paddle_dialog.config.schema import TrainingConfig
+from tasks.couplet.config import RulesConfig
+from tasks.empathetic.selection.config import RerankConfig
+
+PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAIRS = [page for page in PAGES if page.name.endswith(".zh.md")]
+
+
+def name(page):
+    return page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        if path.startswith(("http://", "https://")):
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        headings = (
+            re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
+        )
+        assert not anchor or anchor in {
+            re.sub(r"[^\w-]", "", h.lower().replace(" ", "-")) for h in headings
+        }, link
+
+
+@pytest.mark.parametrize("page", PAIRS, ids=name)
+def test_a_chinese_page_has_the_sections_and_commands_of_the_english_one(page):
+    def shape(text):
+        blocks = re.findall(r"^\s*```\w*\n(.*?)^\s*```$", text, re.MULTILINE | re.DOTALL)
+        commands = [re.sub(r"\s*#.*", "", line) for block in blocks for line in block.splitlines()]
+        commands = [
+            line for line in commands if re.match(r"(python|bash|curl|paddle-dialog|visualdl|export) ", line)
+        ]
+        headings = re.findall(r"^(#+) ", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+        return headings, commands
+
+    english = page.with_name(page.name.replace(".zh.md", ".md")).read_text(encoding="utf-8")
+    chinese = page.read_text(encoding="utf-8")
+    assert shape(chinese) == shape(english)
+
+
+@pytest.mark.parametrize(
+    ("page", "cls"),
+    [("couplets.zh.md", RulesConfig), ("training.zh.md", TrainingConfig), ("replies.zh.md", RerankConfig)],
+)
+def test_a_chinese_table_of_settings_has_all_keys(page, cls):
+    keys = {key.name: key.default for key in next(sections(cls)).keys}
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`(?:、`\w+`)*) \| (\S+)", text, re.MULTILINE)
+    named = {name: default for names, default in rows for name in re.findall(r"\w+", names)}
+    if cls is RerankConfig:  # a table of what the weights weigh, without their defaults
+        assert named.keys() == keys.keys() - {"candidates"}
+    else:
+        assert named == keys
+
+
+def test_the_readme_takes_two_screens():
+    for page in PAGES[:2]:
+        assert len(page.read_text(encoding="utf-8").splitlines()) <= 130
