@@ -20,7 +20,7 @@ from tasks.couplet.config import RulesConfig
 from tasks.empathetic.answering.api import ReplyDecoding
 
 
-@dataclass
+@dataclass(frozen=True)
 class Round:
     """A round hole."""
 
@@ -28,7 +28,7 @@ class Round:
     radius: float = setting(2.0, "from the middle | to the rim", above=0.0, maximum=9.0)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Square:
     """A square hole."""
 
@@ -36,14 +36,14 @@ class Square:
     side: int = at_least(1, 3, "its length")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Nail:
     """A nail."""
 
     head: bool = setting(True, "it has one")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Peg:
     """A peg and its hole.
 
@@ -57,7 +57,7 @@ class Peg:
     spares: dict[str, Nail | None] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(frozen=True)
 class PinePeg(Peg):
     """A peg of pine."""
 
@@ -65,7 +65,7 @@ class PinePeg(Peg):
     rings: int = at_least(0, 0, "of its tree")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Silent:
     """A section one of whose keys says nothing."""
 
