@@ -11,7 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.extras import how_to_install
@@ -45,14 +45,50 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"error: {message}; see {self.prog} --help\n")
 
 
-def base_parser(description: str | None) -> argparse.ArgumentParser:
+class TaskParser(OneLineParser):
+    """A parser that also takes the arguments of the recipe's task; their values are in ``task_options``."""
+
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Looks for the recipe first.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        words = sys.argv[1:] if args is None else args
+        own = self._add_task_arguments(words)
+        arguments = super().parse_intermixed_args(words, namespace)
+        arguments.task_options = {name: getattr(arguments, name) for name in own}
+        return arguments
+
+    def _add_task_arguments(self, words: Sequence[str]) -> list[str]:
+        """Adds the arguments of the task that ``-c`` and ``-o`` name; returns their names."""
+        from paddle_dialog.config import task_of_recipe
+
+        recipe = OneLineParser(prog=self.prog, add_help=False)
+        recipe.add_argument("-c", "--config")
+        recipe.add_argument("-o", "--override", action="append", default=[])
+        named, _ = recipe.parse_known_args(words)
+        if named.config is None:
+            return []
+        task, own = task_of_recipe(named.config, named.override), OneLineParser(add_help=False)
+        task.add_arguments(own)
+        task.add_arguments(self)
+        return list(vars(own.parse_args([])))
+
+
+def base_parser(
+    description: str | None, parser_class: type[OneLineParser] = OneLineParser
+) -> argparse.ArgumentParser:
     """A parser with ``-c``, ``-o`` and ``--device``.
 
     Args:
         description: the tool's docstring: its purpose, a blank line, an example.
+        parser_class: `TaskParser` where the recipe's task may have arguments of its own.
     """
     purpose, _, example = (description or "").strip().partition("\n\n")
-    parser = OneLineParser(description=purpose, epilog=f"example: {example}")
+    parser = parser_class(description=purpose, epilog=f"example: {example}")
+    if parser_class is TaskParser:
+        parser.description = f"{purpose} With -c, --help shows the arguments of the recipe's task too."
     parser.add_argument(
         "-c",
         "--config",
@@ -96,8 +132,8 @@ def run_tool(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")  # Chinese comes out whatever the locale
-    arguments = parser.parse_intermixed_args(words)
     try:
+        arguments = parser.parse_intermixed_args(words)
         if getattr(arguments, "help_config", None) is not None:
             print(explain_config(arguments))
             return DONE

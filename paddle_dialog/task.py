@@ -12,7 +12,8 @@ A new task is a folder whose module ``task`` has, as ``TASK``, an instance of a 
 - ``predictor``: what answers, unless its models answer nothing.
 
 All else has a default: what a loss is the mean over (``unit``, ``count_units``), the order of the batches
-(``training_batches``, ``dev_batches``), examples in the log (``display``), files in the bundle, an address over HTTP.
+(``training_batches``, ``dev_batches``), examples in the log (``display``), files in the bundle, arguments on the command
+line (``add_arguments``), an address over HTTP and a tab of the page (``endpoint``).
 A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
 ``training_only`` keeps them out of the bundles that ship.
 """
@@ -33,6 +34,8 @@ from paddle_dialog.objective import Objective, Perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import argparse
+
     from paddle import io, nn
 
     from paddle_dialog.benchmark.operations import Product
@@ -263,6 +266,12 @@ class Task(ABC):
         raise UserError(
             f"{where}: the task '{self.name}' takes no further model into its bundle; leave it out"
         )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027
+        """Adds arguments of the task's own to the command line that asks a model; none by default.
+
+        Their values are handed to the predictor's ``predict_records`` by their names.
+        """
 
     def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
         """What a server offers of this task over HTTP within its limits; nothing by default."""

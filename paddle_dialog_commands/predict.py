@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from paddle_dialog.command_line import base_parser, integer_from, load_model
+from paddle_dialog.command_line import TaskParser, base_parser, integer_from, load_model
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores
@@ -41,8 +41,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
-    """What answers texts as the arguments ask: with so many candidates, with these characters in every 下联."""
-    options: dict[str, Any] = {}
+    """What answers texts as the arguments ask, those of the task's own included."""
+    own = arguments.task_options.items()
+    options = {name: checked_text(v) if isinstance(v, str) else v for name, v in own if v is not None}
     n_best = arguments.n_best
     if n_best is not None:
         if not isinstance(predictor, GenerationPredictor):
@@ -52,12 +53,6 @@ def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
                 f"--n-best {n_best}: greedy search gives one candidate; take -o decoding.strategy=beam or sample"
             )
         options["n_best"] = n_best
-    if arguments.template is not None:
-        from tasks.couplet.prediction import CoupletPredictor
-
-        if not isinstance(predictor, CoupletPredictor):
-            raise UserError("--template locks characters of a 下联; this model does not write couplets")
-        options["template"] = checked_text(arguments.template)
     return partial(predictor.predict_records, **options)
 
 
@@ -190,8 +185,8 @@ def shown(name: str) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = base_parser(__doc__)
+    """The command line, to which the recipe's task adds its own arguments."""
+    parser = base_parser(__doc__, TaskParser)
     parser.add_argument(
         "text", nargs="*", help="inputs; without any, and without --input, they are asked for"
     )
@@ -206,10 +201,5 @@ def make_parser() -> argparse.ArgumentParser:
         help="processes that answer the lines of an input (default: the cores)",
     )
     parser.add_argument("--n-best", type=integer_from(1), metavar="N", help="candidates for each input")
-    parser.add_argument(
-        "--template",
-        metavar="TEXT",
-        help="characters of the 下联, ？ where any may stand, e.g. ？？？？花更红",
-    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     return parser

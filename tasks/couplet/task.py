@@ -21,6 +21,8 @@ from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
 from tasks.couplet.prediction import CoupletPredictor
 
 if TYPE_CHECKING:
+    import argparse
+
     from paddle import nn
 
     from paddle_dialog.benchmark.yardstick import Yardstick
@@ -132,6 +134,11 @@ class CoupletTask(GenerationTask):
         from tasks.couplet.textbook import textbook
 
         return {"book": partial(textbook, config, vocabulary_sizes[VOCABULARY])}
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """``--template``."""
+        told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
+        parser.add_argument("--template", metavar="TEXT", help=told)
 
     def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
         """``POST`` address of the task."""

@@ -1,0 +1,109 @@
+"""A task that is only in the tests: says whether a text has an even number of characters, and sends it back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from paddle import nn
+from serving_toys import EchoEndpoint
+
+from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.objective import Accuracy
+from paddle_dialog.predictor import Predictor
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class EchoModelConfig:
+    """Its network."""
+
+    name: str = "parity"
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class EchoConfig(ExperimentConfig):
+    """Its settings."""
+
+    model: EchoModelConfig = field(default_factory=EchoModelConfig)  # type: ignore[assignment]
+
+
+class EchoPredictor(Predictor):
+    """Sends texts back, in capitals where asked to."""
+
+    def __init__(self, config: EchoConfig) -> None:
+        self.config = config
+
+    def predict_records(
+        self, texts: Sequence[str], shout: bool = False, times: int = 1
+    ) -> Iterable[dict[str, Any]]:
+        """See `Predictor`."""
+        return [{"echo": " ".join([text.upper() if shout else text] * times)} for text in texts]
+
+    def format_record(self, record: dict[str, Any]) -> str:
+        """See `Predictor`."""
+        return str(record["echo"])
+
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """See `Predictor`."""
+        return Path(source).read_text(encoding="utf-8").split()[:count]
+
+    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
+        """See `Predictor`."""
+        return {"n": len(self.example_inputs(source, 9))}
+
+
+class ServedEcho(EchoEndpoint):
+    """Its address and its tab."""
+
+    page = Path(__file__).parent / "page"
+
+
+class EchoTask(Task):
+    """See above."""
+
+    name = "echo"
+    config_class = EchoConfig
+    objective = Accuracy()
+
+    def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
+        """See `Task`."""
+        texts = Path(config.data.train).read_text(encoding="utf-8").split()
+        data = EncodedData(texts, np.array([len(text) for text in texts]))  # type: ignore[arg-type]
+        return TrainingData(data, data, {}, _collate)
+
+    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """See `Task`."""
+        return nn.Linear(2, 2)
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        """See `Task`."""
+        return nn.CrossEntropyLoss()
+
+    def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
+        """See `Task`."""
+        return EchoPredictor(config)
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """See `Task`."""
+        parser.add_argument("--shout", action="store_true", help="answer in capitals")
+        parser.add_argument("--times", type=int, metavar="N", help="how often")
+
+    def endpoint(self, limits: LimitsConfig) -> EchoEndpoint:
+        """See `Task`."""
+        return ServedEcho()
+
+
+def _collate(texts: list[str]) -> list[np.ndarray]:
+    odd = np.array([len(text) % 2 for text in texts])
+    return [np.eye(2, dtype="float32")[odd], odd]
+
+
+TASK = EchoTask()
