@@ -12,8 +12,8 @@ A new task is a folder whose module ``task`` has, as ``TASK``, an instance of a 
 - ``predictor``: what answers, unless its models answer nothing.
 
 All else has a default: what a loss is the mean over (``unit``, ``count_units``), the order of the batches
-(``training_batches``, ``dev_batches``), examples in the log (``display``), files in the bundle, arguments on the command
-line (``add_arguments``), an address over HTTP and a tab of the page (``endpoint``).
+(``training_batches``, ``dev_batches``), examples in the log (``display``), files in the bundle, arguments on the
+command line (``add_arguments``), an address over HTTP and a tab of the page (``endpoint``).
 A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
 ``training_only`` keeps them out of the bundles that ship.
 """
