@@ -1,11 +1,14 @@
 """The causal Transformer against Paddle's own with equal weights, and what goes on after a source."""
 
+from typing import Any
+
 import numpy as np
 import paddle
 import pytest
 from paddle import nn
 from test_transformer_parity import copy_feed_forward, copy_linear, copy_self_attention, randomise
 
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 
@@ -13,12 +16,21 @@ WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
 LENGTHS = [5, 2, 3]
 
 
-def pair(activation: str = "relu") -> tuple[CausalTransformer, nn.TransformerEncoder]:
+def pair(activation: Any = "relu") -> tuple[CausalTransformer, nn.TransformerEncoder]:
     """Our stack, and Paddle's pre-norm encoder with equal weights."""
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=True)
     theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
     randomise(theirs, 1)
-    ours = CausalTransformer(LAYERS, WIDTH, HEADS, INNER, 0.1, activation)
+    ours = CausalTransformer(
+        CausalTransformerConfig(
+            width=WIDTH,
+            num_heads=HEADS,
+            inner_width=INNER,
+            num_layers=LAYERS,
+            activation=activation,
+            bias=True,
+        )
+    )
     for mine, other in zip(ours.layers, theirs.layers, strict=True):
         copy_self_attention(mine.self_attention, other.self_attn)
         copy_feed_forward(mine.feed_forward, other)

@@ -14,7 +14,7 @@ from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.models import build_model
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.training.checkpoint import (
     find_checkpoint,
     load_progress,
@@ -58,7 +58,7 @@ class Trainer:
 
     def __init__(self, model: ModelConfig, config: TrainingConfig, seed: int = 1) -> None:
         paddle.seed(seed)
-        self.network: Any = build_model(model, VOCABULARY)
+        self.network: Any = Seq2Seq(model, VOCABULARY)
         self.optimizer, self.clip = build_optimizer(config, self.network, STEPS, 8)
         self.criterion = SequenceCrossEntropy(0.1)
         self.progress = Progress()
@@ -253,7 +253,7 @@ def test_where_all_checkpoints_are_damaged_each_is_named(run_folder: Path) -> No
 
 
 def test_a_finished_model_is_no_checkpoint(tmp_path: Path) -> None:
-    network = build_model(MODELS["lstm"], VOCABULARY)
+    network = Seq2Seq(MODELS["lstm"], VOCABULARY)
     save_bundle(Bundle("couplet", "", {}, read_weights(network)), tmp_path / "last")
     with pytest.raises(UserError, match="no training state"):
         find_checkpoint(tmp_path)

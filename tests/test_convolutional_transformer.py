@@ -1,23 +1,33 @@
 """The layers with convolutions: their size, causality, cached steps, and attention with depths of its own."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import paddle
 import pytest
 
+from paddle_dialog.config.models import ConvolutionalTransformerConfig
 from paddle_dialog.layers.convolutional_transformer import (
-    ConvolutionalDecoder,
-    ConvolutionalEncoder,
+    ConvolutionalDecoderStack,
+    ConvolutionalEncoderStack,
     GraphLayer,
-    LayerSizes,
 )
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.multihead import CrossAttention, SelfAttention, head_averaged_weights
 from paddle_dialog.layers.positions import SinusoidalPositions
 
-SIZES = LayerSizes(width=6, num_heads=2, key_depth=4, value_depth=8, inner_width=5)
+SIZES = ConvolutionalTransformerConfig(
+    embedding_size=4,
+    width=6,
+    num_layers=2,
+    num_heads=2,
+    key_depth=4,
+    value_depth=8,
+    inner_width=5,
+    dropout=0.0,
+)
 POSITIONS = SinusoidalPositions(max_length=16, width=6)
 
 
@@ -43,9 +53,9 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def test_the_stacks_have_the_reference_size() -> None:
-    sizes = LayerSizes(width=100, num_heads=1, key_depth=40, value_depth=40, inner_width=50)
-    assert count(ConvolutionalEncoder(100, 6, sizes)) == 289_500
-    assert count(ConvolutionalDecoder(100, 6, sizes)) == 386_700
+    sizes = ConvolutionalTransformerConfig()
+    assert count(ConvolutionalEncoderStack(sizes)) == 289_500
+    assert count(ConvolutionalDecoderStack(sizes)) == 386_700
 
 
 def test_cross_attention_with_depths_of_its_own_is_the_formula() -> None:
@@ -91,7 +101,7 @@ def decode(decoder: Any, x: paddle.Tensor, memory: Any, past: Any = None, offset
 
 
 def test_the_decoder_sees_no_later_position() -> None:
-    decoder = filled(ConvolutionalDecoder(4, 2, SIZES))
+    decoder = filled(ConvolutionalDecoderStack(SIZES))
     memory = decoder.prepare_memory(random(2, 5, 6))
     x, changed = random(2, 7, 4), random(2, 7, 4)
     changed[:, 5:] += 1.0
@@ -102,7 +112,7 @@ def test_the_decoder_sees_no_later_position() -> None:
 
 @pytest.mark.parametrize("kinds", ["cc", "ll"])
 def test_cached_decoding_equals_the_whole_pass(kinds: str) -> None:
-    decoder = filled(ConvolutionalDecoder(4, 2, SIZES._replace(feed_forward=kinds)))
+    decoder = filled(ConvolutionalDecoderStack(replace(SIZES, feed_forward=kinds)))
     memory = decoder.prepare_memory(random(2, 5, 6))
     x, past = random(2, 7, 4), None
     whole, _, attention = decode(decoder, x, memory)
@@ -117,7 +127,7 @@ def test_cached_decoding_equals_the_whole_pass(kinds: str) -> None:
 
 
 def test_the_encoder_gives_a_row_what_it_gives_it_alone() -> None:
-    encoder = filled(ConvolutionalEncoder(4, 2, SIZES))
+    encoder = filled(ConvolutionalEncoderStack(SIZES))
     x, lengths = random(2, 7, 4), [7, 3]
     real = length_mask(paddle.to_tensor(lengths), 7)
     mask = additive_mask(real).unsqueeze([1, 2])
@@ -146,7 +156,7 @@ def test_a_graph_layer_is_a_decoder_layer_without_self_attention() -> None:
 
 
 def test_dropout_is_applied_in_training() -> None:
-    decoder = filled(ConvolutionalDecoder(4, 1, SIZES._replace(dropout=0.5)))
+    decoder = filled(ConvolutionalDecoderStack(replace(SIZES, dropout=0.5)))
     memory, x = decoder.prepare_memory(random(1, 5, 6)), random(1, 3, 4)
     assert (decode(decoder, x, memory)[0] == decode(decoder, x, memory)[0]).all().item()
     decoder.train()

@@ -12,7 +12,7 @@ from couplet_toys import LEVEL, OBLIQUE, toy
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models import build_model
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig, RerankConfig, RulesConfig
 from tasks.couplet.rerank import consensus
@@ -71,7 +71,7 @@ def test_a_reverse_model_orders_by_how_well_it_foresees_the_first_line(tmp_path)
     config = CoupletConfig(task="couplet", model=model)
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *reversed(ROOMY)])
     paddle.seed(1)
-    network = build_model(model, len(vocabulary))
+    network = Seq2Seq(model, len(vocabulary))
     for parameter in network.parameters():  # far from uniform
         parameter.set_value(parameter * 4.0)
     save_bundle(

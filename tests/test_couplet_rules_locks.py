@@ -16,7 +16,7 @@ from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.models import build_model
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.rules.form import form_report
@@ -155,7 +155,7 @@ def test_the_command_locks_bans_and_tells_what_it_relaxed(tmp_path):
     model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
     config = CoupletConfig(task="couplet", model=model, data=DataConfig(max_length=12))
     paddle.seed(3)
-    weights = read_weights(build_model(model, len(vocabulary)))
+    weights = read_weights(Seq2Seq(model, len(vocabulary)))
     save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")
     recipe = tmp_path / "recipe.yaml"
     words = tmp_path / "words.txt"

@@ -13,9 +13,7 @@ from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.decoding import SearchOptions, decode, reference_beam_search, text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.models import build_model
-from paddle_dialog.models.lstm_attention import LstmAttention
-from paddle_dialog.models.transformer import Transformer
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.numpy_models import numpy_model
 
 BOS, EOS, VOCABULARY = 2, 3, 12
@@ -46,7 +44,7 @@ def with_config(model, config):
 def lstm(seed=0, **settings):
     paddle.seed(seed)
     config = LstmAttentionConfig(embedding_size=8, hidden_size=8, **settings)
-    return sharpened(with_config(LstmAttention(config, VOCABULARY), config))
+    return sharpened(with_config(Seq2Seq(config, VOCABULARY), config))
 
 
 def transformer(seed=0, **settings):
@@ -54,7 +52,7 @@ def transformer(seed=0, **settings):
     config = TransformerConfig(
         width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, **settings
     )
-    return sharpened(with_config(Transformer(config, VOCABULARY), config))
+    return sharpened(with_config(Seq2Seq(config, VOCABULARY), config))
 
 
 def batch(seed=0, rows=4):
@@ -76,7 +74,7 @@ def copying(request):
         config = TransformerConfig(**sizes, dropout=0.0, aligned_input=True)
     else:
         config = LstmAttentionConfig(**sizes, dropout=0.0, cell=request.param)
-    model = with_config(build_model(config, VOCABULARY), config)
+    model = with_config(Seq2Seq(config, VOCABULARY), config)
     optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())
     for step in range(60):
         source, lengths = batch(step, rows=16)

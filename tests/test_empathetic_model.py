@@ -1,6 +1,7 @@
 """EmoPrepend in its three families: sizes, cached steps, causality, emotion prepending, copying, the loss."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def test_the_predicted_emotion_is_prepended_weighted_or_as_the_most_probable() -
     rows = network.embedding(paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + len(EMOTIONS)))
     state = network.encode(source, lengths)
     np.testing.assert_allclose(state.emotion.numpy(), (probabilities @ rows).numpy(), atol=1e-5)
-    network._emotion.prepend_form = "argmax"
+    network._emotion = replace(network._emotion, prepend_form="argmax")
     best = probabilities.argmax(-1)
     np.testing.assert_allclose(network.encode(source, lengths).emotion.numpy(), rows[best].numpy(), atol=1e-5)
     assert not np.allclose(logits_of("predicted"), logits_of("predicted", "argmax"), atol=1e-3)

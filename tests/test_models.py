@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
-from paddle_dialog.models import build_model
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.models.state import gather_rows
 
 VOCABULARY, WIDTH = 20, 8
@@ -40,7 +40,7 @@ FAMILIES = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys(
 
 def make(config: ModelConfig, seed: int = 1) -> Any:
     """A model in evaluation mode with random values everywhere, biases too."""
-    network = build_model(config, VOCABULARY)
+    network = Seq2Seq(config, VOCABULARY)
     rng = np.random.default_rng(seed)
     for name, parameter in network.named_parameters():
         centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
@@ -157,23 +157,25 @@ def test_aligned_input_adds_the_encoders_output_of_the_same_position(target_leng
     network = make(CONFIGS["aligned"])
     source, lengths, target = batch(target_length)
     inputs: list[np.ndarray] = []
-    network.decoder.layers[0].register_forward_pre_hook(lambda _, args: inputs.append(args[0].numpy()))
+    network.decoder.stack.layers[0].register_forward_pre_hook(lambda _, args: inputs.append(args[0].numpy()))
     network(source, lengths, target)
     encoded: list[np.ndarray] = []
-    network.encoder.register_forward_post_hook(lambda _, args, out: encoded.append(out.numpy()))
+    network.encoder.register_forward_post_hook(lambda _, args, out: encoded.append(out[0].numpy()))
     network.encode(source, lengths)
-    plain = (network.target_embedding(target) + network.positions(target_length)).numpy()
+    plain = (network.target_embedding(target) + network.decoder.positions(target_length)).numpy()
     expected = plain.copy()
     for row, length in enumerate(LENGTHS):
         for position in range(min(length, target_length)):
-            expected[row, position] += encoded[0][row, position] @ network.aligned_projection.weight.numpy()
+            expected[row, position] += (
+                encoded[0][row, position] @ network.decoder.aligned_projection.weight.numpy()
+            )
     np.testing.assert_allclose(inputs[0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", [lstm, transformer])
 def test_a_shared_table_is_counted_and_stored_once(family: Any) -> None:
     apart, shared, tied = (
-        build_model(family(share_embeddings=share, tie_output=tie), VOCABULARY)
+        Seq2Seq(family(share_embeddings=share, tie_output=tie), VOCABULARY)
         for share, tie in ((False, False), (True, False), (True, True))
     )
 
@@ -255,11 +257,11 @@ def copy_to_book(ours: Any, book: BookModel, layers: int) -> None:
     pairs = [
         (ours.source_embedding.table, book.source_table),
         (ours.target_embedding.table, book.target_table),
-        (ours.cell.memory_projection, book.input_proj),
-        (ours.cell.output_projection, book.output_proj),
+        (ours.decoder.cell.memory_projection, book.input_proj),
+        (ours.decoder.cell.output_projection, book.output_proj),
         (ours.output, book.classifier),
-        *zip(ours.cell.cells, book.writers, strict=True),
-        *((ours.encoder.rnn[n].cell, book.reader[n].cell) for n in range(layers)),
+        *zip(ours.decoder.cell.cells, book.writers, strict=True),
+        *((ours.encoder.stack.rnn[n].cell, book.reader[n].cell) for n in range(layers)),
     ]
     for mine, theirs in pairs:
         for one, other in zip(mine.parameters(), theirs.parameters(), strict=True):
@@ -278,5 +280,5 @@ def test_the_lstm_model_equals_the_books() -> None:
 
 
 def test_at_its_reference_size_the_lstm_model_has_the_books_parameters() -> None:
-    network = build_model(LstmAttentionConfig(), 7931)
+    network = Seq2Seq(LstmAttentionConfig(), 7931)
     assert sum(int(np.prod(parameter.shape)) for parameter in network.parameters()) == 8_663_547

@@ -17,7 +17,7 @@ from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode
-from paddle_dialog.models import build_model
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.numpy_models import numpy_model
 from paddle_dialog.numpy_models.operators import SMALL, Linear, NotServed
 from paddle_dialog.numpy_models.sources import RowInputs
@@ -50,7 +50,7 @@ CONFIGS = [
 def models(config: ModelConfig, seed: int = 3) -> tuple[Any, Any]:
     """A network with random weights, biases and norms included, and the model over arrays made of it."""
     paddle.seed(seed)
-    network = build_model(config, VOCABULARY)
+    network = Seq2Seq(config, VOCABULARY)
     for parameter in network.parameters():
         parameter.set_value(parameter + 0.3 * paddle.randn(parameter.shape))
     network.eval()
@@ -154,7 +154,7 @@ def test_rows_come_back_from_the_grid_beside_those_of_their_input(inputs: list[i
 )
 def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str, told: str) -> None:
     config = CONFIGS[0]
-    weights = read_weights(build_model(config, VOCABULARY))
+    weights = read_weights(Seq2Seq(config, VOCABULARY))
     if change == "missing":
         del weights["output.bias"]
     elif change == "shape":
@@ -175,7 +175,7 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str,
 def test_other_cells_and_activations_stay_with_the_network(
     config: ModelConfig, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    network = build_model(config, VOCABULARY)
+    network = Seq2Seq(config, VOCABULARY)
     trained = TrainedNetwork(read_weights(network), lambda: network, Path("somewhere"))
     assert not getattr(trained.step_model(config, VOCABULARY), "uses_arrays", False)
     assert caplog.messages == [f"somewhere: {told}; answering through Paddle, which starts seconds later"]
@@ -183,7 +183,7 @@ def test_other_cells_and_activations_stay_with_the_network(
 
 def test_half_precision_weights_are_widened() -> None:
     config = CONFIGS[0]
-    halves = {k: v.astype(np.float16) for k, v in read_weights(build_model(config, VOCABULARY)).items()}
+    halves = {k: v.astype(np.float16) for k, v in read_weights(Seq2Seq(config, VOCABULARY)).items()}
     widened = {name: values.astype(np.float32) for name, values in halves.items()}
     found, expected = (numpy_model(config, VOCABULARY, w) for w in (halves, widened))
     source, lengths, token = np.array([[5, 3]]), np.array([2]), np.array([2])
@@ -210,7 +210,7 @@ def test_couplets_are_answered_without_importing_paddle(model: ModelConfig, tmp_
         data=DataConfig(max_length=8),
         decoding=DecodingConfig(max_length=8, beam_size=4),
     )
-    weights = read_weights(build_model(model, len(vocabulary)))
+    weights = read_weights(Seq2Seq(model, len(vocabulary)))
     save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")
     done = subprocess.run(
         [sys.executable, "-c", LOAD_AND_PREDICT, tmp_path / "bundle"], capture_output=True, text=True

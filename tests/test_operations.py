@@ -15,7 +15,7 @@ from paddle_dialog.config.models import (
     LstmAttentionConfig,
     TransformerConfig,
 )
-from paddle_dialog.models import build_model
+from paddle_dialog.models.seq2seq import Seq2Seq
 from tasks.empathetic.config import EmotionConfig, EmpatheticConfig, GeneratorConfig, SelectionConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.operations import emo_prepend_products
@@ -77,7 +77,7 @@ def counted(products: list[Product]) -> float:
 def test_the_count_is_that_of_the_weights_and_of_attention(
     config: LstmAttentionConfig | TransformerConfig,
 ) -> None:
-    expected = by_weights(build_model(config, VOCABULARY)) + attention(config)
+    expected = by_weights(Seq2Seq(config, VOCABULARY)) + attention(config)
     assert counted(model_products(config, VOCABULARY, LENGTHS)) == pytest.approx(expected)
 
 

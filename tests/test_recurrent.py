@@ -226,23 +226,23 @@ def as_float64(state: Any) -> Any:
 @pytest.mark.parametrize("input_feeding", [True, False])
 @CELLS
 @SCORES
-def test_steps_under_rnn_equal_the_formulas(cell: Cell, score: Score, input_feeding: bool) -> None:
+def test_steps_and_whole_targets_equal_the_formulas(cell: Cell, score: Score, input_feeding: bool) -> None:
     layer = make_cell(cell, score, input_feeding)
     embedded, encoded = vectors(BATCH, TARGET, EMBEDDED, seed=50), vectors(BATCH, SOURCE, MEMORY, seed=51)
     states = first_states(cell)
     memory = layer.prepare_memory(encoded, real_positions())
     initial = layer.initial_states(states)
-    outputs, _ = nn.RNN(layer)(embedded, initial_states=initial, memory=memory)
     expected, expected_weights = numpy_decoder(
         layer, score, as_float64(embedded), [as_float64(state) for state in states], as_float64(encoded)
     )
-    assert_close(outputs, expected)
-    single, after_one = layer(embedded[:, 0], initial, memory)
-    assert_close(single, expected[:, 0])
-    assert_close(layer.attention_weights(after_one, memory), expected_weights[:, 0])
-    second, after_two = layer(embedded[:, 1], after_one, memory)
-    assert_close(second, expected[:, 1])
-    assert_close(layer.attention_weights(after_two, memory), expected_weights[:, 1])
+    whole, whole_weights = layer.unroll(embedded, initial, memory)
+    assert_close(whole, expected)
+    assert_close(whole_weights, expected_weights)
+    state = initial
+    for position in range(TARGET):
+        output, weights, state = layer(embedded[:, position], state, memory)
+        assert_close(output, expected[:, position])
+        assert_close(weights, expected_weights[:, position])
 
 
 def test_input_feeding_makes_a_difference_from_the_second_step_on() -> None:
@@ -251,8 +251,8 @@ def test_input_feeding_makes_a_difference_from_the_second_step_on() -> None:
     x = vectors(BATCH, EMBEDDED, seed=61)
     states, feed = layer.initial_states(first_states("lstm"))
     assert_close(feed, np.zeros([BATCH, HIDDEN]), 0.0)
-    without, _ = layer(x, (states, feed), memory)
-    fed, _ = layer(x, (states, feed + 1.0), memory)
+    without, *_ = layer(x, (states, feed), memory)
+    fed, *_ = layer(x, (states, feed + 1.0), memory)
     assert np.abs((without - fed).numpy()).max() > 0.01
 
 
@@ -261,8 +261,8 @@ def test_attention_weights_sum_to_one_and_are_zero_on_padding(score: Score) -> N
     layer = make_cell("gru", score)
     mask = real_positions()
     memory: AttentionMemory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=70) * 5.0, mask)
-    _, state = layer(vectors(BATCH, EMBEDDED, seed=71), layer.initial_states(first_states("gru")), memory)
-    weights = layer.attention_weights(state, memory).numpy()  # [B, S]
+    step = layer(vectors(BATCH, EMBEDDED, seed=71), layer.initial_states(first_states("gru")), memory)
+    weights = step[1].numpy()  # [B, S]
     assert_close(weights.sum(axis=1), np.ones(BATCH))
     assert (weights[~mask.numpy()] == 0.0).all()
     assert (weights[mask.numpy()] > 0.0).all()

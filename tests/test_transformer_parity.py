@@ -1,15 +1,16 @@
 """Our Transformer against Paddle's own with equal weights, and cached decoding against the full pass."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import paddle
 import pytest
 from paddle import Tensor, nn
 
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.multihead import CrossAttention, SelfAttention
-from paddle_dialog.layers.transformer import FeedForward, TransformerDecoder, TransformerEncoder
+from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, FeedForward
 
 WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
 SOURCE_LENGTHS = [6, 2, 4]
@@ -17,6 +18,11 @@ BATCH, SOURCE, TARGET = 3, 6, 5
 Norm = Literal["pre", "post"]
 Activation = Literal["relu", "gelu"]
 STACKS = pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "relu"), ("pre", "gelu")])
+
+
+def sizes(**settings: Any) -> TransformerConfig:
+    counts = {"encoder_layers": LAYERS, "decoder_layers": LAYERS, "dropout": 0.1}
+    return TransformerConfig(width=WIDTH, num_heads=HEADS, inner_width=INNER, **counts, **settings)
 
 
 def randomise(layer: nn.Layer, seed: int) -> None:
@@ -50,13 +56,13 @@ def copy_feed_forward(ours: FeedForward, theirs: nn.Layer) -> None:
     copy_linear(ours.contract, theirs.linear2)
 
 
-def encoder_pair(norm: Norm, activation: Activation) -> tuple[TransformerEncoder, nn.TransformerEncoder]:
+def encoder_pair(norm: Norm, activation: Activation) -> tuple[EncoderStack, nn.TransformerEncoder]:
     """Our encoder and Paddle's with equal weights."""
     pre = norm == "pre"
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=pre)
     theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH) if pre else None)
     randomise(theirs, 1)
-    ours = TransformerEncoder(LAYERS, WIDTH, HEADS, INNER, 0.1, norm, activation)
+    ours = EncoderStack(sizes(norm=norm, activation=activation))
     for mine, other in zip(ours.layers, theirs.layers, strict=True):
         copy_self_attention(mine.self_attention, other.self_attn)
         copy_feed_forward(mine.feed_forward, other)
@@ -69,13 +75,13 @@ def encoder_pair(norm: Norm, activation: Activation) -> tuple[TransformerEncoder
     return ours, theirs
 
 
-def decoder_pair(norm: Norm, activation: Activation) -> tuple[TransformerDecoder, nn.TransformerDecoder]:
+def decoder_pair(norm: Norm, activation: Activation) -> tuple[DecoderStack, nn.TransformerDecoder]:
     """Our decoder and Paddle's with equal weights."""
     pre = norm == "pre"
     layer = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=pre)
     theirs = nn.TransformerDecoder(layer, LAYERS, nn.LayerNorm(WIDTH) if pre else None)
     randomise(theirs, 2)
-    ours = TransformerDecoder(LAYERS, WIDTH, HEADS, INNER, 0.1, norm, activation)
+    ours = DecoderStack(sizes(norm=norm, activation=activation))
     for mine, other in zip(ours.layers, theirs.layers, strict=True):
         copy_self_attention(mine.self_attention, other.self_attn)
         copy_cross_attention(mine.cross_attention, other.cross_attn)
@@ -220,12 +226,12 @@ def test_padding_does_not_influence_real_positions(norm: Norm) -> None:
 
 
 def test_only_pre_norm_stacks_end_with_a_norm() -> None:
-    assert TransformerEncoder(1, WIDTH, HEADS, INNER, norm="pre").final_norm is not None
-    assert TransformerEncoder(1, WIDTH, HEADS, INNER, norm="post").final_norm is None
+    assert EncoderStack(sizes(norm="pre")).final_norm is not None
+    assert EncoderStack(sizes(norm="post")).final_norm is None
 
 
 def test_without_bias_only_norms_have_one() -> None:
-    decoder = TransformerDecoder(LAYERS, WIDTH, HEADS, INNER, bias=False)
+    decoder = DecoderStack(sizes(bias=False))
     biases = [name for name, _ in decoder.named_parameters() if name.endswith("bias")]
     assert biases
     assert all("norm" in name for name in biases)

@@ -13,7 +13,7 @@ from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.input_feeding import InputFeedingDecoder
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionCell
-from paddle_dialog.models.lstm_attention import LstmAttention
+from paddle_dialog.models.seq2seq import Seq2Seq
 from tasks.couplet.textbook import BookModel
 
 BATCH, SOURCE, TARGET, WIDTH, HIDDEN, VOCABULARY = 3, 5, 4, 5, 6, 11
@@ -24,10 +24,20 @@ def random_tensor(*shape: int, seed: int) -> Tensor:
     return paddle.to_tensor(values, stop_gradient=False)
 
 
+def by_steps(cell: AttentionCell, embedded: Tensor, states: Any, memory: Any) -> tuple[Tensor, Tensor]:
+    """Outputs [B, T, H] and attention [B, T, S], one step at a time."""
+    outputs, weights = [], []
+    for position in range(embedded.shape[1]):
+        output, attention, states = cell(embedded[:, position], states, memory)
+        outputs.append(output)
+        weights.append(attention)
+    return paddle.stack(outputs, axis=1), paddle.stack(weights, axis=1)
+
+
 def gradients_and_output(
-    cell: AttentionCell, whole: bool, kind: str, masks: list[Tensor] | None = None
+    cell: AttentionCell, whole: bool, kind: str, copies: bool = False
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Outputs and all gradients of a weighted sum, by ``unroll`` or by autograd over single steps."""
+    """Outputs and all gradients of a weighted sum of them and of the attention, whole or by autograd over steps."""
     embedded, encoded = (random_tensor(BATCH, n, WIDTH, seed=n) for n in (TARGET, SOURCE))
     tensors = [random_tensor(BATCH, HIDDEN, seed=20 + index) for index in range(2 * len(cell.cells))]
     pairs = list(zip(tensors[::2], tensors[1::2], strict=True))
@@ -35,16 +45,19 @@ def gradients_and_output(
     leaves = [embedded, encoded, *(tensors if kind == "lstm" else tensors[::2])]
     memory = cell.prepare_memory(encoded, length_mask(paddle.to_tensor([5, 2, 3]), SOURCE))
     initial = cell.initial_states(states)
-    if whole:
-        outputs = cell.unroll(embedded, initial, memory)
-    else:
-        outputs, _ = nn.RNN(cell)(embedded, initial_states=initial, memory=memory)
-    (outputs * random_tensor(BATCH, TARGET, HIDDEN, seed=9)).sum().backward()
+    outputs, attention = (
+        cell.unroll(embedded, initial, memory) if whole else by_steps(cell, embedded, initial, memory)
+    )
+    loss = (outputs * random_tensor(BATCH, TARGET, HIDDEN, seed=9)).sum()
+    if copies:
+        loss = loss + (attention * random_tensor(BATCH, TARGET, SOURCE, seed=8)).sum()
+    loss.backward()
     found = [tensor.grad.numpy() for tensor in [*leaves, *cell.parameters()]]
     cell.clear_gradients()
     return outputs.numpy(), found
 
 
+@pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize(
     ("kind", "score", "feeding"),
@@ -59,12 +72,12 @@ def gradients_and_output(
     ],
 )
 def test_whole_targets_have_the_values_and_gradients_of_single_steps(
-    kind: Literal["lstm", "gru"], score: Any, feeding: bool, layers: int
+    kind: Literal["lstm", "gru"], score: Any, feeding: bool, layers: int, copies: bool
 ) -> None:
     paddle.seed(layers)
     cell = AttentionCell(WIDTH, HIDDEN, WIDTH, layers, kind, score, 0.0, feeding)
-    outputs, found = gradients_and_output(cell, True, kind)
-    expected, gradients = gradients_and_output(cell, False, kind)
+    outputs, found = gradients_and_output(cell, True, kind, copies)
+    expected, gradients = gradients_and_output(cell, False, kind, copies)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     assert len(found) == len(gradients)
     for ours, theirs in zip(found, gradients, strict=True):
@@ -119,29 +132,28 @@ def test_frozen_weights_stay_without_a_gradient() -> None:
     states = [(paddle.zeros([BATCH, HIDDEN]), paddle.zeros([BATCH, HIDDEN])) for _ in range(2)]
     encoded = random_tensor(BATCH, SOURCE, WIDTH, seed=1)
     memory = cell.prepare_memory(encoded, length_mask(paddle.to_tensor([5, 2, 3]), SOURCE))
-    cell.unroll(
-        random_tensor(BATCH, TARGET, WIDTH, seed=2), cell.initial_states(states), memory
-    ).sum().backward()
+    outputs, _ = cell.unroll(random_tensor(BATCH, TARGET, WIDTH, seed=2), cell.initial_states(states), memory)
+    outputs.sum().backward()
     assert all(parameter.grad is None for parameter in frozen)
     assert np.abs(cell.output_projection.weight.grad.numpy()).max() > 0.0
 
 
-def copy_to_book(network: LstmAttention, book: BookModel) -> None:
+def copy_to_book(network: Seq2Seq, book: BookModel) -> None:
     """Gives the book's model the weights of ours."""
     book.source_embedding.weight.set_value(network.source_embedding.weight)
     book.target_embedding.weight.set_value(network.target_embedding.weight)
-    book.encoder.set_state_dict(network.encoder.rnn.state_dict())
+    book.encoder.set_state_dict(network.encoder.stack.rnn.state_dict())
     cell = book.decoder.cell
-    cell.lstm_cells.set_state_dict(network.cell.cells.state_dict())
-    cell.attention.input_proj.set_state_dict(network.cell.memory_projection.state_dict())
-    cell.attention.output_proj.set_state_dict(network.cell.output_projection.state_dict())
+    cell.lstm_cells.set_state_dict(network.decoder.cell.cells.state_dict())
+    cell.attention.input_proj.set_state_dict(network.decoder.cell.memory_projection.state_dict())
+    cell.attention.output_proj.set_state_dict(network.decoder.cell.output_projection.state_dict())
     book.output.set_state_dict(network.output.state_dict())
 
 
 def test_loss_and_gradients_equal_those_of_the_books_model() -> None:
     paddle.seed(0)
     config = LstmAttentionConfig(embedding_size=HIDDEN, hidden_size=HIDDEN, num_layers=2, dropout=0.0)
-    network, book = LstmAttention(config, VOCABULARY), BookModel(VOCABULARY, HIDDEN, 2, 0.0)
+    network, book = Seq2Seq(config, VOCABULARY), BookModel(VOCABULARY, HIDDEN, 2, 0.0)
     copy_to_book(network, book)
     rng = np.random.default_rng(1)
     source, target, label = (
@@ -158,9 +170,9 @@ def test_loss_and_gradients_equal_those_of_the_books_model() -> None:
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     pairs = [
         (network.source_embedding.weight, book.source_embedding.weight),
-        (network.encoder.rnn.weight_hh_l0, book.encoder.weight_hh_l0),
-        (network.cell.memory_projection.weight, book.decoder.cell.attention.input_proj.weight),
-        (network.cell.cells[0].weight_ih, book.decoder.cell.lstm_cells[0].weight_ih),
+        (network.encoder.stack.rnn.weight_hh_l0, book.encoder.weight_hh_l0),
+        (network.decoder.cell.memory_projection.weight, book.decoder.cell.attention.input_proj.weight),
+        (network.decoder.cell.cells[0].weight_ih, book.decoder.cell.lstm_cells[0].weight_ih),
         (network.output.weight, book.output.weight),
     ]
     for ours, theirs in pairs:

@@ -18,6 +18,7 @@ from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -167,12 +168,13 @@ def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copies weights into a network, casting to its precision.
 
-    A parameter that several layers share may stand under any one of its names, or under all. What only training
-    needs may be missing, and then stays as it is.
+    A parameter that several layers share may stand under any one of its names, or under all; a network with
+    ``older_names`` takes those too. What only training needs may be missing, and then stays as it is.
 
     Raises:
         UserError: names or shapes differ: the weights belong to another model.
     """
+    weights = with_present_names(weights, getattr(network, "older_names", {}))
     own = network.state_dict()
     first_names = _first_names(own)
     sources = {

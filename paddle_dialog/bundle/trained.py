@@ -92,7 +92,5 @@ class TrainedNetwork:
         model = self.over_arrays(partial(numpy_model, config, vocab_size))
         if model is not None:
             return model
-        from paddle_dialog.models import for_decoding  # importing Paddle takes seconds
-
-        fused: StepModel = for_decoding(self.network)
-        return fused
+        network: StepModel = self.network
+        return network

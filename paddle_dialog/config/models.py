@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
 
@@ -26,6 +26,9 @@ class NetworkConfig:
 @dataclass(frozen=True)
 class LstmAttentionConfig(NetworkConfig):
     """LSTM (or GRU) encoder-decoder with attention."""
+
+    scale_embeddings: ClassVar[bool] = False
+    output_bias: ClassVar[bool] = True
 
     name: Literal["lstm_attention"] = "lstm_attention"
     embedding_size: int = at_least(1, 256, "size of the token embeddings")
@@ -59,6 +62,8 @@ class LstmAttentionConfig(NetworkConfig):
 class TransformerConfig(NetworkConfig):
     """Transformer encoder-decoder."""
 
+    scale_embeddings: ClassVar[bool] = True
+
     name: Literal["transformer"] = "transformer"
     width: int = at_least(1, 256, "size of embeddings and layers")
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
@@ -76,6 +81,16 @@ class TransformerConfig(NetworkConfig):
         "token",
     )
 
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embeddings, which is that of all layers."""
+        return self.width
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether the output layer has a bias."""
+        return self.bias
+
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""
         if self.width % self.num_heads:
@@ -85,6 +100,9 @@ class TransformerConfig(NetworkConfig):
 @dataclass(frozen=True)
 class ConvolutionalTransformerConfig(NetworkConfig):
     """Transformer with convolutions in its feed-forward layers and depths of keys and values of their own."""
+
+    scale_embeddings: ClassVar[bool] = False
+    output_bias: ClassVar[bool] = True
 
     name: Literal["convolutional_transformer"] = "convolutional_transformer"
     embedding_size: int = at_least(1, 100, "size of the token embeddings")
@@ -113,6 +131,8 @@ class ConvolutionalTransformerConfig(NetworkConfig):
 class CausalTransformerConfig(NetworkConfig):
     """One causal Transformer that reads the source and goes on with the target."""
 
+    scale_embeddings: ClassVar[bool] = True
+
     name: Literal["causal_transformer"] = "causal_transformer"
     width: int = at_least(1, 256, "size of embeddings and layers")
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
@@ -122,6 +142,16 @@ class CausalTransformerConfig(NetworkConfig):
     bias: bool = setting(False, "linear layers and layer norms have a bias")
     copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
     max_positions: int = at_least(1, 320, "longest source and target together, in tokens")
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embeddings, which is that of all layers."""
+        return self.width
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether the output layer has a bias."""
+        return self.bias
 
     def problems(self) -> Iterator[Problem]:
         """Yields settings that contradict each other."""

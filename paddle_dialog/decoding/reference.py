@@ -11,13 +11,13 @@ from paddle_dialog.errors import UserError
 if TYPE_CHECKING:
     from paddle import Tensor
 
-    from paddle_dialog.models import LstmAttention, Transformer
+    from paddle_dialog.models.seq2seq import Seq2Seq
 
 UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stays there holds no text
 
 
 def reference_beam_search(
-    model: LstmAttention | Transformer,
+    model: Seq2Seq,
     source: Array,
     lengths: Array,
     beam_size: int = 10,
@@ -56,16 +56,16 @@ def reference_beam_search(
 
     with evaluation_mode(model):
         source, lengths = (paddle.to_tensor(to_array(values)) for values in (source, lengths))
-        state: Any = model.encode(source, lengths)
-        part = "cell" if hasattr(state, "cell") else "past"  # what a step changes; all else is the source's
-        begin = state.cell if part == "cell" else [(k[:, :, :0], v[:, :, :0]) for k, v in state.memory]
+        state = model.encode(source, lengths)
+        begin = state.past
+        if begin is None:  # Paddle's decoder wants tensors
+            begin = [(key[:, :, :0], value[:, :, :0]) for key, value in state.memory.layers]
         rows = paddle.arange(source.shape[0]).repeat_interleave(beam_size)  # [B * K]
-        fixed = model.reorder(state._replace(**{part: None}), rows)
-        step: Any = model.step  # each family's takes its own state
+        fixed = model.reorder(state._replace(past=None), rows)
 
-        def cell(token: Tensor, changing: Any) -> tuple[Tensor, Any]:
-            logits, new = step(token, fixed._replace(**{part: changing}))
-            return logits, getattr(new, part)
+        def cell(token: Tensor, past: Any) -> tuple[Tensor, Any]:
+            logits, new = model.step(token, fixed._replace(past=past))
+            return logits, new.past
 
         decoder = nn.BeamSearchDecoder(cell, bos_id, eos_id, beam_size)
         ids, final, steps = nn.dynamic_decode(

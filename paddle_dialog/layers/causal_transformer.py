@@ -6,7 +6,7 @@ through the same layers and sees the source's keys and values as its past.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Protocol
 
 import paddle
 import paddle.nn.functional as F
@@ -15,36 +15,31 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.layer_norm import LayerNorm
 from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.multihead import KeyValue, SelfAttention
-from paddle_dialog.layers.transformer import FeedForward, residual_dropout
+from paddle_dialog.layers.transformer import FeedForward, LayerSizes, residual_dropout
+
+
+class StackSizes(LayerSizes, Protocol):
+    """What settings say of the stack."""
+
+    @property
+    def num_layers(self) -> int:
+        """Layers in the stack."""
 
 
 class CausalLayer(nn.Layer):
     """Self-attention over what stands before, and feed-forward, pre-norm.
 
     Args:
-        width: model width D.
-        num_heads: attention heads.
-        inner_width: width of the feed-forward layer.
-        dropout: rate on each sublayer's output; the attention weights have none, which a CPU would pay for dearly.
-        activation: ``relu`` or ``gelu``.
-        bias: whether the linear maps have one.
+        sizes: of the layer; the attention weights have no dropout, which a CPU would pay for dearly.
     """
 
-    def __init__(
-        self,
-        width: int,
-        num_heads: int,
-        inner_width: int,
-        dropout: float = 0.1,
-        activation: Literal["relu", "gelu"] = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(width, num_heads, 0.0, bias)
-        self.feed_forward = FeedForward(width, inner_width, activation, bias)
-        self.self_attention_norm = LayerNorm(width)
-        self.feed_forward_norm = LayerNorm(width)
-        self.dropout = residual_dropout(dropout)
+        self.self_attention = SelfAttention(sizes.width, sizes.num_heads, 0.0, sizes.bias)
+        self.feed_forward = FeedForward(sizes)
+        self.self_attention_norm = LayerNorm(sizes.width)
+        self.feed_forward_norm = LayerNorm(sizes.width)
+        self.dropout = residual_dropout(sizes.dropout)
 
     def forward(
         self,
@@ -70,28 +65,12 @@ class CausalLayer(nn.Layer):
 
 
 class CausalTransformer(nn.Layer):
-    """A stack of causal layers and a layer norm; arguments as for ``CausalLayer``.
+    """A stack of causal layers and a layer norm."""
 
-    Args:
-        num_layers: layers in the stack.
-        width, num_heads, inner_width, dropout, activation, bias: as for ``CausalLayer``.
-    """
-
-    def __init__(
-        self,
-        num_layers: int,
-        width: int,
-        num_heads: int,
-        inner_width: int,
-        dropout: float = 0.1,
-        activation: Literal["relu", "gelu"] = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, sizes: StackSizes) -> None:
         super().__init__()
-        self.layers = nn.LayerList(
-            [CausalLayer(width, num_heads, inner_width, dropout, activation, bias) for _ in range(num_layers)]
-        )
-        self.final_norm = LayerNorm(width)
+        self.layers = nn.LayerList([CausalLayer(sizes) for _ in range(sizes.num_layers)])
+        self.final_norm = LayerNorm(sizes.width)
 
     def read(self, x: Tensor) -> tuple[Tensor, list[KeyValue]]:
         """Reads embedded sources [B, S, D], padded at the end, which no real position sees.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from paddle import Tensor, nn
 
+from paddle_dialog.config.models import ConvolutionalTransformerConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.feed_forward import PositionwiseFeedForward
 from paddle_dialog.layers.layer_norm import LayerNorm
@@ -17,32 +18,6 @@ from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.multihead import CrossAttention, KeyValue, SelfAttention
 
 EPSILON = 1e-6
-
-
-class LayerSizes(NamedTuple):
-    """What the layers of a stack have in common.
-
-    Args:
-        width: model width D.
-        num_heads: attention heads.
-        key_depth: total depth of queries and keys.
-        value_depth: total depth of values.
-        inner_width: hidden width of the feed-forward layers.
-        feed_forward: their kinds, see ``PositionwiseFeedForward``.
-        dropout: rate on sublayer outputs, attention weights and hidden layers.
-    """
-
-    width: int
-    num_heads: int
-    key_depth: int
-    value_depth: int
-    inner_width: int
-    feed_forward: str = "cc"
-    dropout: float = 0.0
-
-    def attention(self) -> tuple[int, int, float, bool, int, int]:
-        """The arguments of ``SelfAttention`` and ``CrossAttention``."""
-        return self.width, self.num_heads, self.dropout, False, self.key_depth, self.value_depth
 
 
 class LayerPast(NamedTuple):
@@ -55,15 +30,15 @@ class LayerPast(NamedTuple):
 class ConvolutionalEncoderLayer(nn.Layer):
     """Self-attention and feed-forward over the whole sequence."""
 
-    def __init__(self, sizes: LayerSizes) -> None:
+    def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*sizes.attention())
+        self.self_attention = SelfAttention(*_attention(config))
         self.feed_forward = PositionwiseFeedForward(
-            sizes.width, sizes.inner_width, sizes.feed_forward, "both", sizes.dropout
+            config.width, config.inner_width, config.feed_forward, "both", config.dropout
         )
-        self.self_attention_norm = LayerNorm(sizes.width, EPSILON)
-        self.feed_forward_norm = LayerNorm(sizes.width, EPSILON)
-        self.dropout = Dropout(sizes.dropout)
+        self.self_attention_norm = LayerNorm(config.width, EPSILON)
+        self.feed_forward_norm = LayerNorm(config.width, EPSILON)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, attention_mask: Tensor, mask: Tensor) -> Tensor:
         """Maps [B, S, D] to [B, S, D]; masks are additive [B, 1, 1, S] and float [B, S, 1]."""
@@ -74,15 +49,15 @@ class ConvolutionalEncoderLayer(nn.Layer):
 class GraphLayer(nn.Layer):
     """Attention over the nodes of a graph, or over an encoded source, and a causal feed-forward."""
 
-    def __init__(self, sizes: LayerSizes) -> None:
+    def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
-        self.cross_attention = CrossAttention(*sizes.attention())
+        self.cross_attention = CrossAttention(*_attention(config))
         self.feed_forward = PositionwiseFeedForward(
-            sizes.width, sizes.inner_width, sizes.feed_forward, "left", sizes.dropout
+            config.width, config.inner_width, config.feed_forward, "left", config.dropout
         )
-        self.cross_attention_norm = LayerNorm(sizes.width, EPSILON)
-        self.feed_forward_norm = LayerNorm(sizes.width, EPSILON)
-        self.dropout = Dropout(sizes.dropout)
+        self.cross_attention_norm = LayerNorm(config.width, EPSILON)
+        self.feed_forward_norm = LayerNorm(config.width, EPSILON)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self, x: Tensor, memory: KeyValue, cross_mask: Tensor | None, past: LayerPast | None = None
@@ -113,10 +88,10 @@ class GraphLayer(nn.Layer):
 class ConvolutionalDecoderLayer(GraphLayer):
     """Masked self-attention before the attention over the source and the causal feed-forward."""
 
-    def __init__(self, sizes: LayerSizes) -> None:
-        super().__init__(sizes)
-        self.self_attention = SelfAttention(*sizes.attention())
-        self.self_attention_norm = LayerNorm(sizes.width, EPSILON)
+    def __init__(self, config: ConvolutionalTransformerConfig) -> None:
+        super().__init__(config)
+        self.self_attention = SelfAttention(*_attention(config))
+        self.self_attention_norm = LayerNorm(config.width, EPSILON)
 
     def forward(
         self,
@@ -133,21 +108,19 @@ class ConvolutionalDecoderLayer(GraphLayer):
         return x, rest._replace(self_attention=present), weights
 
 
-class ConvolutionalEncoder(nn.Layer):
+class ConvolutionalEncoderStack(nn.Layer):
     """Input dropout, a bias-free projection to the model width, positions, layers, and a last layer norm.
 
     Args:
-        input_size: width E of the embedded source.
-        num_layers: layers in the stack.
-        sizes: of every layer.
+        config: sizes.
     """
 
-    def __init__(self, input_size: int, num_layers: int, sizes: LayerSizes) -> None:
+    def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
-        self.dropout = Dropout(sizes.dropout)
-        self.projection = Linear(input_size, sizes.width, bias=False)
-        self.layers = nn.LayerList([ConvolutionalEncoderLayer(sizes) for _ in range(num_layers)])
-        self.final_norm = LayerNorm(sizes.width, EPSILON)
+        self.dropout = Dropout(config.dropout)
+        self.projection = Linear(config.embedding_size, config.width, bias=False)
+        self.layers = nn.LayerList([ConvolutionalEncoderLayer(config) for _ in range(config.num_layers)])
+        self.final_norm = LayerNorm(config.width, EPSILON)
 
     def forward(self, x: Tensor, positions: Tensor, attention_mask: Tensor, mask: Tensor) -> Tensor:
         """Encodes.
@@ -167,19 +140,19 @@ class ConvolutionalEncoder(nn.Layer):
         return self.final_norm(x)
 
 
-class ConvolutionalDecoder(nn.Layer):
-    """The decoder's stack; arguments as for ``ConvolutionalEncoder``."""
+class ConvolutionalDecoderStack(nn.Layer):
+    """The decoder's stack; arguments as for ``ConvolutionalEncoderStack``."""
 
-    def __init__(self, input_size: int, num_layers: int, sizes: LayerSizes) -> None:
+    def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
-        self.dropout = Dropout(sizes.dropout)
-        self.projection = Linear(input_size, sizes.width, bias=False)
-        self.layers = nn.LayerList([ConvolutionalDecoderLayer(sizes) for _ in range(num_layers)])
-        self.final_norm = LayerNorm(sizes.width, EPSILON)
+        self.dropout = Dropout(config.dropout)
+        self.projection = Linear(config.embedding_size, config.width, bias=False)
+        self.layers = nn.LayerList([ConvolutionalDecoderLayer(config) for _ in range(config.num_layers)])
+        self.final_norm = LayerNorm(config.width, EPSILON)
 
-    def prepare_memory(self, memory: Tensor) -> list[KeyValue]:
+    def prepare_memory(self, encoded: Tensor) -> list[KeyValue]:
         """Each layer's keys and values of the encoded source [B, S, D]."""
-        return [layer.cross_attention.prepare(memory) for layer in self.layers]
+        return [layer.cross_attention.prepare(encoded) for layer in self.layers]
 
     def forward(
         self,
@@ -204,3 +177,8 @@ class ConvolutionalDecoder(nn.Layer):
             x, kept, weights = layer(x, memory[number], cross_mask, layer_past, self_mask)
             present.append(kept)
         return self.final_norm(x), present, weights
+
+
+def _attention(config: ConvolutionalTransformerConfig) -> tuple[int, int, float, bool, int, int]:
+    """The arguments of ``SelfAttention`` and ``CrossAttention``."""
+    return config.width, config.num_heads, config.dropout, False, config.key_depth, config.value_depth

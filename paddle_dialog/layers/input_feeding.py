@@ -70,7 +70,7 @@ class InputFeedingDecoder(PyLayer):
         output_bias: Tensor,
         dropout: Tensor,
         *layers: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         """Runs the decoder from a zero input feed.
 
         Args:
@@ -86,7 +86,7 @@ class InputFeedingDecoder(PyLayer):
                 biases of all but the first [4H], all initial hidden states [B, H], all initial cell states.
 
         Returns:
-            The outputs [T, B, H].
+            The outputs [T, B, H] and the attention weights [B, T, S].
         """
         number = (len(layers) + 1) // 4
         weights, biases = layers[:number], layers[number : 2 * number - 1]
@@ -118,10 +118,11 @@ class InputFeedingDecoder(PyLayer):
         ctx.wanted = [not argument.stop_gradient for argument in arguments]
         ctx.tensors = (keys, values, output_weight, weights)
         ctx.records = (factors, inputs, traces, attention, attended)
-        return paddle.stack(outputs, axis=0)
+        ctx.set_materialize_grads(False)  # mostly nobody asks for the attention's
+        return paddle.stack(outputs, axis=0), paddle.concat(attention, axis=1)
 
     @staticmethod
-    def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_outputs: Tensor, d_attention: Tensor | None) -> tuple[Tensor | None, ...]:
         """Gradients of all arguments of ``forward``, in their order."""
         keys, values, output_weight, weights = ctx.tensors
         factors, inputs, traces, attention, attended = ctx.records
@@ -138,6 +139,8 @@ class InputFeedingDecoder(PyLayer):
             d_contexts.append(d_context)
             share = attention[time]
             d_share = paddle.matmul(d_context.unsqueeze(1), values, transpose_y=True)  # [B, 1, S]
+            if d_attention is not None:
+                d_share = d_share + d_attention[:, time : time + 1]
             d_scores.append(share * (d_share - (share * d_share).sum(-1, keepdim=True)))
             d_x = d_x + paddle.matmul(d_scores[-1], keys).squeeze(1)
             for layer in reversed(range(len(weights))):

@@ -65,8 +65,8 @@ class RecurrentEncoder(nn.Layer):
         """
         outputs, final = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H]
         if self.cell == "lstm":
-            hidden, memory = final  # [L*D, B, H] each
-            return outputs, list(zip(self._by_layer(hidden), self._by_layer(memory), strict=True))
+            hidden, cells = final  # [L*D, B, H] each
+            return outputs, list(zip(self._by_layer(hidden), self._by_layer(cells), strict=True))
         return outputs, self._by_layer(final)
 
     def _by_layer(self, state: Tensor) -> list[Tensor]:
@@ -124,7 +124,7 @@ class AttentionMemory(NamedTuple):
     mask: Tensor  # [B, S] bool, True where there is a token
 
 
-class AttentionCell(nn.RNNCellBase):
+class AttentionCell(nn.Layer):
     """Stacked recurrent cells, attention over the source, and input feeding.
 
     The step's input is the embedding beside the previous attentional output (input feeding, Luong et al.
@@ -179,7 +179,7 @@ class AttentionCell(nn.RNNCellBase):
 
     def forward(
         self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
-    ) -> tuple[Tensor, tuple[LayerStates, Tensor]]:
+    ) -> tuple[Tensor, Tensor, tuple[LayerStates, Tensor]]:
         """One step.
 
         Args:
@@ -188,15 +188,8 @@ class AttentionCell(nn.RNNCellBase):
             memory: the prepared source.
 
         Returns:
-            Output [B, H] and the new states.
+            Output [B, H], attention weights [B, S] and the new states.
         """
-        output, _, new_states = self.attend(inputs, states, memory)
-        return output, new_states
-
-    def attend(
-        self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
-    ) -> tuple[Tensor, Tensor, tuple[LayerStates, Tensor]]:
-        """One step as ``forward``, with the attention weights [B, S] between output and new states."""
         layer_states, feed = states
         x = paddle.concat([inputs, feed], axis=-1) if self.input_feeding else inputs  # [B, E(+H)]
         new_states = []
@@ -204,13 +197,12 @@ class AttentionCell(nn.RNNCellBase):
             out, new_state = cell(x, layer_states[layer])  # [B, H]
             new_states.append(new_state)
             x = self.dropout(out)
-        context, weights = self.attention(
-            x, memory.keys, memory.values, memory.mask, return_weights=True
-        )  # [B, H], [B, S]
-        output = self.output_projection(paddle.concat([context, x], axis=-1))  # [B, H]
+        output, weights = self._attend(x, memory)  # [B, H], [B, S]
         return output, weights, (new_states, output)
 
-    def unroll(self, embedded: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory) -> Tensor:
+    def unroll(
+        self, embedded: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
+    ) -> tuple[Tensor, Tensor]:
         """All steps of a known target from the initial states, as fast as the cell allows.
 
         LSTM cells with input feeding run as one operator with a gradient of its own (``InputFeedingDecoder``),
@@ -223,16 +215,30 @@ class AttentionCell(nn.RNNCellBase):
             memory: the prepared source.
 
         Returns:
-            The outputs [B, T, H].
+            The outputs [B, T, H] and the attention weights [B, T, S].
         """
         if not self.input_feeding:
             return self._unroll_layers(embedded, states[0], memory)
         direct_score = not isinstance(self.attention.score, AdditiveScore)
         if isinstance(self.cells[0], nn.LSTMCell) and direct_score and not paddle.is_autocast_enabled():
             return self._unroll_fused(embedded, states[0], memory)
-        return nn.RNN(self)(embedded, initial_states=states, memory=memory)[0]
+        outputs, weights = [], []
+        for inputs in embedded.unbind(1):
+            output, attention, states = self(inputs, states, memory)
+            outputs.append(output)
+            weights.append(attention)
+        return paddle.stack(outputs, axis=1), paddle.stack(weights, axis=1)
 
-    def _unroll_fused(self, embedded: Tensor, states: LayerStates, memory: AttentionMemory) -> Tensor:
+    def _attend(self, x: Tensor, memory: AttentionMemory) -> tuple[Tensor, Tensor]:
+        """Outputs and attention weights [..., S] of the top cell's dropped out states ``x`` [..., H]."""
+        context, weights = self.attention(
+            x, memory.keys, memory.values, memory.mask, return_weights=True
+        )  # [..., H], [..., S]
+        return self.output_projection(paddle.concat([context, x], axis=-1)), weights
+
+    def _unroll_fused(
+        self, embedded: Tensor, states: LayerStates, memory: AttentionMemory
+    ) -> tuple[Tensor, Tensor]:
         first, width = self.cells[0], embedded.shape[2]
         times, rows = embedded.shape[1], embedded.shape[0]
         from_input, from_feed = first.weight_ih.split([width, self.hidden_size], axis=1)  # [4H, E], [4H, H]
@@ -251,7 +257,7 @@ class AttentionCell(nn.RNNCellBase):
         mask = additive_mask(memory.mask, embedded.dtype).unsqueeze(1)  # [B, 1, S]
         drops = self.training and self.dropout.rate > 0
         masks = [times, len(self.cells), rows, self.hidden_size] if drops else [0]
-        outputs = InputFeedingDecoder.apply(
+        outputs, attention = InputFeedingDecoder.apply(
             gates,
             keys,
             memory.values,
@@ -262,30 +268,24 @@ class AttentionCell(nn.RNNCellBase):
             *weights,
             *biases,
             *(hidden for hidden, _ in states),
-            *(memory for _, memory in states),
-        )  # [T, B, H]
-        return outputs.transpose([1, 0, 2])
+            *(cell for _, cell in states),
+        )  # [T, B, H], [B, T, S]
+        # The softmax leaves about 1e-28 on padding.
+        return outputs.transpose([1, 0, 2]), attention * memory.mask.unsqueeze(1).astype(attention.dtype)
 
-    def _unroll_layers(self, embedded: Tensor, states: LayerStates, memory: AttentionMemory) -> Tensor:
+    def _unroll_layers(
+        self, embedded: Tensor, states: LayerStates, memory: AttentionMemory
+    ) -> tuple[Tensor, Tensor]:
         x = embedded.transpose([1, 0, 2])  # [T, B, E]
         mode = "LSTM" if isinstance(self.cells[0], nn.LSTMCell) else "GRU"
         for cell, state in zip(self.cells, states, strict=True):
             initial = [part.unsqueeze(0) for part in (state if isinstance(state, tuple) else (state,))]
             weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
             sizes = (x.shape[2], self.hidden_size, 1)
-            unused = self.create_variable(
-                dtype="uint8"
-            )  # the kernel's own dropout, which acts between its layers
+            # The kernel's own dropout acts between its layers.
+            unused = self.create_variable(dtype="uint8")
             x = paddle._C_ops.rnn(
                 x, initial, weights, None, unused, 0.0, False, *sizes, mode, 0, not self.training
             )[0]  # [T, B, H]
             x = self.dropout(x)
-        x = x.transpose([1, 0, 2])  # [B, T, H]
-        context = self.attention(x, memory.keys, memory.values, memory.mask)  # [B, T, H]
-        return self.output_projection(paddle.concat([context, x], axis=-1))
-
-    def attention_weights(self, states: tuple[LayerStates, Tensor], memory: AttentionMemory) -> Tensor:
-        """Where the step that ended in ``states`` looked: weights [B, S], dropout left out."""
-        top = states[0][-1]
-        query = top[0] if isinstance(top, tuple) else top  # [B, H]
-        return self.attention(query, memory.keys, memory.values, memory.mask, return_weights=True)[1]
+        return self._attend(x.transpose([1, 0, 2]), memory)

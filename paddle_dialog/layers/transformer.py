@@ -1,37 +1,55 @@
-"""Transformer encoder and decoder (Vaswani et al. 2017), pre-norm or post-norm, with cached decoding."""
+"""The Transformer's layers and stacks (Vaswani et al. 2017), pre-norm or post-norm, with cached decoding."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.layer_norm import LayerNorm
 from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.multihead import CrossAttention, KeyValue, SelfAttention
 
-NormPlacement = Literal["pre", "post"]
+
+class LayerSizes(Protocol):
+    """What the settings of a Transformer of any kind say of its layers."""
+
+    @property
+    def width(self) -> int:
+        """Model width D."""
+
+    @property
+    def num_heads(self) -> int:
+        """Attention heads."""
+
+    @property
+    def inner_width(self) -> int:
+        """Width of the feed-forward layer."""
+
+    @property
+    def dropout(self) -> float:
+        """Rate on each sublayer's output."""
+
+    @property
+    def activation(self) -> Literal["relu", "gelu"]:
+        """Between the two maps of the feed-forward layer."""
+
+    @property
+    def bias(self) -> bool:
+        """Whether the linear maps have one."""
 
 
 class FeedForward(nn.Layer):
-    """Two linear maps with a non-linearity between (Vaswani et al. 2017, equation 2), at every position alike.
+    """Two linear maps with a non-linearity between (Vaswani et al. 2017, equation 2), at every position alike."""
 
-    Args:
-        width: model width D.
-        inner_width: width of the hidden layer.
-        activation: ``relu`` or ``gelu``.
-        bias: whether the maps have one.
-    """
-
-    def __init__(
-        self, width: int, inner_width: int, activation: Literal["relu", "gelu"] = "relu", bias: bool = True
-    ) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
-        self.expand = Linear(width, inner_width, bias)
-        self.contract = Linear(inner_width, width, bias)
-        self.activation = {"relu": F.relu, "gelu": F.gelu}[activation]
+        self.expand = Linear(sizes.width, sizes.inner_width, sizes.bias)
+        self.contract = Linear(sizes.inner_width, sizes.width, sizes.bias)
+        self.activation = {"relu": F.relu, "gelu": F.gelu}[sizes.activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [B, T, D] to [B, T, D]."""
@@ -51,32 +69,18 @@ class EncoderLayer(nn.Layer):
     """Self-attention and feed-forward, each with residual, dropout and layer norm.
 
     Args:
-        width: model width D.
-        num_heads: attention heads.
-        inner_width: width of the feed-forward layer.
-        dropout: rate on each sublayer's output and on the attention weights.
-        norm: ``pre`` normalises the sublayer's input, ``post`` the sum (the paper's).
-        activation: ``relu`` or ``gelu``.
-        bias: whether the linear maps have one.
+        config: sizes and switches; ``norm`` ``pre`` normalises the sublayer's input, ``post`` the sum (the paper's).
+            The rate of dropout is that of the attention weights too.
     """
 
-    def __init__(
-        self,
-        width: int,
-        num_heads: int,
-        inner_width: int,
-        dropout: float = 0.1,
-        norm: NormPlacement = "pre",
-        activation: Literal["relu", "gelu"] = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.pre_norm = norm == "pre"
-        self.self_attention = SelfAttention(width, num_heads, dropout, bias)
-        self.feed_forward = FeedForward(width, inner_width, activation, bias)
-        self.self_attention_norm = LayerNorm(width)
-        self.feed_forward_norm = LayerNorm(width)
-        self.dropout = residual_dropout(dropout)
+        self.pre_norm = config.norm == "pre"
+        self.self_attention = SelfAttention(config.width, config.num_heads, config.dropout, config.bias)
+        self.feed_forward = FeedForward(config)
+        self.self_attention_norm = LayerNorm(config.width)
+        self.feed_forward_norm = LayerNorm(config.width)
+        self.dropout = residual_dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
@@ -90,25 +94,17 @@ class EncoderLayer(nn.Layer):
 class DecoderLayer(nn.Layer):
     """Masked self-attention, attention over the source, and feed-forward; arguments as for ``EncoderLayer``."""
 
-    def __init__(
-        self,
-        width: int,
-        num_heads: int,
-        inner_width: int,
-        dropout: float = 0.1,
-        norm: NormPlacement = "pre",
-        activation: Literal["relu", "gelu"] = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.pre_norm = norm == "pre"
-        self.self_attention = SelfAttention(width, num_heads, dropout, bias)
-        self.cross_attention = CrossAttention(width, num_heads, dropout, bias)
-        self.feed_forward = FeedForward(width, inner_width, activation, bias)
-        self.self_attention_norm = LayerNorm(width)
-        self.cross_attention_norm = LayerNorm(width)
-        self.feed_forward_norm = LayerNorm(width)
-        self.dropout = residual_dropout(dropout)
+        attention = (config.width, config.num_heads, config.dropout, config.bias)
+        self.pre_norm = config.norm == "pre"
+        self.self_attention = SelfAttention(*attention)
+        self.cross_attention = CrossAttention(*attention)
+        self.feed_forward = FeedForward(config)
+        self.self_attention_norm = LayerNorm(config.width)
+        self.cross_attention_norm = LayerNorm(config.width)
+        self.feed_forward_norm = LayerNorm(config.width)
+        self.dropout = residual_dropout(config.dropout)
 
     def forward(
         self,
@@ -143,33 +139,13 @@ class DecoderLayer(nn.Layer):
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), present, weights
 
 
-class TransformerEncoder(nn.Layer):
-    """A stack of encoder layers; pre-norm stacks end with a layer norm.
+class EncoderStack(nn.Layer):
+    """Encoder layers; pre-norm stacks end with a layer norm. Arguments as for ``EncoderLayer``."""
 
-    Args:
-        num_layers: layers in the stack.
-        width, num_heads, inner_width, dropout, norm, activation, bias: as for ``EncoderLayer``.
-    """
-
-    def __init__(
-        self,
-        num_layers: int,
-        width: int,
-        num_heads: int,
-        inner_width: int,
-        dropout: float = 0.1,
-        norm: NormPlacement = "pre",
-        activation: Literal["relu", "gelu"] = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.layers = nn.LayerList(
-            [
-                EncoderLayer(width, num_heads, inner_width, dropout, norm, activation, bias)
-                for _ in range(num_layers)
-            ]
-        )
-        self.final_norm = LayerNorm(width) if norm == "pre" else None
+        self.layers = nn.LayerList([EncoderLayer(config) for _ in range(config.encoder_layers)])
+        self.final_norm = LayerNorm(config.width) if config.norm == "pre" else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Maps the embedded source [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
@@ -178,32 +154,17 @@ class TransformerEncoder(nn.Layer):
         return x if self.final_norm is None else self.final_norm(x)
 
 
-class TransformerDecoder(nn.Layer):
-    """A stack of decoder layers; arguments as for ``TransformerEncoder``."""
+class DecoderStack(nn.Layer):
+    """Decoder layers; pre-norm stacks end with a layer norm. Arguments as for ``EncoderLayer``."""
 
-    def __init__(
-        self,
-        num_layers: int,
-        width: int,
-        num_heads: int,
-        inner_width: int,
-        dropout: float = 0.1,
-        norm: NormPlacement = "pre",
-        activation: Literal["relu", "gelu"] = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.layers = nn.LayerList(
-            [
-                DecoderLayer(width, num_heads, inner_width, dropout, norm, activation, bias)
-                for _ in range(num_layers)
-            ]
-        )
-        self.final_norm = LayerNorm(width) if norm == "pre" else None
+        self.layers = nn.LayerList([DecoderLayer(config) for _ in range(config.decoder_layers)])
+        self.final_norm = LayerNorm(config.width) if config.norm == "pre" else None
 
-    def prepare_memory(self, memory: Tensor) -> list[KeyValue]:
+    def prepare_memory(self, encoded: Tensor) -> list[KeyValue]:
         """Each layer's keys and values of the encoded source [B, S, D]."""
-        return [layer.cross_attention.prepare(memory) for layer in self.layers]
+        return [layer.cross_attention.prepare(encoded) for layer in self.layers]
 
     def forward(
         self,
@@ -220,11 +181,10 @@ class TransformerDecoder(nn.Layer):
             averaged over heads [B, T, S].
         """
         present: list[KeyValue] = []
-        weights = None
+        weights = x  # a stack has at least one layer
         for index, layer in enumerate(self.layers):
             layer_past = None if past is None else past[index]
             x, key_value, weights = layer(x, memory[index], self_mask, cross_mask, layer_past)
             present.append(key_value)
-        assert weights is not None  # a stack has at least one layer
         x = x if self.final_norm is None else self.final_norm(x)
         return x, present, weights.mean(axis=1)

@@ -13,6 +13,7 @@ import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig
 from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 from paddle_dialog.numpy_models.lstm import NumpyLstm
 from paddle_dialog.numpy_models.operators import NotServed, Weights
 from paddle_dialog.numpy_models.transformer import NumpyTransformer
@@ -29,7 +30,7 @@ def numpy_model(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.nd
     Raises:
         NotServed: it has GRU cells or GELU, or its weights are not the config's.
     """
-    weights = Weights(arrays)
+    weights = Weights(with_present_names(arrays, SEQ2SEQ_NAMES))
     model: StepModel
     if isinstance(config, LstmAttentionConfig):
         if config.cell != "lstm":

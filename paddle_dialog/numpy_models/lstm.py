@@ -46,10 +46,10 @@ class NumpyLstm:
             target_table = weights.take("own_target_embedding.table.weight", vocab_size, size)
         self._encoder = Encoder(config, weights)
         self._memory_projection = Linear.named(
-            weights, "cell.memory_projection", self._encoder.output_size, hidden
+            weights, "decoder.cell.memory_projection", self._encoder.output_size, hidden
         )
         self._score = _Score(config, weights)
-        self._output_projection = Linear.named(weights, "cell.output_projection", 2 * hidden, hidden)
+        self._output_projection = Linear.named(weights, "decoder.cell.output_projection", 2 * hidden, hidden)
         self._output = (
             Linear(target_table.T, weights.take("output.bias", vocab_size))
             if config.tie_output
@@ -58,7 +58,13 @@ class NumpyLstm:
         fed = hidden if config.input_feeding else 0
         inputs = [size + fed] + [hidden] * (config.num_layers - 1)
         cells = [
-            cell_weights(weights, f"cell.cells.{n}.{{}}_ih", f"cell.cells.{n}.{{}}_hh", inputs[n], hidden)
+            cell_weights(
+                weights,
+                f"decoder.cell.cells.{n}.{{}}_ih",
+                f"decoder.cell.cells.{n}.{{}}_hh",
+                inputs[n],
+                hidden,
+            )
             for n in range(config.num_layers)
         ]
         self._input_feeding = config.input_feeding
@@ -116,7 +122,7 @@ class _Score:
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         size = config.hidden_size
-        name = "cell.attention.score"
+        name = "decoder.cell.attention.score"
         self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
         self._key = self._query = self._vector = None
         if config.score in ("additive", "bilinear"):

@@ -69,13 +69,13 @@ class Encoder:
             size = config.embedding_size if layer == 0 else self.output_size
             cells = []
             for direction in directions:
-                names = [f"encoder.rnn.{{}}_{part}_l{layer}{direction}" for part in ("ih", "hh")]
+                names = [f"encoder.stack.rnn.{{}}_{part}_l{layer}{direction}" for part in ("ih", "hh")]
                 matrix, bias = cell_weights(weights, names[0], names[1], size, hidden)
                 cells.append((Linear(matrix[:size], bias), Linear(matrix[size:])))
             self._layers.append(cells)
         count = 2 * config.num_layers if self.output_size != hidden else 0
         self._bridge = [
-            Linear.named(weights, f"bridge.projections.{number}", self.output_size, hidden)
+            Linear.named(weights, f"decoder.bridge.projections.{number}", self.output_size, hidden)
             for number in range(count)
         ]
 

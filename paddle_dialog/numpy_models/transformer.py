@@ -43,12 +43,13 @@ class NumpyTransformer:
             target = weights.take("own_target_embedding.table.weight", vocab_size, width)
         self._source_table, self._target_table = without_padding(table), without_padding(target)
         self._factor = np.float32(width**0.5)
-        self._positions = position_vectors(config, weights, "positions.weight")  # [positions, D]
-        self._encoder = EncoderStack(config, weights, "encoder")
-        self._decoder = DecoderStack(config, weights, "decoder")
+        self._source_positions = position_vectors(config, weights, "encoder.positions.weight")
+        self._target_positions = position_vectors(config, weights, "decoder.positions.weight")
+        self._encoder = EncoderStack(config, weights, "encoder.stack")
+        self._decoder = DecoderStack(config, weights, "decoder.stack")
         self._aligned = None
         if config.aligned_input:
-            self._aligned = Linear.named(weights, "aligned_projection", width, width, bias=False)
+            self._aligned = Linear.named(weights, "decoder.aligned_projection", width, width, bias=False)
         self._output = (
             Linear(target.T, weights.take("output.bias", vocab_size) if config.bias else None)
             if config.tie_output
@@ -58,7 +59,7 @@ class NumpyTransformer:
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> TransformerState:
         """The state before the first target token, for a source [B, S] of the given lengths [B]."""
         length = source.shape[1]
-        embedded = self._source_table[source] * self._factor + self._positions[:length]  # [B, S, D]
+        embedded = self._source_table[source] * self._factor + self._source_positions[:length]  # [B, S, D]
         encoded = self._encoder(embedded, lengths)  # [B, S, D]
         aligned = None
         if self._aligned is not None:
@@ -68,7 +69,7 @@ class NumpyTransformer:
     def step(self, token: np.ndarray, state: TransformerState) -> tuple[np.ndarray, TransformerState]:
         """Logits [N, V] after one more token [N], and the new state."""
         place = state.decoder.length
-        x = self._target_table[token] * self._factor + self._positions[place]  # [N, D]
+        x = self._target_table[token] * self._factor + self._target_positions[place]  # [N, D]
         if state.aligned is not None and place < state.aligned.shape[1]:
             x += state.aligned[state.decoder.rows.inputs, place]
         x, _, decoder = self._decoder(x, state.decoder)  # [N, D]

@@ -12,6 +12,7 @@ from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.older_names import with_present_names
 
 STEPS = "steps"
 
@@ -30,6 +31,7 @@ class WeightAverage:
     def __init__(self, network: nn.Layer, decay: float) -> None:
         self.decay = decay
         self.steps = 0
+        self._older_names = getattr(network, "older_names", {})
         self._parameters = {
             name: parameter for name, parameter in network.named_parameters() if not parameter.stop_gradient
         }
@@ -71,7 +73,7 @@ class WeightAverage:
         Raises:
             UserError: it is of other parameters.
         """
-        arrays = parse_tensors(content)
+        arrays = with_present_names(parse_tensors(content), self._older_names)
         steps = arrays.pop(f"::{STEPS}", None)
         if steps is None or arrays.keys() != self._sums.keys():
             raise UserError(f"{where}: the averaged weights are of another model; begin the run anew")

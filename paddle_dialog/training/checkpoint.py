@@ -15,6 +15,7 @@ from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, read_training_only, set_weights
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.progress import Progress
 
@@ -69,12 +70,13 @@ def restore_training_state(
     names = _structured_names(network)
     parameters = {structured: name for name, structured in names.items()}
     state = {}
-    for key, value in parse_tensors(bundle.extra[OPTIMIZER]).items():
+    moments = with_present_names(parse_tensors(bundle.extra[OPTIMIZER]), getattr(network, "older_names", {}))
+    for key, value in moments.items():
         structured, accumulator = key.split("::")
         if structured not in parameters:
             raise UserError(f"{where}: the optimiser's state is of another model ({structured} is unknown)")
         state[f"{parameters[structured]}_{accumulator}"] = paddle.to_tensor(value)
-    trained = {key.split("::")[0] for key in parse_tensors(bundle.extra[OPTIMIZER])}
+    trained = {key.split("::")[0] for key in moments}
     wanted = {names[parameter.name] for parameter in optimizer._parameter_list}
     if trained and trained != wanted:
         odd = min(trained ^ wanted)

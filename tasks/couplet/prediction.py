@@ -86,11 +86,9 @@ class CoupletPredictor(GenerationPredictor):
             self._trained = network
             self.step_model = network.step_model(config.model, len(vocabulary))
         else:
-            from paddle_dialog.models import for_decoding  # importing Paddle takes seconds
-
             network.eval()
             self.network = network
-            self.step_model = for_decoding(network)
+            self.step_model = network
         self.banned_words = read_banned_words(config.rules.banned_words)
         self.rules = Rules.of(config.rules, self.banned_words)
         self._table = CharacterTable(vocabulary)

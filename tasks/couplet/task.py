@@ -69,9 +69,9 @@ class CoupletTask(GenerationTask):
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """The model of the family that the config names."""
-        from paddle_dialog.models import build_model
+        from paddle_dialog.models.seq2seq import Seq2Seq
 
-        return build_model(config.model, vocabulary_sizes[VOCABULARY])
+        return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 
     def initialise(self, config: CoupletConfig, network: nn.Layer, data: TrainingData) -> None:
         """Loads pretrained character vectors where the config names a file."""

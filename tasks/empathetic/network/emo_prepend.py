@@ -8,12 +8,13 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, LstmAttentionConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
+from paddle_dialog.models.families import build_pair
 from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
@@ -22,7 +23,6 @@ from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, SMALLE
 from tasks.empathetic.emotion.head import EmotionHead
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.network.adversarial import Adversary
-from tasks.empathetic.network.families import build_family
 from tasks.empathetic.network.selection_head import SelectionHead
 
 
@@ -65,25 +65,22 @@ class EmoPrepend(nn.Layer):
         self._learns_contexts = config.generator.context_weight > 0
         # One stack reads context and reply, so the reply's words wear their role as the context's do.
         self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
-        scale = isinstance(model, TransformerConfig | CausalTransformerConfig)
-        size = (
-            model.width
-            if isinstance(model, TransformerConfig | CausalTransformerConfig)
-            else model.embedding_size
-        )
+        table = (vocab_size, model.embedding_size)
         self.vocab_size = vocab_size
-        self.embedding = TokenEmbedding(vocab_size, size, scale=scale)
+        self.embedding = TokenEmbedding(*table, scale=model.scale_embeddings)
         self.own_target_embedding = (
-            None if model.share_embeddings else TokenEmbedding(vocab_size, size, scale=scale)
+            None if model.share_embeddings else TokenEmbedding(*table, scale=model.scale_embeddings)
         )
-        self.encoder, self.decoder = build_family(model)
+        # The Transformers drop embeddings out once they have their positions.
+        self.embedding_dropout = Dropout(model.dropout if isinstance(model, LstmAttentionConfig) else 0.0)
+        self.encoder, self.decoder = build_pair(model)
         self.generator = PointerGenerator(
             model.width,
             vocab_size,
             self.target_embedding if model.tie_output else None,
             config.generator.pointer,
             config.generator.temperature,
-            bias=not isinstance(model, TransformerConfig | CausalTransformerConfig) or model.bias,
+            bias=model.output_bias,
         )
         self.emotion_head = EmotionHead(
             self.encoder.output_size,
@@ -99,7 +96,9 @@ class EmoPrepend(nn.Layer):
             self.selection = SelectionHead(model.width, config.selection.size, model.dropout)
         self.adversary = None
         if config.adversarial.is_active:
-            self.adversary = Adversary(config.adversarial, size, self.encoder.output_size, vocab_size)
+            self.adversary = Adversary(
+                config.adversarial, model.embedding_size, self.encoder.output_size, vocab_size
+            )
         self.dropout = Dropout(model.dropout)
         self.returns_log_probabilities = config.generator.pointer
 
@@ -123,7 +122,7 @@ class EmoPrepend(nn.Layer):
             logits [B, 32] of the encoder's classifier.
         """
         outputs, memory, past, emotion, emotion_logits = self._read(source, source_lengths)
-        hidden, attention, _ = self.decoder(self._embed_reply(target, emotion), memory, past)
+        hidden, attention = self.decoder(self._embed_reply(target, emotion), memory, past)
         logits, gate = self.generator(self.dropout(hidden))  # [B, T, V], [B, T]
         reply = (logits,) if gate is None else (logits, gate, attention, source[:, :, WORD])
         if not self.training:
@@ -153,14 +152,14 @@ class EmoPrepend(nn.Layer):
         Returns:
             Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
         """
-        embedded = self._embed_reply(token.unsqueeze(1), state.emotion)  # [N, 1, E]
-        hidden, attention, past = self.decoder(embedded, state.memory, state.past)
-        logits, gate = self.generator(self.dropout(hidden.squeeze(1)))  # [N, V], [N]
+        embedded = self._embed_reply(token.unsqueeze(1), state.emotion).squeeze(1)  # [N, E]
+        hidden, attention, past = self.decoder.step(embedded, state.memory, state.past)
+        logits, gate = self.generator(self.dropout(hidden))  # [N, V], [N]
         state = state._replace(past=past)
         if gate is None:
             return logits, state
-        weights, extra = attention.squeeze(1), int(state.extra[0])
-        return extended_log_probs(logits, gate, weights, state.copy_ids, state.first, extra), state
+        extra = int(state.extra[0])
+        return extended_log_probs(logits, gate, attention, state.copy_ids, state.first, extra), state
 
     def reorder(self, state: EmoState, index: Tensor) -> EmoState:
         """The state of the rows ``index`` [M]."""
@@ -238,7 +237,7 @@ class EmoPrepend(nn.Layer):
             hints = source[:, :, HINT].clone()
             hints[:, 0] = 0  # there stands the emotion
             marks.append(hints)
-        return self.embedding(paddle.stack(marks, axis=2)).sum(2)
+        return self.embedding_dropout(self.embedding(paddle.stack(marks, axis=2)).sum(2))
 
     def _prepended(self, logits: Tensor, given: Tensor) -> Tensor | None:
         """The emotion's embedding [B, E]: of the given one, an id [B], and where that is 0 of the predicted."""
@@ -259,10 +258,10 @@ class EmoPrepend(nn.Layer):
         embedded = self.target_embedding(self._known(tokens))  # [N, T, E]
         if self._reply_role:
             embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
-        if emotion is None:
-            return embedded
-        first = (tokens == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [N, T, 1]
-        return embedded * (1.0 - first) + emotion.unsqueeze(1) * first
+        if emotion is not None:
+            first = (tokens == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [N, T, 1]
+            embedded = embedded * (1.0 - first) + emotion.unsqueeze(1) * first
+        return self.embedding_dropout(embedded)
 
     def _known(self, ids: Tensor) -> Tensor:
         """Ids inside the vocabulary; the others become unknown."""

@@ -9,12 +9,12 @@ from paddle import Tensor, nn
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
-from paddle_dialog.layers.masks import additive_mask, length_mask
+from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.models.causal_transformer.network import CausalEncoder, CausalSource
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import mean_over_ranks
 from tasks.empathetic.data.encoding import ROLE, WORD
 from tasks.empathetic.data.reserved import LISTENER_ID
-from tasks.empathetic.network.families import CausalContextEncoder
 from tasks.empathetic.ranking.config import RankerConfig
 
 
@@ -34,7 +34,7 @@ class ReplyRanker(nn.Layer):
         assert isinstance(config.model, CausalTransformerConfig)
         self._roles = config.emotion.roles
         self.embedding = TokenEmbedding(vocab_size, config.model.width, scale=True)
-        self.encoder = CausalContextEncoder(config.model)
+        self.encoder = CausalEncoder(config.model)
         self.dropout = Dropout(config.model.dropout)
         self.output = nn.Linear(config.model.width, 1, bias_attr=False)
 
@@ -45,16 +45,14 @@ class ReplyRanker(nn.Layer):
         embedded = self.embedding(source[:, :, WORD])  # [B, S, D]
         if self._roles:
             embedded = embedded + self.embedding(source[:, :, ROLE])
-        _, (layers, _) = self.encoder(embedded, source_lengths, real)
-        repeated = [(_repeat(key, count), _repeat(value, count)) for key, value in layers]
-        mask = additive_mask(real).unsqueeze([1, 2])  # [B, 1, 1, S]
+        _, read = self.encoder(embedded, source_lengths, real)
+        layers = [(_repeat(key, count), _repeat(value, count)) for key, value in read.layers]
+        repeated = CausalSource(layers, _repeat(read.lengths, count), _repeat(read.mask, count))
         words = candidates.reshape([batch * count, length])  # [BK, T]
         x = self.embedding(words)  # [BK, T, D]
         if self._roles:
             x = x + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
-        places = _repeat(source_lengths, count).unsqueeze(1) + paddle.arange(length)  # [BK, T]
-        x = self.encoder.dropout(x + F.embedding(places, self.encoder.positions.table))
-        x, _ = self.encoder.stack(x, repeated, _repeat(mask, count))  # [BK, T, D]
+        x, _ = self.encoder.go_on(x, repeated)  # [BK, T, D]
         votes = self.output(self.dropout(x)).squeeze(-1)  # [BK, T]
         spoken = (words != Vocabulary.pad_id).astype(votes.dtype)  # [BK, T]
         return ((votes * spoken).sum(-1) / spoken.sum(-1)).reshape([batch, count])

@@ -1,0 +1,1 @@
+"""A Transformer with convolutions for feed-forward."""

@@ -1,0 +1,40 @@
+"""The families by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from paddle_dialog.config.models import (
+    CausalTransformerConfig,
+    ConvolutionalTransformerConfig,
+    FamilyConfig,
+    LstmAttentionConfig,
+    TransformerConfig,
+)
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.causal_transformer.network import causal_pair
+from paddle_dialog.models.convolutional_transformer.network import convolutional_pair
+from paddle_dialog.models.lstm_attention.network import lstm_pair
+from paddle_dialog.models.pair import Decoder, Encoder
+from paddle_dialog.models.transformer.network import transformer_pair
+
+PAIRS: Mapping[str, Callable[[Any], tuple[Encoder, Decoder]]] = {
+    LstmAttentionConfig.name: lstm_pair,
+    TransformerConfig.name: transformer_pair,
+    ConvolutionalTransformerConfig.name: convolutional_pair,
+    CausalTransformerConfig.name: causal_pair,
+}
+
+
+def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
+    """Untrained encoder and decoder of the family that ``config.name`` chooses.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if config.name not in PAIRS:
+        raise UserError(
+            f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(PAIRS))}"
+        )
+    return PAIRS[config.name](config)

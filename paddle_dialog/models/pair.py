@@ -1,0 +1,99 @@
+"""What every family is: an encoder of embedded sources and a decoder of embedded targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle import Tensor, nn
+
+from paddle_dialog.layers.masks import additive_mask, causal_mask
+
+
+class Encoder(nn.Layer):
+    """Reads embedded sources.
+
+    Attributes:
+        output_size: width H of the outputs.
+    """
+
+    output_size: int
+
+    def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
+        """Encodes.
+
+        Args:
+            embedded: [B, S, E].
+            lengths: [B].
+            real: bool [B, S], False on padding.
+
+        Returns:
+            Outputs [B, S, H], and what else the decoder begins with, None where that is nothing.
+        """
+        raise NotImplementedError
+
+
+class Decoder(nn.Layer):
+    """Writes targets: all positions of known ones at once, or one position after the other.
+
+    Memory and past are nested tensors whose first axis is the row: what is seen of the source, and of the target so
+    far.
+    """
+
+    def prepare(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[Any, Any]:
+        """The memory, and the past before the first position, of what the encoder returned.
+
+        Args:
+            outputs: [B, S, H].
+            real: bool [B, S], False on padding.
+            final: what else.
+        """
+        raise NotImplementedError
+
+    def forward(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor]:
+        """All positions of known targets.
+
+        Args:
+            embedded: [B, T, E].
+            memory: from ``prepare``.
+            past: from ``prepare``.
+
+        Returns:
+            Hidden [B, T, width], and attention over the source [B, T, S], 0 on padding.
+        """
+        raise NotImplementedError
+
+    def step(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
+        """One more position of every row.
+
+        Args:
+            embedded: [N, E].
+            memory: from ``prepare``.
+            past: from ``prepare`` or the step before.
+
+        Returns:
+            Hidden [N, width], attention over the source [N, S], 0 on padding, and the past with this position.
+        """
+        raise NotImplementedError
+
+
+class CachedDecoder(Decoder):
+    """A decoder that computes any positions after those whose keys and values it has kept; no past is None."""
+
+    def forward(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor]:
+        """All positions of known targets, see ``Decoder``."""
+        hidden, attention, _ = self.positions_after(embedded, memory, past)
+        return hidden, attention
+
+    def step(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
+        """One more position of every row, see ``Decoder``."""
+        hidden, attention, past = self.positions_after(embedded.unsqueeze(1), memory, past)
+        return hidden.squeeze(1), attention.squeeze(1), past
+
+    def positions_after(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
+        """Hidden [B, T, width], attention [B, T, S] and the new past of embedded positions [B, T, E]."""
+        raise NotImplementedError
+
+
+def self_attention_mask(length: int, offset: int) -> Tensor | None:
+    """What T = ``length`` positions after ``offset`` others see, [T, offset + T]; None for one, which sees all."""
+    return additive_mask(causal_mask(offset + length)[offset:]) if length > 1 else None

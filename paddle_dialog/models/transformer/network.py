@@ -1,0 +1,101 @@
+"""The Transformer's pair: positions and dropout before each stack, and an input aligned to the source if wanted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import paddle
+from paddle import Tensor
+
+from paddle_dialog.config.models import TransformerConfig
+from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.linear import Linear
+from paddle_dialog.layers.masks import additive_mask
+from paddle_dialog.layers.multihead import KeyValue
+from paddle_dialog.layers.positions import LearnedPositions, Positions, SinusoidalPositions
+from paddle_dialog.layers.transformer import DecoderStack, EncoderStack
+from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder, self_attention_mask
+
+
+class TransformerMemory(NamedTuple):
+    """The source as the layers of the decoder see it."""
+
+    layers: list[KeyValue]  # keys and values [B, heads, S, d] for each layer
+    mask: Tensor  # additive [B, 1, 1, S]
+    real: Tensor  # float [B, 1, S], 1 on real positions
+    aligned: Tensor | None  # [B, S, D], added to the decoder's input position by position
+
+
+def _positions(config: TransformerConfig) -> Positions:
+    kind = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}[config.positions]
+    return kind(max_length=config.max_positions, width=config.width)
+
+
+class TransformerEncoder(Encoder):
+    """Positions, embedding dropout, and the encoder's layers."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.output_size = config.width
+        self.positions = _positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.stack = EncoderStack(config)
+
+    def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, None]:
+        """Encodes, see ``Encoder``."""
+        positions = self.positions(embedded.shape[1]).expand_as(embedded)
+        x = self.dropout(embedded + positions)  # [B, S, D]
+        return self.stack(x, additive_mask(real).unsqueeze([1, 2])), None
+
+
+class TransformerDecoder(CachedDecoder):
+    """Positions, embedding dropout, and the decoder's layers.
+
+    With ``aligned_input`` the input at position t also holds a projection of the encoder's output at position t, for
+    texts that correspond token by token, whose model need not learn where to look.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.positions = _positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.stack = DecoderStack(config)
+        self.aligned_projection = (
+            Linear(config.width, config.width, bias=False) if config.aligned_input else None
+        )
+
+    def prepare(self, outputs: Tensor, real: Tensor, final: None) -> tuple[TransformerMemory, None]:
+        """Each layer's keys and values of the source; nothing is past."""
+        one = real.astype(outputs.dtype)  # [B, S]
+        aligned = None
+        if self.aligned_projection is not None:
+            aligned = self.aligned_projection(outputs) * one.unsqueeze(-1)  # [B, S, D]
+        layers, mask = self.stack.prepare_memory(outputs), additive_mask(real).unsqueeze([1, 2])
+        return TransformerMemory(layers, mask, one.unsqueeze(1), aligned), None
+
+    def positions_after(
+        self, embedded: Tensor, memory: TransformerMemory, past: list[KeyValue] | None
+    ) -> tuple[Tensor, Tensor, list[KeyValue]]:
+        """See ``CachedDecoder``."""
+        length, offset = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
+        x = embedded + self.positions(length, offset).expand_as(embedded)  # [B, T, D]
+        if memory.aligned is not None:
+            x = x + _window(memory.aligned, offset, length)
+        mask = self_attention_mask(length, offset)
+        x, past, weights = self.stack(self.dropout(x), memory.layers, mask, memory.mask, past)
+        # The softmax leaves about 1e-28 on padding; the product makes it 0, as copying wants it.
+        return x, weights * memory.real, past
+
+
+def _window(x: Tensor, offset: int, length: int) -> Tensor:
+    """Positions offset to offset + length of [B, S, D], zeros where the source has ended."""
+    window = x[:, offset : offset + length]
+    missing = length - window.shape[1]
+    if missing == 0:
+        return window
+    return paddle.concat([window, paddle.zeros([x.shape[0], missing, x.shape[2]], dtype=x.dtype)], axis=1)
+
+
+def transformer_pair(config: TransformerConfig) -> tuple[Encoder, Decoder]:
+    """Encoder and decoder."""
+    return TransformerEncoder(config), TransformerDecoder(config)

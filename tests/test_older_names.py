@@ -1,0 +1,107 @@
+"""Weights, moments and averages under the names of earlier versions are those of the present network."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+
+from paddle_dialog.bundle.folder import load_bundle, read_weights, set_weights
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
+from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.training.average import WeightAverage
+
+LSTM = LstmAttentionConfig(embedding_size=6, hidden_size=6, bidirectional=True, score="bilinear")
+TRANSFORMER = TransformerConfig(
+    width=6, num_heads=2, inner_width=8, norm="pre", positions="learned", aligned_input=True
+)
+OLDER = {
+    "lstm": {
+        "encoder.stack.rnn.": "encoder.rnn.",
+        "decoder.bridge.": "bridge.",
+        "decoder.cell.": "cell.",
+    },
+    "transformer": {
+        "encoder.stack.": "encoder.",
+        "decoder.stack.": "decoder.",
+        "encoder.positions.": "positions.",
+        "decoder.positions.": "positions.",
+        "decoder.aligned_projection.": "aligned_projection.",
+    },
+}
+FAMILIES = pytest.mark.parametrize(("config", "family"), [(LSTM, "lstm"), (TRANSFORMER, "transformer")])
+
+
+def named_as_before(values: dict[str, Any], family: str) -> dict[str, Any]:
+    """Values by their names in a bundle of an earlier version."""
+    renamed = {}
+    for name, value in values.items():
+        for new, old in OLDER[family].items():
+            if name.startswith(new):
+                name = old + name.removeprefix(new)
+                break
+        renamed[name] = value
+    return renamed
+
+
+@FAMILIES
+def test_every_weight_finds_its_place(config: ModelConfig, family: str) -> None:
+    source, target = Seq2Seq(config, 12), Seq2Seq(config, 12)
+    older = named_as_before(read_weights(source), family)
+    assert not any(name.startswith(tuple(OLDER[family])) for name in older)
+    set_weights(target, older, "here")
+    given = {name.replace("decoder.positions", "encoder.positions"): name for name in read_weights(source)}
+    for name, values in read_weights(target).items():
+        # The one table of positions that earlier versions had stands for both.
+        origin = given[name.replace("decoder.positions", "encoder.positions")]
+        np.testing.assert_array_equal(values, read_weights(source)[origin])
+
+
+@FAMILIES
+def test_averages_are_those_of_the_present_names(config: ModelConfig, family: str) -> None:
+    network = Seq2Seq(config, 12)
+    average = WeightAverage(network, 0.5)
+    average.update()
+    older = WeightAverage(network, 0.5)
+    older._sums = named_as_before(average._sums, family)
+    older.steps = 1
+    fresh = WeightAverage(network, 0.5)
+    fresh.restore(older.serialise(), Path("here"))
+    assert fresh.steps == 1
+    for name, value in average._sums.items():
+        if "decoder.positions" not in name and "encoder.positions" not in name:
+            np.testing.assert_array_equal(fresh._sums[name].numpy(), value.numpy())
+
+
+def test_names_of_moments_change_with_those_of_their_weights() -> None:
+    older = {
+        "positions.weight::moment1_0": 1,
+        "cell.cells.0.bias_ih::moment2_0": 2,
+        "output.bias::moment1_0": 3,
+    }
+    assert with_present_names(older, SEQ2SEQ_NAMES) == {
+        "encoder.positions.weight::moment1_0": 1,
+        "decoder.positions.weight::moment1_0": 1,
+        "decoder.cell.cells.0.bias_ih::moment2_0": 2,
+        "output.bias::moment1_0": 3,
+    }
+
+
+def test_present_names_stay() -> None:
+    for config in (LSTM, TRANSFORMER):
+        weights = read_weights(Seq2Seq(config, 12))
+        assert with_present_names(weights, SEQ2SEQ_NAMES).keys() == weights.keys()
+
+
+def test_the_shipped_bundle_of_an_earlier_version_fills_a_network() -> None:
+    bundle = load_bundle(Path(__file__).parent.parent / "pretrained" / "couplet")
+    assert "encoder.layers.0.self_attention.output.weight" in bundle.weights
+    config = TransformerConfig(bias=False, aligned_input=True)
+    network = Seq2Seq(config, len(bundle.vocabularies["text"]))
+    set_weights(network, bundle.weights, "here")
+    own = network.encoder.stack.layers[0].self_attention.output.weight
+    expected = bundle.weights["encoder.layers.0.self_attention.output.weight"]
+    np.testing.assert_array_equal(own.numpy(), expected.astype("float32"))
+    assert own.dtype == paddle.float32
