@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field
 from safetensors import safe_open
 
 from paddle_dialog.bundle.folder import CARD, WEIGHTS
+from paddle_dialog.predictor import Predictor
+from paddle_dialog.serving.endpoint import Record
 
 # An absolute path, or one that leaves its folder: a card tells of training data by where it lay. A URL stays.
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")
@@ -34,7 +36,7 @@ class ModelCards(BaseModel):
     models: list[ModelCard]
 
 
-def make_card(predictor: Any, path: str, details: dict[str, Any], folder: Path | None) -> ModelCard:
+def make_card(predictor: Predictor, path: str, details: Record, folder: Path | None) -> ModelCard:
     """The card of a loaded model.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any
 
 from paddle_dialog.bundle.loading import default_weights, load_predictor
 from paddle_dialog.config import load_config
+from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource, ServeConfig
@@ -32,7 +33,7 @@ class FoundModel:
     """
 
     task: Task
-    recipe: Any
+    recipe: ExperimentConfig | None
     folder: Path
     endpoint: Endpoint[Any]
 
@@ -82,7 +83,7 @@ def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> 
     return cards
 
 
-def _recipe(name: str, source: ModelSource) -> tuple[Task, Any]:
+def _recipe(name: str, source: ModelSource) -> tuple[Task, ExperimentConfig | None]:
     if source.config is None:
         return find_task(name), None
     task, recipe = load_config(source.config)
@@ -91,7 +92,7 @@ def _recipe(name: str, source: ModelSource) -> tuple[Task, Any]:
     return task, recipe
 
 
-def _folder(task: Task, recipe: Any, source: ModelSource) -> Path:
+def _folder(task: Task, recipe: ExperimentConfig | None, source: ModelSource) -> Path:
     if source.weights is None:
         return default_weights(task, None if recipe is None else recipe.output_dir)
     folder = find_model(source.weights)

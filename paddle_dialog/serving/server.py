@@ -7,9 +7,9 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
@@ -89,7 +89,7 @@ def _leave(*_: object) -> None:
     raise SystemExit(0)
 
 
-def _settings(app: Any, config: ServeConfig) -> uvicorn.Config:
+def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="h11",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from paddle import nn
 from serving_toys import EchoEndpoint
 
+from paddle_dialog.benchmark.yardstick import Yardstick
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.predictor import Predictor
@@ -95,6 +96,12 @@ class EchoTask(Task):
         """See `Task`."""
         parser.add_argument("--shout", action="store_true", help="answer in capitals")
         parser.add_argument("--times", type=int, metavar="N", help="how often")
+
+    def yardsticks(
+        self, config: Any, vocabulary_sizes: Mapping[str, int]
+    ) -> Mapping[str, Callable[[], Yardstick]]:
+        """See `Task`."""
+        return {"twin": lambda: Yardstick(nn.Linear(2, 2), nn.CrossEntropyLoss())}
 
     def endpoint(self, limits: LimitsConfig) -> EchoEndpoint:
         """See `Task`."""
