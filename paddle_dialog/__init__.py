@@ -1,4 +1,4 @@
-"""paddle_dialog: text models on PaddlePaddle, trained and asked."""
+"""paddle_dialog: text models on PaddlePaddle, to train and to use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
-choose_path()  # here, because all that imports Paddle imports us first
+choose_path()  # here, because whatever imports Paddle imports this first
 
 
 def load(folder: str | Path) -> Predictor:
-    """Loads a bundle, e.g. ``paddle_dialog.load("runs/mine/best").predict_records(["a text"])``.
+    """Load a bundle, e.g. `paddle_dialog.load("runs/mine/best").predict_records(["a text"])`.
 
     Args:
         folder: a bundle that a training run wrote, or the name of one that ships.
@@ -24,7 +24,7 @@ def load(folder: str | Path) -> Predictor:
     Raises:
         UserError: there is no bundle, or it is damaged.
     """
-    # Importing us should not take the time of importing what reads a bundle.
+    # Imported late, so that importing this package stays quick.
     from paddle_dialog.bundle.loading import load_predictor
     from paddle_dialog.shipped import find_model
 

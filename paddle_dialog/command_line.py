@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from paddle_dialog.errors import UserError
 from paddle_dialog.extras import how_to_install
 
-# What our dependencies warn of among themselves says nothing to a user: a compiler cache that only those who
-# build extensions miss, and PaddleNLP's old ways of importing and of copying a tensor.
+# Warnings of our dependencies that mean nothing to a user: a missing compiler cache, and PaddleNLP's deprecated
+# ways of importing and of copying a tensor.
 for _message in (
     "No ccache found",
     "Setuptools is replacing distutils",
@@ -26,7 +26,7 @@ for _message in (
 ):
     warnings.filterwarnings("ignore", message=_message)
 
-# Read when NumPy is imported. A search multiplies few rows at a time, which a second thread only slows down.
+# NumPy reads this on import. A search multiplies a few rows at a time, which a second thread only slows down.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
@@ -38,18 +38,18 @@ OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that tells a wrong command line in one line, as the tools tell all bad input."""
+    """A parser that reports a wrong command line in one line, as the tools report all bad input."""
 
     def error(self, message: str) -> NoReturn:
-        """Prints what is wrong and exits with status 2."""
+        """Print what is wrong and exit with status 2."""
         self.exit(BAD_INPUT, f"error: {message}; see {self.prog} --help\n")
 
 
 class TaskParser(OneLineParser):
-    """A parser that also takes the arguments of the recipe's task; their values are in ``task_options``."""
+    """A parser that also takes the arguments of the recipe's task; their values are in `task_options`."""
 
     def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Looks for the recipe first.
+        """Look for the recipe first.
 
         Raises:
             UserError: it cannot be read.
@@ -61,7 +61,7 @@ class TaskParser(OneLineParser):
         return arguments
 
     def _add_task_arguments(self, words: Sequence[str]) -> list[str]:
-        """Adds the arguments of the task that ``-c`` and ``-o`` name; returns their names."""
+        """Add the arguments of the task that `-c` and `-o` name; return their names."""
         from paddle_dialog.config import task_of_recipe
 
         recipe = OneLineParser(prog=self.prog, add_help=False)
@@ -79,7 +79,7 @@ class TaskParser(OneLineParser):
 def base_parser(
     description: str | None, parser_class: type[OneLineParser] = OneLineParser
 ) -> argparse.ArgumentParser:
-    """A parser with ``-c``, ``-o`` and ``--device``.
+    """Return a parser with `-c`, `-o` and `--device`.
 
     Args:
         description: the tool's docstring: its purpose, a blank line, an example.
@@ -119,7 +119,7 @@ def run_tool(
     parser: argparse.ArgumentParser,
     words: Sequence[str] | None = None,
 ) -> int:
-    """Parses the command line, runs a tool, and turns what went wrong into its exit status.
+    """Parse the command line, run a tool, and turn errors into its exit status.
 
     Args:
         main: the tool.
@@ -131,7 +131,7 @@ def run_tool(
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")  # Chinese comes out whatever the locale
+            stream.reconfigure(encoding="utf-8")  # so that Chinese is printed in any locale
     try:
         arguments = parser.parse_intermixed_args(words)
         if getattr(arguments, "help_config", None) is not None:
@@ -149,7 +149,7 @@ def run_tool(
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as in `… | head`
+    except BrokenPipeError:  # the reader of our output has exited, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception:
@@ -157,7 +157,7 @@ def run_tool(
 
 
 def explain_config(arguments: argparse.Namespace) -> str:
-    """The keys that `--help-config` asks about: those of the recipe's task, or of a tool's own `config_class`."""
+    """Explain the keys that `--help-config` asks about, of the recipe's task or of a tool's own `config_class`."""
     from paddle_dialog.config import task_of_recipe
     from paddle_dialog.config.explain import explain
 
@@ -167,14 +167,14 @@ def explain_config(arguments: argparse.Namespace) -> str:
 
 
 def _report_fault() -> int:
-    """Tells of the exception that is being handled."""
+    """Report the exception that is being handled."""
     traceback.print_exc()
     print("error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr)
     return INTERNAL_ERROR
 
 
 def integer_from(minimum: int) -> Callable[[str], int]:
-    """An argparse type: whole numbers from ``minimum`` on."""
+    """Return an argparse type: whole numbers from `minimum` on."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < minimum:
@@ -186,7 +186,7 @@ def integer_from(minimum: int) -> Callable[[str], int]:
 
 @contextmanager
 def notes_on_stderr() -> Iterator[None]:
-    """Shows what the library tells of its work, which takes a while, as plain lines on stderr."""
+    """Show the library's log messages as plain lines on stderr."""
     logger = logging.getLogger("paddle_dialog")
     handler, before = logging.StreamHandler(sys.stderr), (logger.level, logger.propagate)
     logger.addHandler(handler)
@@ -201,10 +201,10 @@ def notes_on_stderr() -> Iterator[None]:
 
 
 def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedModel]:
-    """The recipe and the model that ``-c``, ``-o``, ``--weights`` and ``--device`` ask for.
+    """Load the recipe and the model that `-c`, `-o`, `--weights` and `--device` ask for.
 
-    The model is as its bundle describes it; the recipe decides on decoding and seed. Which weights were taken is
-    told on stderr.
+    The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken
+    are named on stderr.
 
     Raises:
         UserError: the config, the device or the weights cannot be used.
@@ -220,6 +220,6 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     folder = find_model(named) if named else loading.default_weights(task, config.output_dir)
     with notes_on_stderr():
         model = loading.load_model(folder, task, config)
-        _ = model.predictor  # which may have to tell something
+        _ = model.predictor  # built here, where its messages are shown
     print(f"weights: {folder}", file=sys.stderr)
     return config, model

@@ -1,4 +1,4 @@
-"""Where tensors live: the device a user names on the command line."""
+"""The device that a user names on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def select_device(name: str) -> str:
         raise UserError(f"--device is '{name}', it should be auto, cpu, gpu or gpu:N (N counts from 0).")
 
     if name in ("auto", "cpu") and not _gpu_build_installed():
-        return "cpu"  # where Paddle begins
+        return "cpu"  # Paddle's default
 
     import paddle
 
@@ -62,7 +62,7 @@ def select_device(name: str) -> str:
 
 
 def current_is_cpu() -> bool:
-    """Whether the CPU is Paddle's current device; told without importing Paddle where only its CPU build is there."""
+    """Return whether the CPU is Paddle's current device; imports Paddle only if its GPU build is installed."""
     if not _gpu_build_installed():
         return True
     import paddle
@@ -71,7 +71,7 @@ def current_is_cpu() -> bool:
 
 
 def _gpu_build_installed() -> bool:
-    """Whether the package of Paddle's GPU build is installed."""
+    """Return whether the package of Paddle's GPU build is installed."""
     try:
         distribution("paddlepaddle-gpu")
     except PackageNotFoundError:
@@ -80,7 +80,7 @@ def _gpu_build_installed() -> bool:
 
 
 def _launched_card() -> str | None:
-    """The card that the launcher chose for this process, if it is one of several."""
+    """Return the card that the launcher chose for this process, if it is one of several."""
     if int(os.environ.get("PADDLE_TRAINERS_NUM", "1")) < 2:
         return None
     return os.environ.get("FLAGS_selected_gpus")  # noqa: SIM112

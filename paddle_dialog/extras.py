@@ -1,4 +1,4 @@
-"""Packages that only some commands need: which extra of the distribution brings each."""
+"""The extra of the distribution that brings each package which only some commands need."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EXTRAS = {
 
 
 def how_to_install(module: str) -> str:
-    """One sentence for a module that cannot be found.
+    """Return one sentence for a module that cannot be found.
 
     Args:
-        module: its name as an import gives it, e.g. ``paddle.nn``.
+        module: its name as an import gives it, e.g. `paddle.nn`.
     """
     package = module.partition(".")[0]
     for extra, packages in EXTRAS.items():

@@ -1,8 +1,8 @@
-"""The instructions that Paddle's matrix products use on processors of AMD.
+"""The instruction set that Paddle's matrix products use on AMD processors.
 
-Paddle's CPU build brings an old MKL, which gives processors that are not Intel's a slow path: on an EPYC of the fifth
-generation its products took three to six times as long as they need (docs/performance.md). One variable of the
-environment names the path; MKL reads it at the first product.
+Paddle's CPU build brings an old MKL that takes a slow path on processors not made by Intel: on a fifth-generation
+EPYC its products took three to six times as long as needed (docs/performance.md). An environment variable chooses
+the path; MKL reads it at the first product.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 VARIABLE = "MKL_DEBUG_CPU_TYPE"
-CHOICES = (VARIABLE, "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")  # each says what a user wants of MKL
+CHOICES = (VARIABLE, "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")  # by each a user may have made a choice
 AVX2, AVX512 = "5", "7"
 AVX2_FLAGS = {"avx2", "fma"}
 AVX512_FLAGS = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}  # those of Skylake-SP
@@ -24,11 +24,11 @@ _chosen: str | None = None
 
 
 def choose_path() -> None:
-    """Names MKL's fast path in the environment, where there is one that it would not take by itself.
+    """Choose MKL's fast path in the environment, where MKL would not take it by itself.
 
-    That is on x86-64 processors of AMD with AVX2, under Linux, with the MKL that Paddle brings. What the user has
-    set by one of ``CHOICES`` stays, and where the processor cannot be read nothing is done. Processes that this one
-    starts inherit the choice.
+    That is on AMD x86-64 processors with AVX2, under Linux, with the MKL that Paddle brings. A variable of `CHOICES`
+    that the user has set stays, and nothing is done where the processor is unknown. Child processes inherit the
+    choice.
     """
     global _chosen
     if platform.machine() != "x86_64" or any(name in os.environ for name in CHOICES):
@@ -39,10 +39,10 @@ def choose_path() -> None:
 
 
 def fast_path(vendor: str, flags: set[str]) -> str | None:
-    """The value for a processor, None where MKL needs none.
+    """Return the value for a processor, None where MKL needs none.
 
     Args:
-        vendor: as the processor tells it, such as ``AuthenticAMD``.
+        vendor: as the processor reports it, such as `AuthenticAMD`.
         flags: the instruction sets it has, as Linux names them.
     """
     if vendor != "AuthenticAMD" or not flags >= AVX2_FLAGS:
@@ -51,7 +51,7 @@ def fast_path(vendor: str, flags: set[str]) -> str | None:
 
 
 def describe_path() -> str | None:
-    """One line for the log: which path was named and by whom; None where nothing was."""
+    """Return one line for the log: which path was chosen and by whom; None where none was."""
     value = os.environ.get(VARIABLE)
     if value is None:
         return None
@@ -63,7 +63,7 @@ def describe_path() -> str | None:
 
 
 def _vendor_and_flags() -> tuple[str, set[str]]:
-    """What Linux tells of the first processor; nothing where it cannot be read."""
+    """Return what Linux reports about the first processor; nothing where it cannot be read."""
     fields: dict[str, str] = {}
     try:
         with CPU_INFO.open(encoding="utf-8", errors="replace") as lines:
@@ -78,10 +78,10 @@ def _vendor_and_flags() -> tuple[str, set[str]]:
 
 
 def _mkl_is_there() -> bool:
-    """Whether the installed Paddle brings the old MKL; told without importing Paddle."""
+    """Return whether the installed Paddle brings the old MKL, without importing Paddle."""
     try:
         package = find_spec("paddle")
-    except ValueError:  # something else put itself in Paddle's place
+    except ValueError:  # another module stands in for Paddle
         return False
     return package is not None and any(
         (Path(folder) / LIBRARY).exists() for folder in package.submodule_search_locations or ()

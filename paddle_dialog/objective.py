@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 class Objective(ABC):
     """A figure of a model on examples.
 
-    Each batch gives a few sums. They are added over batches and processes, and ``figure`` is computed from the
+    Each batch gives a few sums. They are added over batches and processes, and `figure` is computed from the
     totals; so it does not depend on how the examples were batched.
 
     Attributes:
-        name: one word, as it stands in logs, curves and tables, e.g. ``perplexity``.
+        name: one word, as it stands in logs, curves and tables, e.g. `perplexity`.
         direction: whether the lower or the higher figure is the better one.
         digits: decimals that are shown.
     """
@@ -32,7 +32,7 @@ class Objective(ABC):
 
     @abstractmethod
     def sums(self, criterion: Any, outputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Sequence[Tensor]:
-        """What one batch adds, scalars; they stay on the device.
+        """Return what one batch adds, as scalars that stay on the device.
 
         Args:
             criterion: the task's, which has just been called with these outputs and labels.
@@ -42,21 +42,21 @@ class Objective(ABC):
 
     @abstractmethod
     def figure(self, sums: Sequence[float]) -> float:
-        """The figure of the totals; NaN where there was no example."""
+        """Return the figure of the totals; NaN where there was no example."""
 
     def rank(self, figure: float) -> float:
-        """A sort key: the best figure has the lowest."""
+        """Return a sort key: the best figure has the lowest."""
         return figure if self.direction == "lower" else -figure
 
     def show(self, figure: float) -> str:
-        """The figure as text."""
+        """Return the figure as text."""
         return f"{figure:.{self.digits}f}"
 
 
 class Perplexity(Objective):
     """exp of the mean negative log-likelihood per target token.
 
-    The criterion keeps ``token_nll`` [B, T], the masked and unsmoothed values of its last call, and the last label
+    The criterion keeps `token_nll` [B, T], the masked and unsmoothed values of its last call, and the last label
     is the mask [B, T] of real tokens. So no second softmax over the vocabulary is computed.
     """
 
@@ -64,11 +64,11 @@ class Perplexity(Objective):
     direction = "lower"
 
     def sums(self, criterion: Any, outputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The negative log-likelihood in nats, and the tokens."""
+        """Return the negative log-likelihood in nats, and the tokens."""
         return criterion.token_nll.astype("float64").sum(), labels[-1].astype("float64").sum()
 
     def figure(self, sums: Sequence[float]) -> float:
-        """The perplexity, infinite where it is beyond the range of floats."""
+        """Return the perplexity, infinite where it is beyond the range of floats."""
         nll, tokens = sums
         try:
             return math.exp(nll / tokens) if tokens else math.nan
@@ -87,13 +87,13 @@ class Accuracy(Objective):
     digits = 4
 
     def sums(self, criterion: Any, outputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The examples that are right, and all of them."""
+        """Return the examples that are right, and all of them."""
         right = (outputs[0].argmax(axis=-1) == labels[0]).astype("float64")  # [B]
-        # A score that is not a number makes the batch's sum none either: argmax would hide it.
+        # Carry a NaN score into the sum; argmax alone would hide it.
         right = right + outputs[0].max(axis=-1).astype("float64") * 0.0
         return right.sum(), right.numel().astype("float64")
 
     def figure(self, sums: Sequence[float]) -> float:
-        """The share, 0 to 1."""
+        """Return the share, 0 to 1."""
         right, count = sums
         return right / count if count else math.nan

@@ -21,31 +21,31 @@ class Predictor(ABC):
 
     @property
     def batch_size(self) -> int:
-        """How many inputs it answers at a time."""
+        """Number of inputs answered at a time."""
         return self.config.data.batch_size
 
     @abstractmethod
     def predict_records(self, texts: Sequence[str]) -> Iterable[dict[str, Any]]:
-        """Answers texts as the JSON records that the command line prints, in order."""
+        """Answer texts as the JSON records that the command line prints, in order."""
 
     @abstractmethod
     def format_record(self, record: dict[str, Any]) -> str:
-        """One record as lines for a reader."""
+        """Format one record as lines for a reader."""
 
     @abstractmethod
     def example_inputs(self, source: str, count: int) -> list[str]:
-        """The first inputs of a data source, for the benchmark."""
+        """Return the first inputs of a data source, for the benchmark."""
 
     @abstractmethod
     def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """All metrics of the task on one source; answers are written to ``predictions`` as JSON lines."""
+        """Measure all metrics of the task on one source; write the answers to `predictions` as JSON lines."""
 
     def decoding_summary(self) -> str:
-        """How answers are searched for, in a few words; nothing where there is no search."""
+        """Describe the search in a few words; empty where there is none."""
         return ""
 
     def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Draws what the model makes of a source: where it looks, what it takes for what.
+        """Draw figures of the model on a source, such as attention and confusions.
 
         Raises:
             UserError: the task draws none, as by default.
@@ -54,20 +54,20 @@ class Predictor(ABC):
 
 
 class GenerationPredictor(Predictor):
-    """A predictor that writes text, by the search that the section ``decoding`` describes."""
+    """A predictor that writes text, by the search that the section `decoding` describes."""
 
     config: GenerationConfig
-    has_reference: ClassVar[bool] = False  # whether it heeds `decoding.engine: reference`
+    has_reference: ClassVar[bool] = False  # whether it supports `decoding.engine: reference`
 
     @property
     def batch_size(self) -> int:
-        """``decoding.batch_size``."""
+        """`decoding.batch_size`."""
         return self.config.decoding.batch_size
 
     @abstractmethod
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
-        """As of every predictor; ``n_best`` candidates for each text, by default ``decoding.n_best``."""
+        """Answer texts with `n_best` candidates each, by default `decoding.n_best`."""
 
     @abstractmethod
     def decoding_summary(self) -> str:
-        """How answers are searched for, in a few words."""
+        """Describe the search in a few words."""

@@ -1,4 +1,4 @@
-"""Work spread over processes that share the memory of this one."""
+"""Work spread over forks of this process, which share its memory."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ AHEAD = 2  # items for each process that are taken before the first of them is d
 
 
 def usable_cores() -> int:
-    """Processors that this process may run on."""
+    """Return the number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def can_fork() -> bool:
-    """Whether this process can be copied while it runs: on Linux, and as long as Paddle's threads are not in it."""
+    """Return whether this process can be forked while it runs: on Linux, without Paddle's threads."""
     return sys.platform == "linux" and "paddle" not in sys.modules
 
 
 def map_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], processes: int
 ) -> Generator[Result, None, None]:
-    """What ``function`` makes of each item, in the order of the items, which are read as they are needed.
+    """Iterate over the results of `function` for each item, in order; items are read as they are needed.
 
     Args:
-        function: is not sent anywhere: the processes are copies of this one, with all that it refers to.
-        items: are sent, as are the results.
+        function: need not be picklable: the processes are forks of this one.
+        items: must be picklable, as must the results.
         processes: how many; with 1 the function is called in this process.
 
     Raises:
@@ -70,9 +70,7 @@ _function: Callable[[Any], Any]
 
 def _begin(function: Callable[[Any], Any]) -> None:
     global _function
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # Ctrl-C reaches every process; these have nothing to say to it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches every process; only the parent reports it
     _function = function
 
 

@@ -1,21 +1,21 @@
-"""What a task is to the library.
+"""What the library needs of a task.
 
-A new task is a folder whose module ``task`` has, as ``TASK``, an instance of a subclass of ``Task``, or of
-``GenerationTask`` where its models write text; and a recipe in ``configs/``. It says
+A new task is a folder whose module `task` has, as `TASK`, an instance of a subclass of `Task`, or of
+`GenerationTask` where its models write text; and a recipe in `configs/`. It says
 
-- ``name`` and ``config_class``: its settings, a subclass of ``ExperimentConfig`` or ``GenerationConfig`` whose
-  ``model`` section has a ``name`` and a ``width``;
-- ``prepare_data``: its examples, and how a list of them becomes the arrays of a batch;
-- ``build_network`` and ``build_criterion``: a batch's first arrays go to the network, as many as its ``forward``
+- `name` and `config_class`: its settings, a subclass of `ExperimentConfig` or `GenerationConfig` whose
+  `model` section has a `name` and a `width`;
+- `prepare_data`: its examples, and how a list of them becomes the arrays of a batch;
+- `build_network` and `build_criterion`: a batch's first arrays go to the network, as many as its `forward`
   takes; the network's outputs and the remaining arrays, the labels, go to the criterion, which returns the loss;
-- ``objective``: what its models are judged by (``paddle_dialog.objective``);
-- ``predictor``: what answers, unless its models answer nothing.
+- `objective`: what its models are judged by (`paddle_dialog.objective`);
+- `predictor`: what answers, if its models answer anything.
 
-All else has a default: what a loss is the mean over (``unit``, ``count_units``), the order of the batches
-(``training_batches``, ``dev_batches``), examples in the log (``display``), files in the bundle, arguments on the
-command line (``add_arguments``), an address over HTTP and a tab of the page (``endpoint``).
+All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
+(`training_batches`, `dev_batches`), examples in the log (`display`), files in the bundle, arguments on the
+command line (`add_arguments`), an address over HTTP and a tab of the page (`endpoint`).
 A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
-``training_only`` keeps them out of the bundles that ship.
+`training_only` keeps them out of the bundles that ship.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ class EpochBatches(Protocol):
     """
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch, from 0, that the next iteration gives."""
+        """Choose the epoch, from 0, that the next iteration gives."""
 
     def skip_batches(self, count: int) -> None:
-        """Lets the next iteration, and only that one, start after so many batches."""
+        """Let the next iteration, and only that one, start after so many batches."""
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, the same in every process."""
+        """Return the number of batches in a whole epoch, the same in every process."""
 
     def __iter__(self) -> Iterator[list[Any]]:
-        """The batches of this process."""
+        """Iterate over the batches of this process."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ class EncodedData:
     """Examples as ids.
 
     Args:
-        dataset: one encoded example an index; one that varies from epoch to epoch offers ``set_epoch(epoch)``.
+        dataset: one encoded example an index; one that varies from epoch to epoch offers `set_epoch(epoch)`.
         lengths: sort keys [N] or [N, 2] that keep padding small.
     """
 
@@ -90,7 +90,7 @@ class TrainingData:
         collate: makes a batch of arrays: the network's inputs, then the criterion's labels.
         vocabularies: saved with the model.
         notes: what was read, skipped and cut, a sentence each.
-        files: what answering needs to know of the data, as files of the bundle by name; see ``Task.bundle_files``.
+        files: what answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
     """
 
     train: EncodedData | StreamedData
@@ -107,10 +107,10 @@ class Display:
 
     Args:
         texts: readable examples, e.g. source, hypothesis and reference in one line.
-        heat_maps: weights [T, S] of the first example by their names, e.g. ``attention``.
+        heat_maps: weights [T, S] of the first example by their names, e.g. `attention`.
         rows: the T target tokens.
         columns: the S source tokens.
-        scalars: what else is measured on the dev set, by name, e.g. ``accuracy``.
+        scalars: what else is measured on the dev set, by name, e.g. `accuracy`.
     """
 
     texts: Sequence[str] = ()
@@ -132,36 +132,36 @@ class Task(ABC):
     starts_from: ClassVar[str | None] = None  # task of the weights that a run may start from; None is its own
     path_keys: ClassVar[
         tuple[str, ...]
-    ] = ()  # settings of the task's own that may name a file, e.g. ``data.more``
+    ] = ()  # settings of the task's own that may name a file, e.g. `data.more`
     file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
 
     @abstractmethod
     def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
-        """Reads and encodes the data; ``vocabularies`` are those of a resumed run, else they are built."""
+        """Read and encode the data; `vocabularies` are those of a resumed run, else they are built."""
 
     @abstractmethod
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """The untrained network."""
+        """Return the untrained network."""
 
     @abstractmethod
     def build_criterion(self, config: Any) -> nn.Layer:
-        """The training loss, a scalar, called with the network's outputs and the labels."""
+        """Return the training loss, a scalar, called with the network's outputs and the labels."""
 
     def count_units(self, batch: Sequence[np.ndarray]) -> int:
-        """Of how many values the loss of a collated batch is the mean: its examples.
+        """Return the number of values that the loss of a collated batch averages: its examples.
 
-        Batches that make one step together are weighted by it, and the speed of training is told in it.
+        It weights the batches of one step, and the speed of training is measured in it.
         """
         return len(batch[0])
 
     def training_batches(
         self, config: Any, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
-        """The order of the training examples: shuffled, and of similar length in a batch.
+        """Return the order of the training examples: shuffled, and of similar length in a batch.
 
         Args:
             config: the settings.
-            examples: those of ``prepare_data``.
+            examples: those of `prepare_data`.
             processes: how many share each step.
             rank: which of them this one is.
         """
@@ -181,7 +181,7 @@ class Task(ABC):
     def dev_batches(
         self, config: Any, examples: EncodedData, processes: int = 1, rank: int = 0
     ) -> list[list[int]]:
-        """This process's share of the dev examples as batches of indices; each example is in one share only."""
+        """Return this process's share of the dev examples as batches of indices; no example is in two shares."""
         from paddle_dialog.data.batching import LengthBucketSampler
 
         own = range(rank, len(examples.lengths), processes)
@@ -189,11 +189,11 @@ class Task(ABC):
         return [[own[index] for index in batch] for batch in batches]
 
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """What the log and VisualDL show of the first ``count`` dev (else training) examples; nothing by default."""
+        """Return what the log shows of the first `count` dev, else training, examples; nothing by default."""
         return Display()
 
     def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
-        """A predictor around a trained network.
+        """Return a predictor around a trained network.
 
         Raises:
             UserError: the task's models answer nothing, as by default.
@@ -201,31 +201,31 @@ class Task(ABC):
         raise UserError(f"a model of the task '{self.name}' answers nothing by itself")
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
-        """The sizes a network is built with when every vocabulary has ``size`` tokens."""
+        """Return the sizes a network is built with when every vocabulary has `size` tokens."""
         return dict.fromkeys(self.vocabulary_names, size)
 
     def trained_predictor(
         self, config: Any, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> Predictor:
-        """A predictor of a bundle; a task that can answer without the network builds none here.
+        """Return a predictor of a bundle; a task that can answer without the network builds none here.
 
-        The task's own files are in ``trained.files``. An older bundle may lack some; what cannot be done without
-        them says so when it is asked for.
+        The task's own files are in `trained.files`. An older bundle may lack some; whatever needs a missing one
+        raises an error when it is used.
         """
         return self.predictor(config, trained.network, vocabularies)
 
     def bundle_files(
         self, config: Any, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
-        """The task's own files in a bundle, beside weights, config, vocabularies and card; asked at each save.
+        """Return the task's own files in a bundle, beside weights, config, vocabularies and card; asked at each save.
 
-        They are written as they are, checked by their checksums, and come back in ``trained.files``.
+        They are written as they are, checked by their checksums, and come back in `trained.files`.
 
         Args:
             known: files that exist already: those that `prepare_data` made, or all of a bundle that is exported.
 
         Returns:
-            Those of ``file_names``. A task overrides this to make files that need no training data.
+            Those of `file_names`. Override this to make files that need no training data.
         """
         return {name: known[name] for name in self.file_names if name in known}
 
@@ -236,7 +236,7 @@ class Task(ABC):
         vocabularies: Mapping[str, Vocabulary],
         sources: Sequence[str],
     ) -> dict[str, bytes]:
-        """Files of ``file_names`` that a bundle's final weights make of data, when it is exported.
+        """Return files of `file_names` that a bundle's final weights make of data, when it is exported.
 
         Args:
             config: of the bundle.
@@ -252,7 +252,7 @@ class Task(ABC):
     def files_of_companion(
         self, config: Any, vocabularies: Mapping[str, Vocabulary], companion: Bundle, where: Path
     ) -> dict[str, bytes]:
-        """Files of ``file_names`` that another trained model becomes in a bundle, when it is exported.
+        """Return files of `file_names` that another trained model becomes in a bundle, when it is exported.
 
         Args:
             config: of the bundle.
@@ -268,29 +268,29 @@ class Task(ABC):
         )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027
-        """Adds arguments of the task's own to the command line that asks a model; none by default.
+        """Add arguments of the task's own to the command line that asks a model; none by default.
 
-        Their values are handed to the predictor's ``predict_records`` by their names.
+        Their values are handed to the predictor's `predict_records` by their names.
         """
 
     def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
-        """What a server offers of this task over HTTP within its limits; nothing by default."""
+        """Return what a server offers of this task over HTTP within its limits; nothing by default."""
         return None
 
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
-        """Sets weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""
+        """Set weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""
 
     def starting_weights(
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
-        """What a network takes of the weights that ``training.start_from`` names: all, which must be its own.
+        """Return the weights that a network takes from the bundle `training.start_from`: all, under its own names.
 
         Args:
             own: the network's first weights by name.
             given: those of the bundle.
 
         Returns:
-            Weights by name; the log tells which of them are not of the bundle.
+            Weights by name; the log lists those that are not from the bundle.
 
         Raises:
             UserError: the bundle lacks some that cannot be learned anew.
@@ -298,16 +298,16 @@ class Task(ABC):
         return given
 
     def fitted_weights(self, config: Any, data: TrainingData) -> Mapping[str, np.ndarray]:
-        """Weights, by name, that are computed from the training data when a run begins, and then stay.
+        """Return weights, by name, that are computed from the training data when a run begins, and then stay.
 
-        They replace those of the same name that ``training.start_from`` brings; none by default.
+        They replace those of the same name that `training.start_from` brings; none by default.
         """
         return {}
 
     def products(
         self, config: Any, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
-        """The matrix products of a forward pass over the real tokens of a batch, for the benchmark.
+        """Return the matrix products of a forward pass over the real tokens of a batch, for the benchmark.
 
         Empty, as by default, where nobody has counted them.
         """
@@ -316,7 +316,7 @@ class Task(ABC):
     def yardsticks(
         self, config: Any, vocabulary_sizes: Mapping[str, int]
     ) -> Mapping[str, Callable[[], Yardstick]]:
-        """Plainly written networks to measure the training of the recipe's against, by name; none by default.
+        """Return reference networks, by name, that the benchmark compares the training with; none by default.
 
         They are built on demand, and raise `UserError` where the recipe's model is of another kind.
         """
@@ -326,7 +326,7 @@ class Task(ABC):
 class GenerationTask(Task):
     """A task whose models write text token by token, and are judged by their perplexity unless it says otherwise.
 
-    The last array of a batch is the mask [B, T] of real target tokens, and the criterion keeps ``token_nll`` [B, T].
+    The last array of a batch is the mask [B, T] of real target tokens, and the criterion keeps `token_nll` [B, T].
     """
 
     config_class: ClassVar[type[GenerationConfig]]
@@ -335,21 +335,21 @@ class GenerationTask(Task):
     vocabulary_names: ClassVar[tuple[str, ...]] = ("text",)
 
     def count_units(self, batch: Sequence[np.ndarray]) -> int:
-        """The real target tokens."""
+        """Return the number of real target tokens."""
         return int(batch[-1].sum())
 
     def build_criterion(self, config: Any) -> nn.Layer:
-        """Masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""
+        """Return masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""
         from paddle_dialog.training.losses import SequenceCrossEntropy
 
         return SequenceCrossEntropy(config.training.label_smoothing)
 
     @abstractmethod
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Decodes the first ``count`` dev (else training) examples for the log and VisualDL."""
+        """Decode the first `count` dev (else training) examples for the log and VisualDL."""
 
     @abstractmethod
     def predictor(
         self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> GenerationPredictor:
-        """A predictor around a trained network."""
+        """Return a predictor around a trained network."""

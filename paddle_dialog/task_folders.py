@@ -1,4 +1,4 @@
-"""The tasks by name: each is a folder of the package ``tasks`` whose ``task.py`` has a ``TASK``."""
+"""The tasks by name: each is a folder of the package `tasks` whose `task.py` has a `TASK`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 
 def find_task(name: str) -> Task:
-    """The task that a config names.
+    """Return the task that a config names.
 
     Args:
-        name: of its folder; a folder within another is named with a dot, e.g. ``headline.short``.
+        name: of its folder; a folder within another is named with a dot, e.g. `headline.short`.
 
     Raises:
         UserError: there is no such task.
@@ -31,17 +31,17 @@ def find_task(name: str) -> Task:
 
 
 def task_names() -> list[str]:
-    """The names of all tasks."""
+    """Return the names of all tasks."""
     roots = _roots()
     files = [(root, file) for root in roots for file in root.rglob("task.py")]
     return sorted({".".join(file.relative_to(root).parent.parts) for root, file in files})
 
 
 def _files(name: str) -> list[Path]:
-    """Where the task of a name may be."""
+    """Return the files that may hold the task of a name."""
     return [root.joinpath(*name.split("."), "task.py") for root in _roots()]
 
 
 def _roots() -> list[Path]:
-    """The folders of tasks."""
+    """Return the folders of tasks."""
     return [Path(folder) for folder in importlib.import_module("tasks").__path__]

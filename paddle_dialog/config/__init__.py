@@ -1,4 +1,4 @@
-"""Configuration: YAML files and ``-o`` overrides become typed, cross-checked dataclasses."""
+"""Configuration: YAML files and `-o` overrides become typed, cross-checked dataclasses."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["config_from_text", "dump", "load_config", "task_of_recipe"]
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
-    """Reads a recipe.
+    """Read a recipe.
 
     Args:
         path: the YAML file, or the name of a recipe that ships.
-        overrides: ``section.key=value`` each, the last one of a key wins.
+        overrides: `section.key=value` each, the last one of a key wins.
 
     Returns:
-        The task it names and its configuration; ``output_dir`` is ``runs/<name of the file>`` where not set.
+        The task it names and its configuration; `output_dir` is `runs/<name of the file>` where not set.
 
     Raises:
-        UserError: all that is wrong with it, at once.
+        UserError: anything is wrong with it; all problems at once.
     """
     mapping = read_config(path, overrides)
     task = _task_of(mapping, path)
@@ -56,7 +56,7 @@ def _task_of(mapping: Mapping[str, Any], path: str | Path) -> Task:
 
 
 def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
-    """The task and configuration that ``dump`` wrote into a bundle."""
+    """Return the task and configuration that `dump` wrote into a bundle."""
     mapping = yaml.safe_load(text)
     task = find_task(mapping["task"])
     return task, build(task.config_class, mapping, where)

@@ -1,4 +1,4 @@
-"""What each key of a configuration means, for `--help-config` and the page docs/settings.md."""
+"""Explains the keys of a configuration, for `--help-config` and the page docs/settings.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUIRED = "required"
 
 @dataclass(frozen=True)
 class Key:
-    """One key, as a reader is told of it.
+    """One key of a configuration.
 
     Attributes:
         name: the key with its sections, e.g. `model.width`.
@@ -41,7 +41,7 @@ class Section:
         name: the section with those around it, e.g. `decoding.rerank`; empty at the top level.
         tag: the `name` that chooses this dataclass for the section, or "".
         help: the first sentence of the dataclass's docstring.
-        keys: those that are no sections themselves.
+        keys: those that are not sections themselves.
     """
 
     name: str
@@ -106,7 +106,7 @@ def as_markdown(cls: Any, known: Any = None) -> str:
 
     Args:
         cls: the configuration's dataclass.
-        known: a base class whose keys are explained elsewhere: only what differs from it is told.
+        known: a base class whose keys are explained elsewhere; only differences from it are listed.
     """
     told = {(each.name, each.tag, key) for each in sections(known) for key in each.keys} if known else set()
     blocks = []

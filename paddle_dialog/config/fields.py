@@ -1,4 +1,4 @@
-"""How the keys of a configuration are declared: default, limits and help in one place."""
+"""Declares the keys of a configuration: default, limits and help in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dataclass field accepts, read from its type hint and metadata, and said in words."""
+"""Describes what a dataclass field accepts, from its type hint and metadata."""
 
 from __future__ import annotations
 

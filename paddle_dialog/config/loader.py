@@ -51,7 +51,7 @@ def dump(config: Any) -> str:
 
 
 def replaced(config: Config, values: Mapping[str, Any]) -> Config:
-    """A configuration with other values, which are not checked again.
+    """Return a configuration with other values, which are not checked again.
 
     Args:
         config: a dataclass instance, which stays as it is.

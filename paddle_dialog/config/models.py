@@ -1,4 +1,4 @@
-"""The settings of each model family, chosen by ``model.name``."""
+"""The settings of each model family, chosen by `model.name`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LstmAttentionConfig(NetworkConfig):
         return self.hidden_size
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.tie_output and self.embedding_size != self.hidden_size:
             yield (
                 "tie_output",
@@ -92,7 +92,7 @@ class TransformerConfig(NetworkConfig):
         return self.bias
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.width % self.num_heads:
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
@@ -119,7 +119,7 @@ class ConvolutionalTransformerConfig(NetworkConfig):
     tie_output: bool = False
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         for key in ("key_depth", "value_depth"):
             if getattr(self, key) % self.num_heads:
                 yield key, f"must be a multiple of num_heads ({self.num_heads}), and is {getattr(self, key)}"
@@ -154,7 +154,7 @@ class CausalTransformerConfig(NetworkConfig):
         return self.bias
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.width % self.num_heads:
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 

@@ -34,7 +34,7 @@ class DataConfig:
     )
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.streaming and self.workers > 1:
             yield "workers", f"is {self.workers}, but a streamed file is read by one process; take 0 or 1"
 
@@ -101,7 +101,7 @@ class TrainingConfig:
     show_examples: int = at_least(0, 4, "dev examples shown at each evaluation")
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.schedule == "noam" and self.warmup_steps == 0:
             yield "warmup_steps", "must be at least 1 for the noam schedule, e.g. 4000"
         if self.weight_decay and self.optimizer == "adam":
@@ -140,7 +140,7 @@ class DecodingConfig:
     batch_size: int = at_least(1, 64, "inputs decoded together")
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.strategy == "beam" and self.n_best > self.beam_size:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
         if self.strategy == "greedy" and self.n_best > 1:
@@ -158,7 +158,8 @@ class ExperimentConfig:
     """One recipe: the task, its model, its data and its training.
 
     Attributes:
-        inference_sections: what a recipe decides when it uses the weights of another; a task may add its own.
+        inference_sections: the sections that a recipe decides when it uses the weights of another; a task may add
+            its own.
     """
 
     inference_sections: ClassVar[tuple[str, ...]] = ()
@@ -171,7 +172,7 @@ class ExperimentConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings of different sections that contradict each other."""
+        """Yield settings of different sections that contradict each other."""
         if self.training.patience is not None and self.data.dev is None:
             yield "training.patience", "early stopping needs data.dev"
         if self.training.keep_best > 1 and self.data.dev is None:
@@ -187,7 +188,7 @@ class GenerationConfig(ExperimentConfig):
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings of different sections that contradict each other."""
+        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if isinstance(self.model, TransformerConfig):
             if self.data.max_length >= self.model.max_positions:

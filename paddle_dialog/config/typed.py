@@ -1,4 +1,4 @@
-"""A plain mapping to a typed, cross-checked dataclass, with every problem told at once."""
+"""Builds typed, cross-checked dataclasses from plain mappings and reports every problem at once."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class StrictLoader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Compose one mapping; checked here because construction expands `<<`, which may override keys.
+        """Compose one mapping and refuse duplicate keys; construction would be too late, as it expands `<<`.
 
         Raises:
             DuplicateKeyError: a key stands twice.

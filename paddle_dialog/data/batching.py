@@ -25,18 +25,18 @@ class LengthBucketSampler(BatchSampler):
     Args:
         lengths: sort key of each example, [N], or [N, 2] with source and target length. Two keys sort a pool
             by the target, whose positions cost most, and then groups of about the root of its batches by the
-            source: where the two lengths have little to do with each other, both kinds of padding stay small.
+            source: both kinds of padding stay small even where the two lengths are hardly correlated.
         batch_size: examples in a batch of one replica; those of the last step cut may be smaller.
         shuffle: False for one fixed order by length.
         seed: 0 or more; the epoch number is mixed into it.
         drop_last: leave out so many examples that all batches are full and none is given out twice: with
             shuffling a random choice in each epoch, otherwise the longest.
-        bucket_batches: steps in a pool; more means less padding and less chance in who meets whom.
+        bucket_batches: steps in a pool; more means less padding and less random batches.
         num_replicas: processes that share the epoch.
         rank: which of them this one is, from 0.
 
     Raises:
-        UserError: an argument is out of its range, or not one batch comes about.
+        UserError: an argument is out of its range, or there would be no batch.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LengthBucketSampler(BatchSampler):
         num_replicas: int = 1,
         rank: int = 0,
     ) -> None:
-        # BatchSampler's own constructor wants a dataset or sampler, which this class does without.
+        # BatchSampler's own constructor requires a dataset or sampler; this class needs neither.
         keys = np.asarray(lengths)
         if not (keys.ndim == 1 or (keys.ndim == 2 and keys.shape[1] == 2)):
             raise ValueError(f"lengths must be of shape [N] or [N, 2], not {list(keys.shape)}")
@@ -80,7 +80,7 @@ class LengthBucketSampler(BatchSampler):
         self._skip = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, from 0, whose batches the next iteration gives (`Model.fit` does not do it)."""
+        """Choose the epoch, from 0, whose batches the next iteration gives (`Model.fit` does not call it)."""
         self.epoch = epoch
 
     def skip_batches(self, count: int) -> None:
@@ -97,7 +97,7 @@ class LengthBucketSampler(BatchSampler):
         self._skip = count
 
     def __len__(self) -> int:
-        """Return the batches of one replica in a whole epoch, whatever `skip_batches` was told."""
+        """Return the number of batches of one replica in a whole epoch, whatever `skip_batches` was told."""
         step, count = self._step_size, len(self._keys)
         return count // step if self.drop_last else -(-count // step)
 
@@ -123,7 +123,7 @@ class LengthBucketSampler(BatchSampler):
         count = len(self._keys)
         used = len(self) * self._step_size if self.drop_last else count
         if self.shuffle:
-            # Dropped before sorting: afterwards it would always be the longest of a pool.
+            # Drop before sorting; afterwards it would always be the longest of a pool.
             shuffled = generator.permutation(count)[:used]
             pool = self.bucket_batches * self._step_size
             pools = [self._by_length(shuffled[start : start + pool]) for start in range(0, used, pool)]

@@ -1,4 +1,4 @@
-"""Lines of UTF-8 text files, plain or compressed, with every failure told as a UserError."""
+"""Lines of UTF-8 text files, plain or compressed, with every failure reported as a UserError."""
 
 import gzip
 import io
@@ -58,7 +58,7 @@ def count_lines(path: str | Path) -> int:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines as they are in the file, with their numbers from 1."""
+    """Iterate over lines as they are in the file, with their numbers from 1."""
     number = 0
     with _open_binary(path) as stream:
         try:
@@ -86,7 +86,7 @@ def _empty(path: Path) -> UserError:
 
 
 def _buffered(stream: lzma.LZMAFile | gzip.GzipFile) -> BinaryIO:
-    # Both classes iterate over lines in Python code; a BufferedReader does it in C, twice as fast.
+    # Both classes iterate over lines in Python; a BufferedReader does it in C, twice as fast.
     return io.BufferedReader(cast(io.RawIOBase, stream), buffer_size=1 << 18)
 
 

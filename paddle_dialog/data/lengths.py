@@ -1,4 +1,4 @@
-"""What the lengths of examples decide: their order in a pool, and the padding of a batch."""
+"""Ordering examples by length, and padding a batch."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Batches of a corpus that is read while it is used, so that its size does not matter to the memory."""
+"""Batches of a corpus that is streamed from its file, so that it need not fit in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ class StreamedBatches:
         self._skip = count
 
     def __len__(self) -> int:
-        """Return the batches of one replica in a whole epoch, whatever `skip_batches` was told."""
+        """Return the number of batches of one replica in a whole epoch, whatever `skip_batches` was told."""
         last = self._num_blocks - 1
         return last * self.bucket_batches + self._steps_of_block(last)
 
@@ -103,7 +103,7 @@ class StreamedBatches:
 
     @property
     def _num_blocks(self) -> int:
-        # The rest of the lines joins the last block: one of a few lines could have no usable example.
+        # The remaining lines join the last block; a block of a few lines might hold no usable example.
         return max(1, self.num_lines // (self.bucket_batches * self._step_lines))
 
     def _steps_of_block(self, block: int) -> int:
@@ -125,7 +125,7 @@ class StreamedBatches:
             block, skip = block + 1, 0
 
     def _examples(self, lines: Iterator[tuple[int, str]], block: int) -> list[Any]:
-        """This replica's usable examples of a block's lines."""
+        """Return this replica's usable examples of a block's lines."""
         replicas, rank, read_example = self._num_replicas, self._rank, self._data.read_example
         read = (read_example(number, line) for number, line in lines if (number - 1) % replicas == rank)
         examples = [example for example in read if example is not None]
@@ -138,7 +138,7 @@ class StreamedBatches:
         return examples
 
     def _cut(self, examples: list[Any], epoch: int, block: int) -> list[Int64Array]:
-        """The positions of the examples of each batch, in the order of the steps."""
+        """Return the positions of the examples of each batch, in the order of the steps."""
         steps, count = self._steps_of_block(block), len(examples)
         # The order of the steps is the same everywhere, so that all replicas work on similar lengths.
         step_order = np.random.Generator(np.random.PCG64([self._seed, epoch, block])).permutation(steps)
@@ -149,5 +149,5 @@ class StreamedBatches:
         )  # [count, 1 or 2]
         by_length = shuffled[order_by_length(keys, max(1, count // steps))]
         parts = [by_length[count * step // steps : count * (step + 1) // steps] for step in range(steps)]
-        # Where most lines were left out, a batch still has an example.
+        # A batch has at least one example, even where most lines were left out.
         return [parts[step] if len(parts[step]) else by_length[step % count :][:1] for step in step_order]

@@ -1,8 +1,7 @@
 """One search engine for every model: greedy, beam and sampling, with rules as logits processors.
 
 `decode(model, source, lengths, SearchOptions(...))` gives each input its n best `Hypothesis` objects. A model
-offers the `StepModel` interface. `reference` holds the same beam search by Paddle's own decoder, to compare
-with.
+offers the `StepModel` interface. `reference` runs the same beam search with Paddle's own decoder, for comparison.
 """
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel

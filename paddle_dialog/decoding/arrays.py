@@ -1,4 +1,4 @@
-"""Between the search, which works on NumPy arrays, and models, most of which work on Paddle's tensors."""
+"""Conversion between the search, which works on NumPy arrays, and models, most of which work on Paddle's tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddle_dialog.decoding.interface import Array, StepModel
 
 
 def to_model(model: StepModel, array: np.ndarray) -> Array:
-    """An array as the model wants it.
+    """Return an array as the model wants it.
 
     Args:
         model: offers `StepModel`.
@@ -20,13 +20,13 @@ def to_model(model: StepModel, array: np.ndarray) -> Array:
     """
     if _uses_arrays(model):
         return array
-    import paddle  # a model over arrays does without this import of seconds
+    import paddle  # takes seconds, and a model over arrays does not need it
 
     return paddle.to_tensor(array)
 
 
 def to_array(values: Array) -> np.ndarray:
-    """A tensor as an array, narrow floats as float32; not copied from the host.
+    """Return a tensor as an array, narrow floats as float32; memory on the host is not copied.
 
     Args:
         values: a tensor, or an array, which is returned as it is.
@@ -45,7 +45,7 @@ def to_array(values: Array) -> np.ndarray:
 
 @contextmanager
 def evaluation_mode(model: object) -> Iterator[None]:
-    """Switch dropout and gradients off for a while.
+    """Switch dropout and gradients off within a `with` block.
 
     Args:
         model: changed only if it is a `paddle.nn.Layer` in training mode.

@@ -122,18 +122,18 @@ class BeamSearch:
         return [] if self._is_decided(beam, open_slots) else open_slots
 
     def _answer(self, beam: _Input) -> list[Hypothesis]:
-        """The finished hypotheses so far, best first; equal scores in the order they were found."""
+        """Return the finished hypotheses so far, best first; equal scores in the order they were found."""
         everything = sorted(beam.found, key=lambda hypothesis: -hypothesis.rank_score)
         if self._remember:
             return everything
-        # What lost its slot is needed only when the processors let the prefixes that took it die.
+        # Needed only if the processors left the prefixes that took its slot without a continuation.
         return beam.in_beam + [h for h in everything if not any(h is kept for kept in beam.in_beam)]
 
     def _is_decided(self, beam: _Input, going_on: list[_Continuation]) -> bool:
-        """Whether no continuation can still enter the answer.
+        """Return whether no continuation can still enter the answer.
 
         Every further token adds at most 0 to a log-probability, which is at most 0 itself, and the divisor is
-        largest at the length limit: total / divisor(limit + 1) bounds all that can come of a prefix. A later
+        largest at the length limit: no text with this prefix can score above total / divisor(limit + 1). A later
         hypothesis of equal score ranks behind.
         """
         count = self._options.n_best
@@ -147,7 +147,7 @@ class BeamSearch:
 
 
 def _by_input(candidates: Candidates, log_probs: np.ndarray) -> Iterator[tuple[int, list[_Continuation]]]:
-    """The candidates of each input with its number; an input without candidates is left out."""
+    """Iterate over the candidates of each input with its number; an input without candidates is left out."""
     columns = (candidates.rows, candidates.tokens, candidates.scores, log_probs)
     offers = list(map(_Continuation._make, zip(*(column.tolist() for column in columns), strict=True)))
     starts = group_starts(candidates.groups).tolist() if offers else []

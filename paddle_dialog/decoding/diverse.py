@@ -103,7 +103,7 @@ class DiverseBeamSearch:
     def _choose(
         self, beams: list[list[_Group]], growing: _Growing, prefixes: Prefixes, scores: StepScores
     ) -> list[list[_Offer]]:
-        """One step of every group in turn.
+        """Take one step with every group in turn.
 
         Returns:
             The continuations that grow on, for each group.
@@ -124,7 +124,7 @@ class DiverseBeamSearch:
     def _offers(
         self, growing: _Growing, table: ScoreTable, start: int, stop: int, taken: Sequence[Counter[int]]
     ) -> Iterator[list[_Offer]]:
-        """The best continuations of the rows of one group, a list for each input."""
+        """Iterate over the best continuations of the rows of one group, a list for each input."""
         if start == stop:
             return
         owners = growing.owners[start:stop]
@@ -179,7 +179,7 @@ class DiverseBeamSearch:
     def _grow(
         self, beams: list[list[_Group]], growing: _Growing, chosen: list[list[_Offer]], limits: np.ndarray
     ) -> tuple[_Growing, np.ndarray]:
-        """The prefixes of the next step and the rows they continue, without the inputs that are decided."""
+        """Return the prefixes of the next step and the rows they continue, without the inputs that are decided."""
         reachable: dict[int, float] = {}
         for offer in (offer for offers in chosen for offer in offers):
             bound = offer.total / self._divisor(int(limits[offer.owner]) + 1)
@@ -203,7 +203,7 @@ class DiverseBeamSearch:
         return following, rows
 
     def _is_decided(self, groups: list[_Group], reachable: float) -> bool:
-        """Whether no continuation can still enter the answer; `reachable` bounds what can come of them."""
+        """Return whether no continuation can still enter the answer; `reachable` bounds their scores from above."""
         if not self._options.early_stopping:
             return False
         settled = self._answer(groups) if self._remember else _distinct([g.in_beam for g in groups])
@@ -211,18 +211,18 @@ class DiverseBeamSearch:
         return len(settled) >= count and settled[count - 1].rank_score >= reachable
 
     def _answer(self, groups: list[_Group]) -> list[Hypothesis]:
-        """The finished hypotheses so far, every text once, best first."""
+        """Return the finished hypotheses so far, every text once, best first."""
         everything = _distinct([group.found for group in groups])
         if self._remember:
             return everything
-        # As in `BeamSearch`, what lost its slot is needed only where there is not enough else.
+        # As in `BeamSearch`: a hypothesis without a slot counts only where there are too few others.
         kept = _distinct([group.in_beam for group in groups])
         texts = {tuple(hypothesis.tokens) for hypothesis in kept}
         return kept + [hypothesis for hypothesis in everything if tuple(hypothesis.tokens) not in texts]
 
 
 def _distinct(lists: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
-    """The hypotheses of all lists, every text once, best first; equal scores in the order of the lists."""
+    """Return the hypotheses of all lists, every text once, best first; equal scores in the order of the lists."""
     texts: dict[tuple[int, ...], Hypothesis] = {}
     for hypothesis in sorted((hypothesis for found in lists for hypothesis in found), key=_best_first):
         texts.setdefault(tuple(hypothesis.tokens), hypothesis)

@@ -14,12 +14,12 @@ Array = Any  # a Paddle tensor or a NumPy array
 class StepModel(Protocol):
     """A model that predicts one token at a time from a cached state.
 
-    A model computes with Paddle's tensors, or, where it says so with `uses_arrays = True`, with NumPy arrays:
-    all that it is given and returns is then of this one kind.
+    A model computes with Paddle's tensors, or with NumPy arrays if it sets `uses_arrays = True`; everything it takes
+    and returns is of that one kind.
 
     The state is any nesting of tuples, lists and dicts of tensors whose axis 0 is the row; only the model
-    looks inside. A row belongs to one prefix of one input. A step may write into the memory of the state it is
-    given, which is of no use afterwards. A model whose `step` returns log-probabilities instead of logits (a
+    looks inside. A row belongs to one prefix of one input. A step may overwrite the state it is given, which is not
+    used again. A model whose `step` returns log-probabilities instead of logits (a
     pointer-generator over an extended vocabulary) says so with `returns_log_probabilities = True`; its V may
     then exceed the vocabulary and differ from batch to batch, and it must accept ids of that range.
 
@@ -70,7 +70,7 @@ class TextScorer(Protocol):
     """A step model that scores given texts faster than by its steps."""
 
     def text_log_probs(self, state: Any, texts: Sequence[Sequence[int]], /) -> np.ndarray:
-        """Teacher-forced log-probability of each text, its end token included.
+        """Return the teacher-forced log-probability of each text, its end token included.
 
         Args:
             state: of `encode` for a single input, before any step; it stays as it is.

@@ -1,4 +1,4 @@
-"""How to search."""
+"""The settings of a search."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _KEYS = frozenset(field.name for field in fields(DecodingConfig))
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """The settings of one search; nonsense is refused when the object is made.
+    """The settings of one search, checked when the object is made.
 
     Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
 
     Attributes:
-        max_length: one number, or one for every input.
+        max_length: one number for all inputs, or one for each.
         seed: of the draws. The stream of an input depends on the seed, its own ids and the number of the
             draw, not on its place in the batch.
         processors: applied in this order to the log-probabilities of each step.
-        early_stopping: leave an input when no continuation can enter its n best; changes the time, never the
-            result.
+        early_stopping: stop searching for an input when no continuation can enter its n best; saves time and
+            never changes the result.
         bos_id: start token, given to the first step.
         eos_id: end token.
     """
@@ -64,7 +64,7 @@ class SearchOptions:
     def of(
         cls, settings: DecodingConfig, n_best: int, seed: int, processors: Sequence[LogitsProcessor]
     ) -> SearchOptions:
-        """The options of a recipe's decoding section.
+        """Return the options of a recipe's decoding section.
 
         Args:
             settings: the section; its beam is widened where `n_best` asks for more, to a multiple of the groups.
@@ -89,7 +89,7 @@ class SearchOptions:
         )
 
     def limits(self, inputs: int) -> list[int]:
-        """The length limit of every input.
+        """Return the length limit of every input.
 
         Args:
             inputs: number of inputs in the batch.

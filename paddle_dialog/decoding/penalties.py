@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
-    """The divisor as a function of the length, non-decreasing for alpha >= 0 (early stopping relies on it).
+    """Return the divisor as a function of the length, non-decreasing for alpha >= 0 (early stopping relies on it).
 
     `none`: 1. `average`: length ** alpha, the mean log-probability at alpha 1. `gnmt`: ((5 + length) / 6) **
     alpha (Wu et al. 2016, "Google's Neural Machine Translation System", equation 14).

@@ -1,4 +1,4 @@
-"""The log-probability of many texts of one input, which are read together as far as they begin alike."""
+"""The log-probability of many texts of one input; texts that begin alike share the steps of their common prefix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paddle_dialog.decoding.scores import ScoreTable
 def one_input_log_probs(
     model: StepModel, source: np.ndarray, texts: Sequence[Sequence[int]], bos_id: int = 2, eos_id: int = 3
 ) -> np.ndarray:
-    """Teacher-forced log-probability of each text, its end token included.
+    """Return the teacher-forced log-probability of each text, its end token included.
 
     Args:
         model: offers `StepModel`; one that offers `TextScorer` too is asked for all texts at once.

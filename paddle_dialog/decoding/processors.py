@@ -1,7 +1,7 @@
 """Logits processors: rules that change the log-probabilities of a step before the search looks at them.
 
 They work in place on numpy, on every row at once or row by row; -inf forbids a token. A processor may only
-lower scores: early stopping relies on it, so a wish is a penalty on everything else. Rules that differ
+lower scores: early stopping relies on it, so to prefer a token, penalise all others. Rules that differ
 between the inputs of a batch take one entry for each input and find a row's input in `Prefixes.inputs`.
 """
 
@@ -94,7 +94,7 @@ class ForbiddenTokens:
         Args:
             tokens: ids, one list for each input; a single list serves every input.
             positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
-            penalty: subtracted from their scores; finite, it leaves them as a last resort.
+            penalty: subtracted from their scores; a finite one leaves them as a last resort.
         """
         self._penalty = penalty
         self._tokens = [np.unique(np.asarray(ids, dtype=np.int64)) for ids in tokens]
@@ -218,7 +218,7 @@ def allow_only(scores: np.ndarray, row: int, token: int) -> None:
 
 
 def _of_rows(values: int | Sequence[int], prefixes: Prefixes) -> np.ndarray:
-    """One number of each row, [N], from one for all or one for each input."""
+    """Return one number of each row, [N], from one for all or one for each input."""
     if isinstance(values, int):
         return np.full(len(prefixes.inputs), values)
     return np.asarray(values)[prefixes.inputs]

@@ -1,4 +1,4 @@
-"""The same beam search by Paddle's own `nn.BeamSearchDecoder` and `nn.dynamic_decode`, to compare with."""
+"""The same beam search by Paddle's own `nn.BeamSearchDecoder` and `nn.dynamic_decode`, for comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reference_beam_search(
     bos_id: int = 2,
     eos_id: int = 3,
 ) -> list[list[Hypothesis]]:
-    """Beam search without length penalty, processors or early stopping.
+    """Run beam search without length penalty, processors or early stopping.
 
     Unlike `decode`, Paddle does not end a text at the limit: one open after `max_length` + 1 steps comes
     back as it is, unfinished, with the log-probability and the mean over its tokens alone.
@@ -51,7 +51,7 @@ def reference_beam_search(
         raise UserError(
             f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
         )
-    import paddle  # the other searches do without this import of seconds
+    import paddle  # takes seconds, and no other search needs it
     from paddle import nn
 
     with evaluation_mode(model):
@@ -84,6 +84,6 @@ def reference_beam_search(
 
 
 def _hypothesis(tokens: list[int], log_prob: float, finished: bool) -> Hypothesis:
-    """From tokens with the end token if there is one."""
+    """Make a hypothesis of tokens that may include the end token."""
     text = tokens[:-1] if finished else tokens
     return Hypothesis(text, log_prob, log_prob / len(tokens), finished, log_prob)

@@ -42,8 +42,8 @@ class NoRepeatNGram:
 class RepetitionPenalty:
     """Multiply the log-probability of tokens already written (after Keskar et al. 2019, "CTRL", section 4.1).
 
-    The paper divides positive and thereby scales raw logits; on log-probabilities, never positive, one
-    product does.
+    The paper treats positive and negative logits differently; log-probabilities are never positive, so one product
+    is enough.
     """
 
     def __init__(self, penalty: float) -> None:
@@ -63,15 +63,15 @@ class RepetitionPenalty:
         """See `LogitsProcessor`."""
         if prefixes.length:
             rows = np.arange(len(scores))[:, None]  # [N, 1]
-            # One read, one write: a token written twice is not penalised twice.
+            # Read and write once, so that a token written twice is not penalised twice.
             scores[rows, prefixes.tokens] = scores[rows, prefixes.tokens] * self._penalty
 
 
 class RepetitionPattern:
     """Make a text repeat its tokens at the same positions as a given pattern, and nowhere else.
 
-    The pattern of a line holds for each position the first one with the same token: 树树还树 is 0, 0, 2, 0. Tokens
-    locked at later positions are not foreseen; lock them at all positions of their class.
+    The pattern of a line holds for each position the first one with the same token: 树树还树 is 0, 0, 2, 0. The
+    search does not look ahead to tokens locked at later positions; lock a token at all positions of its class.
     """
 
     def __init__(self, patterns: Sequence[Sequence[int]], penalty: float = np.inf) -> None:
@@ -79,8 +79,8 @@ class RepetitionPattern:
 
         Args:
             patterns: one for each input; positions beyond its end are free.
-            penalty: subtracted from tokens that break the pattern; finite, it lets a text break the pattern where
-                other rules leave no choice.
+            penalty: subtracted from tokens that break the pattern; a finite one lets a text break it where other
+                rules leave no choice.
 
         Raises:
             ValueError: an entry points to a later position, or to one that is itself a repetition.
@@ -108,7 +108,7 @@ class RepetitionPattern:
 
 
 def repetition_pattern(tokens: Sequence[object]) -> list[int]:
-    """For each position the first one that holds the same token.
+    """Return for each position the first one that holds the same token.
 
     Args:
         tokens: ids or characters.

@@ -12,7 +12,7 @@ from paddle_dialog.decoding.stepping import Stepper
 
 
 def sampling_distribution(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
-    """The distribution a token is drawn from: temperature first, then top-k, then top-p, then renormalised.
+    """Return the distribution a token is drawn from: temperature first, then top-k, then top-p, then renormalised.
 
     Top-p keeps the fewest most probable tokens that hold at least `top_p` together (Holtzman et al. 2020,
     "The Curious Case of Neural Text Degeneration", section 3.1). Equal probabilities are kept by lower id.
@@ -42,7 +42,7 @@ def sampling_distribution(log_probs: np.ndarray, temperature: float, top_k: int,
 
 
 def _most_probable(probabilities: np.ndarray, least: float) -> np.ndarray:
-    """Ids with at least the probability `least`, most probable first, equal ones by id."""
+    """Return ids with at least the probability `least`, most probable first, equal ones by id."""
     ids = np.flatnonzero(probabilities >= least)
     return ids[np.argsort(-probabilities[ids], kind="stable")]
 
@@ -56,7 +56,7 @@ def _restricted(probabilities: np.ndarray, kept: np.ndarray) -> np.ndarray:
 def draw_tokens(
     table: ScoreTable, rows: np.ndarray, uniform: np.ndarray, temperature: float, top_k: int, top_p: float
 ) -> np.ndarray:
-    """Draws tokens from the ``sampling_distribution`` of rows by inverting its cumulative sum over the ids.
+    """Draw tokens from the `sampling_distribution` of rows by inverting its cumulative sum over the ids.
 
     Args:
         table: log-probabilities of N rows.
@@ -87,7 +87,7 @@ def draw_tokens(
 def _draw_among_best(
     table: ScoreTable, rows: np.ndarray, uniform: np.ndarray, temperature: float, top_k: int, top_p: float
 ) -> np.ndarray:
-    """``draw_tokens`` without a look at the tokens that top-k leaves out, for all rows at once."""
+    """Do what `draw_tokens` does without looking at the tokens that top-k leaves out, for all rows at once."""
     count, size = table.values.shape
     best = best_candidates(table, np.zeros(count), np.arange(count), top_k)  # of each row, best first
     first = np.searchsorted(best.rows, np.arange(count))  # [N]
@@ -114,7 +114,7 @@ def _draw_among_best(
 def _draw_among_all(
     table: ScoreTable, rows: np.ndarray, uniform: np.ndarray, temperature: float
 ) -> np.ndarray:
-    """``draw_tokens`` from whole rows, some at once, in the precision of the scores."""
+    """Do what `draw_tokens` does with whole rows, some at once, in the precision of the scores."""
     drawn = np.full(len(rows), -1, dtype=np.int64)  # [M]
     order = np.argsort(rows, kind="stable")
     bounds = np.searchsorted(rows[order], np.arange(len(table.values) + 1)).tolist()
@@ -135,7 +135,7 @@ def _draw_among_all(
 class Sampler:
     """Draws `n_best` independent texts for every input of a batch at once.
 
-    Draws of an input that have begun alike share a row of the model until they part.
+    Draws of an input with the same prefix share a row of the model.
     """
 
     def __init__(self, model: StepModel, options: SearchOptions) -> None:
@@ -191,7 +191,7 @@ class Sampler:
     def _uniform_numbers(
         self, source: np.ndarray, lengths: np.ndarray, limits: np.ndarray
     ) -> list[np.ndarray]:
-        """Numbers in [0, 1), one for each step of each draw, from seed, input ids and draw."""
+        """Return numbers in [0, 1), one for each step of each draw, from seed, input ids and draw."""
         numbers = []
         for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
             words = np.concatenate([_seed_words(self._options.seed), [0], ids[:length].ravel()])
@@ -204,7 +204,7 @@ class Sampler:
 
 
 def _seed_words(seed: int) -> list[int]:
-    """A seed as NumPy's seed sequences read it: its 32-bit words, the lowest first."""
+    """Return a seed as NumPy's seed sequences read it: its 32-bit words, the lowest first."""
     words = [seed & 0xFFFFFFFF]
     while seed := seed >> 32:
         words.append(seed & 0xFFFFFFFF)

@@ -32,7 +32,7 @@ class ScoreTable:
         self.padded = self.values = self._memory
 
     def load(self, scores: Array, normalised: bool) -> None:
-        """Take over the scores of a step.
+        """Copy in the scores of a step.
 
         Args:
             scores: logits or log-probabilities, [N, V].
@@ -73,7 +73,7 @@ class ScoreTable:
         self.values = self.padded[:, :columns]
 
     def log_probs(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """The model's own log-probabilities, whatever the processors did.
+        """Return the model's own log-probabilities, whatever the processors did.
 
         Args:
             rows: [M].
@@ -103,10 +103,10 @@ class Candidates:
 
 
 def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, count: int) -> Candidates:
-    """The `count` best continuations of every group of rows; ties go to the earlier row, then the lower id.
+    """Return the `count` best continuations of every group of rows; ties go to the earlier row, then the lower id.
 
     The `count`-th highest of the chunk maxima of a group cannot exceed the `count`-th best continuation,
-    since every chunk contributes one of them. What lies below is dropped unsorted, which leaves few to sort.
+    since each chunk contributes one of them. Everything below it is dropped before sorting.
 
     Args:
         table: log-probabilities, at most 0, of N rows.
@@ -143,7 +143,7 @@ def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, c
 
 
 def group_starts(groups: np.ndarray) -> np.ndarray:
-    """The first row of each group, [G].
+    """Return the first row of each group, [G].
 
     Args:
         groups: group of each row, the rows of a group together, [N], N >= 1.
@@ -157,21 +157,21 @@ def group_starts(groups: np.ndarray) -> np.ndarray:
 
 
 def _highest(values: np.ndarray, count: int) -> np.ndarray:
-    """The `count`-th highest value of each row, -inf where there are fewer, [G]."""
+    """Return the `count`-th highest value of each row, -inf where there are fewer, [G]."""
     if values.shape[1] < count:
         return np.full(len(values), -np.inf)
     return np.partition(values, -count, axis=1)[:, -count]
 
 
 def _row_bounds(bound: np.ndarray, totals: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What a token must score to reach `bound` with its row, rounded down to lose no candidate."""
+    """Return what a token must score to reach `bound` with its row, rounded down to lose no candidate."""
     forbidden = float(np.finfo(dtype).min) / 2  # -inf counts as anything below this
     least = np.maximum(bound - totals - 1e-9 * (1.0 + np.abs(totals)), forbidden)
     return np.nextafter(least.astype(dtype), np.array(-np.inf, dtype))
 
 
 def capped(log_probs: np.ndarray) -> np.ndarray:
-    """Log-probabilities as float64, without the little that rounding may put above 0.
+    """Return log-probabilities as float64, with values that rounding put above 0 set to 0.
 
     Args:
         log_probs: any shape.

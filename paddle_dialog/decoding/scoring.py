@@ -19,7 +19,7 @@ def text_log_probs(
     bos_id: int = 2,
     eos_id: int = 3,
 ) -> list[float]:
-    """Teacher-forced log-probability of one text for each input, its end token included.
+    """Return the teacher-forced log-probability of one text for each input, its end token included.
 
     Args:
         model: offers `StepModel`.

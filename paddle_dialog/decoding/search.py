@@ -1,4 +1,4 @@
-"""The one entry to every search."""
+"""The entry point of every search."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptio
 
     Every text ends with the end token: at the length limit of its input it is the only token left, so
     `log_prob` is always that of a whole text. The result of an input does not depend on the rest of the
-    batch, as far as the model's rows do not. An input whose processors allow no text at all gets an empty
-    list: relax them and ask again.
+    batch, as long as the rows of the model's output do not. An input whose processors allow no text at all gets
+    an empty list: relax them and search again.
 
     Args:
         model: offers `StepModel`; a `paddle.nn.Layer` is put into evaluation mode for the search.

@@ -1,4 +1,4 @@
-"""One step of a search: ask the model, apply the logits processors, hold the length limit."""
+"""One step of a search: run the model, apply the logits processors, enforce the length limit."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ DPI = 120
 
 
 def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str) -> np.ndarray:
-    """Draws how often each label was taken for each other, in percent of its row.
+    """Draw how often each label was taken for each other, in percent of its row.
 
     Args:
         counts: [L, L], annotated labels down, predicted ones across; an empty row stays white.
@@ -44,7 +44,7 @@ def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str)
 def draw_bars(
     values: Sequence[float], labels: Sequence[str], title: str, mean: float | None = None
 ) -> np.ndarray:
-    """Draws horizontal bars between 0 and 1, the first at the top.
+    """Draw horizontal bars between 0 and 1, the first at the top.
 
     Args:
         values: lengths of the bars, 0 to 1.
@@ -72,7 +72,7 @@ def draw_bars(
 
 
 def _make(width: float, height: float) -> tuple[Figure, Any]:
-    # Without pyplot, which would choose a window system and keep every figure.
+    # Not pyplot, which would pick a window system and keep every figure.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")

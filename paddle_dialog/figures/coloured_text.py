@@ -1,4 +1,4 @@
-"""What each token of a text speaks for, as a picture of the text in colours."""
+"""A picture of a text whose tokens are coloured by weight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = 60  # characters in a line of the picture
 
 
 def draw_coloured_text(tokens: Sequence[str], weights: np.ndarray, title: str, gap: int = 0) -> np.ndarray:
-    """Draws a text whose tokens are coloured by their weights, blue below 0 and red above.
+    """Draw a text whose tokens are coloured by their weights, blue below 0 and red above.
 
     Args:
         tokens: of the text; one that no installed font can draw is replaced by its number.

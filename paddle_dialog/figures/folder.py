@@ -13,7 +13,7 @@ from paddle_dialog.training.visualdl_log import VisualDLLog, milliseconds
 
 
 class FigureFolder:
-    """Takes pictures by name: ``NAME.png``, and the same in ``vdl`` for ``visualdl --logdir``.
+    """Takes pictures by name: `NAME.png`, and the same in `vdl` for `visualdl --logdir`.
 
     Args:
         folder: made where it is missing; files of the same names are replaced.
@@ -39,7 +39,7 @@ class FigureFolder:
         self._save, self._components = images.imsave, base_component
 
     def add(self, name: str, image: np.ndarray) -> None:
-        """Writes a picture, RGB uint8 [height, width, 3]."""
+        """Write a picture, RGB uint8 [height, width, 3]."""
         path = self.folder / f"{name}.png"
         try:
             self._save(path, image)
@@ -49,7 +49,7 @@ class FigureFolder:
         self.written.append(path)
 
     def add_json(self, name: str, values: dict[str, Any]) -> None:
-        """Writes the numbers behind pictures as ``NAME.json``."""
+        """Write the numbers behind pictures as `NAME.json`."""
         path = self.folder / f"{name}.json"
         try:
             path.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

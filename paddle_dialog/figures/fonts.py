@@ -21,16 +21,16 @@ CJK_FONT_FILES = (
 
 
 def best_font(text: str) -> tuple[str, frozenset[int]]:
-    """The font that has most of a text's characters, as file and characters; matplotlib's own before others."""
+    """Return file and characters of the font with most of a text's characters; matplotlib's own wins ties."""
     fonts = [(path, _characters(path)) for path in _font_files()]
     return max(fonts, key=lambda font: sum(ord(character) in font[1] for character in text))
 
 
 @cache
 def _font_files() -> tuple[str, ...]:
-    """Matplotlib's own font, then those with Chinese characters.
+    """Return Matplotlib's own font, then those with Chinese characters.
 
-    They are looked for on the disk: matplotlib's list is a cache that fonts installed later are missing from.
+    They are searched for on disk, because matplotlib's list is a cache without the fonts installed since.
     """
     from matplotlib import font_manager
 
@@ -53,7 +53,7 @@ def _characters(path: str) -> frozenset[int]:
 
 
 def drawable(labels: Sequence[str], characters: frozenset[int]) -> list[str]:
-    """Labels, where one that the font lacks a character of is its number, 1 for the first."""
+    """Return the labels; one with a character that the font lacks is replaced by its number, 1 for the first."""
     return [
         label if all(ord(character) in characters for character in label) else str(number)
         for number, label in enumerate(labels, start=1)

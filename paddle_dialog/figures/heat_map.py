@@ -13,7 +13,7 @@ from paddle_dialog.figures.fonts import best_font, drawable
 def draw_heat_map(
     weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str = "attention"
 ) -> np.ndarray:
-    """Draws weights with a token beside each row and column.
+    """Draw weights with a token beside each row and column.
 
     A token that no installed font can draw is replaced by its number: 1 for the first.
 
@@ -46,6 +46,6 @@ def draw_heat_map(
     axes.set_ylabel("target")
     figure.colorbar(picture, ax=axes, label=name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a layout too tight for very few tokens
+        warnings.simplefilter("ignore", UserWarning)  # that the layout is too tight for very few tokens
         canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()

@@ -27,10 +27,10 @@ class StackSizes(LayerSizes, Protocol):
 
 
 class CausalLayer(nn.Layer):
-    """Self-attention over what stands before, and feed-forward, pre-norm.
+    """Self-attention over the earlier positions, and feed-forward, pre-norm.
 
     Args:
-        sizes: of the layer; the attention weights have no dropout, which a CPU would pay for dearly.
+        sizes: of the layer; the attention weights have no dropout, as it is expensive on a CPU.
     """
 
     def __init__(self, sizes: LayerSizes) -> None:
@@ -48,16 +48,16 @@ class CausalLayer(nn.Layer):
         source: KeyValue | None = None,
         past: KeyValue | None = None,
     ) -> tuple[Tensor, KeyValue]:
-        """Maps ``x`` [B, T, D].
+        """Map `x` [B, T, D].
 
         Args:
             x: the positions to compute.
             mask: additive, broadcastable to [B, heads, T, S + past + T].
             source: keys and values of the source, [B, heads, S, d] each.
-            past: those of the positions between the source and ``x``.
+            past: those of the positions between the source and `x`.
 
         Returns:
-            Output [B, T, D], and the keys and values of ``past`` and ``x``, without the source's.
+            Output [B, T, D], and the keys and values of `past` and `x`, without the source's.
         """
         y, present = self.self_attention(self.self_attention_norm(x), mask, past, source)
         x = x + self.dropout(y)
@@ -73,7 +73,7 @@ class CausalTransformer(nn.Layer):
         self.final_norm = LayerNorm(sizes.width)
 
     def read(self, x: Tensor) -> tuple[Tensor, list[KeyValue]]:
-        """Reads embedded sources [B, S, D], padded at the end, which no real position sees.
+        """Read embedded sources [B, S, D], padded at the end, which no real position sees.
 
         Returns:
             Outputs [B, S, D], and the keys and values of each layer.
@@ -88,13 +88,13 @@ class CausalTransformer(nn.Layer):
     def forward(
         self, x: Tensor, source: list[KeyValue], source_mask: Tensor, past: list[KeyValue] | None = None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """Goes on from a source.
+        """Go on from a source.
 
         Args:
-            x: embedded positions [B, T, D] after ``past``.
-            source: keys and values of each layer, as ``read`` returns them.
+            x: embedded positions [B, T, D] after `past`.
+            source: keys and values of each layer, as `read` returns them.
             source_mask: additive [B, 1, 1, S], which hides the padding.
-            past: keys and values of each layer between the source and ``x``.
+            past: keys and values of each layer between the source and `x`.
 
         Returns:
             Outputs [B, T, D], and the keys and values of each layer after the source.
@@ -130,10 +130,10 @@ class CopyAttention(nn.Layer):
         self.key = nn.Linear(width, depth, bias_attr=False)
 
     def prepare(self, source: Tensor) -> Tensor:
-        """Keys [B, S, depth] of a source [B, S, D], computed once."""
+        """Return keys [B, S, depth] of a source [B, S, D], computed once."""
         return self.key(source)
 
     def forward(self, x: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """Weights [B, T, S] from ``x`` [B, T, D]; ``mask`` is additive [B, 1, S]."""
+        """Return weights [B, T, S] from `x` [B, T, D]; `mask` is additive [B, 1, S]."""
         scores = paddle.matmul(self.query(x) * keys.shape[-1] ** -0.5, keys, transpose_y=True)  # [B, T, S]
         return F.softmax(scores + mask, axis=-1)

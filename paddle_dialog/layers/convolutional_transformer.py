@@ -1,7 +1,7 @@
 """Transformer layers with convolutions for feed-forward, separate key and value depths, and no attention bias.
 
-Pre-norm throughout. Dropout falls on the output of each sublayer: on the sum with the residual it would erase the
-stream itself, layer after layer.
+Pre-norm throughout. Dropout is applied to the output of each sublayer; on the sum with the residual it would
+erase the residual stream itself, layer after layer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ConvolutionalEncoderLayer(nn.Layer):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, attention_mask: Tensor, mask: Tensor) -> Tensor:
-        """Maps [B, S, D] to [B, S, D]; masks are additive [B, 1, 1, S] and float [B, S, 1]."""
+        """Map [B, S, D] to [B, S, D]; masks are additive [B, 1, 1, S] and float [B, S, 1]."""
         x = x + self.dropout(self.self_attention(self.self_attention_norm(x), attention_mask)[0])
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), mask)[0])
 
@@ -62,11 +62,11 @@ class GraphLayer(nn.Layer):
     def forward(
         self, x: Tensor, memory: KeyValue, cross_mask: Tensor | None, past: LayerPast | None = None
     ) -> tuple[Tensor, LayerPast, Tensor]:
-        """Maps ``x`` [B, T, D].
+        """Map `x` [B, T, D].
 
         Args:
             x: the positions to compute.
-            memory: ``cross_attention.prepare`` of the nodes [B, S, D].
+            memory: `cross_attention.prepare` of the nodes [B, S, D].
             cross_mask: additive [B, 1, 1, S], or None where all nodes are real.
             past: of the positions before, in cached decoding.
 
@@ -101,7 +101,7 @@ class ConvolutionalDecoderLayer(GraphLayer):
         past: LayerPast | None = None,
         self_mask: Tensor | None = None,
     ) -> tuple[Tensor, LayerPast, Tensor]:
-        """As ``GraphLayer``; ``self_mask`` is additive [T, past + T], None in single-step decoding."""
+        """Map `x` as `GraphLayer` does; `self_mask` is additive [T, past + T], None in single-step decoding."""
         key_value = None if past is None else past.self_attention
         y, present = self.self_attention(self.self_attention_norm(x), self_mask, key_value)
         x, rest, weights = super().forward(x + self.dropout(y), memory, cross_mask, past)
@@ -123,7 +123,7 @@ class ConvolutionalEncoderStack(nn.Layer):
         self.final_norm = LayerNorm(config.width, EPSILON)
 
     def forward(self, x: Tensor, positions: Tensor, attention_mask: Tensor, mask: Tensor) -> Tensor:
-        """Encodes.
+        """Encode a source.
 
         Args:
             x: embedded source [B, S, E].
@@ -141,7 +141,7 @@ class ConvolutionalEncoderStack(nn.Layer):
 
 
 class ConvolutionalDecoderStack(nn.Layer):
-    """The decoder's stack; arguments as for ``ConvolutionalEncoderStack``."""
+    """The decoder's stack; arguments as for `ConvolutionalEncoderStack`."""
 
     def __init__(self, config: ConvolutionalTransformerConfig) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class ConvolutionalDecoderStack(nn.Layer):
         self.final_norm = LayerNorm(config.width, EPSILON)
 
     def prepare_memory(self, encoded: Tensor) -> list[KeyValue]:
-        """Each layer's keys and values of the encoded source [B, S, D]."""
+        """Return each layer's keys and values of the encoded source [B, S, D]."""
         return [layer.cross_attention.prepare(encoded) for layer in self.layers]
 
     def forward(
@@ -163,7 +163,7 @@ class ConvolutionalDecoderStack(nn.Layer):
         cross_mask: Tensor | None,
         past: list[LayerPast] | None = None,
     ) -> tuple[Tensor, list[LayerPast], Tensor]:
-        """Maps the embedded target [B, T, E], whose timing signal is ``positions`` [1, T, D], to [B, T, D].
+        """Map the embedded target [B, T, E], whose timing signal is `positions` [1, T, D], to [B, T, D].
 
         Returns:
             Output [B, T, D], what the next positions need, and the last layer's head-averaged attention over the
@@ -180,5 +180,5 @@ class ConvolutionalDecoderStack(nn.Layer):
 
 
 def _attention(config: ConvolutionalTransformerConfig) -> tuple[int, int, float, bool, int, int]:
-    """The arguments of ``SelfAttention`` and ``CrossAttention``."""
+    """Return the arguments of `SelfAttention` and `CrossAttention`."""
     return config.width, config.num_heads, config.dropout, False, config.key_depth, config.value_depth

@@ -12,7 +12,7 @@ _RESOLUTION = 1 << 24  # a rate is rounded to a multiple of its inverse
 
 
 class Dropout(nn.Layer):
-    """``nn.Dropout``; on a CPU whole numbers are drawn, in a fifth of the time of Paddle's dropout.
+    """`nn.Dropout`, but on a CPU it draws integers, in a fifth of the time of Paddle's dropout.
 
     Args:
         rate: share of the numbers that become 0; the others are divided by 1 - rate.
@@ -25,7 +25,7 @@ class Dropout(nn.Layer):
         self._axis = None if axis is None else list(axis)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drops numbers of a tensor in training, and none in evaluation."""
+        """Drop numbers of a tensor in training, and none in evaluation."""
         if not self.training or self.rate == 0.0:
             return x
         if not x.place.is_cpu_place():
@@ -33,11 +33,11 @@ class Dropout(nn.Layer):
         if self._axis is None:
             return x * dropout_factors(x.shape, self.rate)
         shape = [size if axis in self._axis else 1 for axis, size in enumerate(x.shape)]
-        return x * dropout_factors(shape, self.rate).expand(x.shape)  # a product that broadcasts is slower
+        return x * dropout_factors(shape, self.rate).expand(x.shape)  # a broadcasting product is slower
 
 
 def dropout_factors(shape: Sequence[int], rate: float) -> Tensor:
-    """What dropout multiplies by: 0 with the probability ``rate``, else 1 / (1 - rate); float32 of a shape."""
+    """Draw the factors of dropout, float32 of a shape: 0 with the probability `rate`, else 1 / (1 - rate)."""
     draws = paddle.randint(0, _RESOLUTION, shape, dtype="int32")
     kept = (draws >= round(rate * _RESOLUTION)).astype("float32")
     return kept if rate == 1.0 else kept / (1.0 - rate)

@@ -14,7 +14,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class TokenEmbedding(nn.Layer):
-    """A vector for each token id, N(0, 1/size) at first; padding is the zero vector and stays it.
+    """A vector for each token id, N(0, 1/size) at first; the padding vector is zero and stays zero.
 
     Args:
         vocab_size: V, number of tokens.
@@ -115,7 +115,7 @@ def load_pretrained_vectors(
     """Read the vectors of a vocabulary's tokens from a text file, a line at a time.
 
     Both common forms are read: word2vec (a first line "count size") and GloVe (no such line); then each
-    line holds a token and its numbers, separated by spaces. Where a token comes twice, the first line
+    line holds a token and its numbers, separated by spaces. If a token occurs twice, the first line
     counts. Tokens without a vector are drawn from a normal distribution with the mean and deviation of the
     vectors found.
 
@@ -163,7 +163,7 @@ def _vector_lines(path: str | Path, size: int | None) -> Iterator[tuple[str, str
             if is_header:
                 continue
         token, *numbers = line.rsplit(" ", dimension)
-        # GloVe has tokens with spaces (". . ."); a number at the token's end is one number too many instead.
+        # GloVe has tokens with spaces (". . ."), but a token that ends in a number means one number too many.
         excess = " " in token and _is_number(token.rsplit(" ", 1)[-1])
         if len(numbers) != dimension or excess:
             raise UserError(

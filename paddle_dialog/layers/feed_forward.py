@@ -1,4 +1,4 @@
-"""Position-wise feed-forward layers that may look at their neighbours: linear maps and convolutions in a row."""
+"""Position-wise feed-forward layers: linear maps, and convolutions over the neighbouring positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SequenceConvolution(nn.Layer):
     Args:
         input_size: width D of the input.
         output_size: width O of the output.
-        padding: ``left`` sees the position and the two before it (causal), ``both`` one on either side.
+        padding: `left` sees the position and the two before it (causal), `both` one on either side.
     """
 
     WIDTH = 3
@@ -31,14 +31,14 @@ class SequenceConvolution(nn.Layer):
         self.projection = Linear(self.WIDTH * input_size, output_size)
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Maps [B, T, D] to [B, T, O]; beyond the ends there are zeros.
+        """Map [B, T, D] to [B, T, O]; the ends are padded with zeros.
 
         Args:
             x: the positions to compute.
-            past: the two inputs before them [B, 2, D] in cached decoding; ``left`` only.
+            past: the two inputs before them [B, 2, D] in cached decoding; `left` only.
 
         Returns:
-            Output [B, T, O] and the last two inputs [B, 2, D], the next call's ``past``.
+            Output [B, T, O] and the last two inputs [B, 2, D], the next call's `past`.
         """
         length, around = x.shape[1], self.WIDTH - 1
         if self.padding == "both":
@@ -53,12 +53,12 @@ class SequenceConvolution(nn.Layer):
 class PositionwiseFeedForward(nn.Layer):
     """Linear maps and convolutions in a row, with ReLU and then dropout between them.
 
-    Unlike ``transformer.FeedForward`` the hidden layers have dropout and may be convolutions.
+    Unlike `transformer.FeedForward` the hidden layers have dropout and may be convolutions.
 
     Args:
         width: model width D.
         inner_width: width of the hidden layers.
-        kinds: a letter a layer, ``l`` for linear and ``c`` for a convolution, e.g. ``ll`` or ``cc``.
+        kinds: a letter a layer, `l` for linear and `c` for a convolution, e.g. `ll` or `cc`.
         padding: of the convolutions.
         dropout: rate between the layers.
     """
@@ -88,7 +88,7 @@ class PositionwiseFeedForward(nn.Layer):
     def forward(
         self, x: Tensor, mask: Tensor | None = None, past: list[Tensor] | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Maps [B, T, D] to [B, T, D].
+        """Map [B, T, D] to [B, T, D].
 
         Args:
             x: the positions to compute.

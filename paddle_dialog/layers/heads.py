@@ -1,7 +1,7 @@
 """[B, T, heads * d] to [B, heads, T, d] and back.
 
-Both only put rows of d numbers into another order, and are computed as that: in Paddle on a CPU gathering rows takes
-a fiftieth of the time of a transpose, and a tenth of that of slices put together anew.
+Both only reorder rows of d numbers, so they gather rows: in Paddle on a CPU that takes a fiftieth of the time of a
+transpose, and a tenth of the time of slicing and concatenating.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from paddle.autograd import PyLayer
 
 
 def split_heads(x: Tensor, depths: list[int], num_heads: int) -> list[Tensor]:
-    """[B, T, sum of depths] to one [B, heads, T, depth / heads] for each depth."""
+    """Split [B, T, sum of depths] into one [B, heads, T, depth / heads] for each depth."""
     if len(set(depths)) > 1:
         return [split_heads(part, [part.shape[-1]], num_heads)[0] for part in x.split(depths, axis=-1)]
     batch, length, _ = x.shape
@@ -29,7 +29,7 @@ def split_heads(x: Tensor, depths: list[int], num_heads: int) -> list[Tensor]:
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """[B, heads, T, d] to [B, T, heads * d]."""
+    """Reshape [B, heads, T, d] to [B, T, heads * d]."""
     batch, heads, length, size = x.shape
     if length > 1:
         orders = _orders((batch, heads, length), (0, 2, 1), paddle.get_device())
@@ -38,7 +38,7 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 class _Gathered(PyLayer):
-    """Rows in another order; the gradient's rows go back by the inverse order, where Paddle's would add them up."""
+    """Gather rows in another order; the gradient gathers them back, where Paddle's would scatter and add."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
@@ -51,9 +51,9 @@ class _Gathered(PyLayer):
         return paddle.gather(gradient, inverse)
 
 
-@lru_cache(maxsize=64)  # batches of like shape come again; an order is some 100 kB
+@lru_cache(maxsize=64)  # shapes recur; an order is some 100 kB
 def _orders(shape: tuple[int, ...], axes: tuple[int, ...], device: str) -> tuple[Tensor, Tensor]:
-    """Where each row of a transposed array stood before, and where each has gone: int32 [rows] both.
+    """Return the old row of each row of a transposed array, and the new row of each old one: int32 [rows] both.
 
     Args:
         shape: of the array before, the row left out.

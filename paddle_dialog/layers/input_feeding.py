@@ -1,8 +1,8 @@
 """The input-feeding LSTM decoder over a whole target, with its gradient derived by hand.
 
-Autograd over a loop makes one gradient of every weight in every step and adds them up, and launches about two
-operators where one will do. Here a backward step only computes what the step before it needs; each weight's
-gradient is one product over all steps after the loop. The equations are those of ``AttentionCell`` (LSTM: Hochreiter
+Autograd over a loop computes a gradient of every weight in every step and adds them up, and launches about twice as
+many operators as needed. Here a backward step only computes what the step before it needs; each weight's
+gradient is one product over all steps after the loop. The equations are those of `AttentionCell` (LSTM: Hochreiter
 & Schmidhuber 1997; input feeding: Luong et al. 2015, section 3.3).
 """
 
@@ -30,7 +30,7 @@ class GateTrace(NamedTuple):
 
 
 def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, GateTrace]:
-    """Hidden and cell state [B, H] from the gates' sums [B, 4H] (in Paddle's order) and the cell state before."""
+    """Return hidden and cell state [B, H] from the gates' sums [B, 4H], in Paddle's order, and the last cell."""
     input_sum, forget_sum, candidate_sum, output_sum = gates.chunk(4, axis=-1)  # [B, H] each
     trace = GateTrace(
         F.sigmoid(input_sum), F.sigmoid(forget_sum), F.tanh(candidate_sum), F.sigmoid(output_sum), cell, cell
@@ -41,7 +41,7 @@ def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, GateTrace]:
 
 
 def lstm_step_gradient(trace: GateTrace, d_hidden: Tensor, d_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of the gates' sums [B, 4H] and of the cell state before [B, H]."""
+    """Return gradients of the gates' sums [B, 4H] and of the cell state before [B, H]."""
     i, f, g, o, previous, squashed = trace
     d_cell = d_cell + d_hidden * o * (1.0 - squashed * squashed)
     d_gates = paddle.concat(
@@ -71,7 +71,7 @@ class InputFeedingDecoder(PyLayer):
         dropout: Tensor,
         *layers: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Runs the decoder from a zero input feed.
+        """Run the decoder from a zero input feed.
 
         Args:
             ctx: Paddle's, holds what the gradient needs.
@@ -123,13 +123,13 @@ class InputFeedingDecoder(PyLayer):
 
     @staticmethod
     def backward(ctx: Any, d_outputs: Tensor, d_attention: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Gradients of all arguments of ``forward``, in their order."""
+        """Return gradients of all arguments of `forward`, in their order."""
         keys, values, output_weight, weights = ctx.tensors
         factors, inputs, traces, attention, attended = ctx.records
         zeros = paddle.zeros_like(d_outputs[0])  # [B, H]
         d_hidden, d_cells = [zeros] * len(weights), [zeros] * len(weights)
         d_feed = zeros
-        # Of each step, the last first:
+        # For each step, the last first:
         d_sums: list[list[Tensor]] = [[] for _ in weights]
         d_outs, d_contexts, d_scores = [], [], []
         for time in reversed(range(len(attended))):
@@ -161,15 +161,15 @@ class InputFeedingDecoder(PyLayer):
         d_gates = paddle.stack(d_sums[0][::-1])  # [T, B, 4H]
         of_layers = (*d_weights, *d_biases, *d_hidden, *d_cells)
         found = (d_gates, d_keys, d_values, None, d_output_weight, column_sums(d_out), None, *of_layers)
-        # Paddle refuses a gradient that nobody wants, such as that of a frozen weight.
+        # Paddle rejects a gradient that was not asked for, such as that of a frozen weight.
         return tuple(value if wanted else None for value, wanted in zip(found, ctx.wanted, strict=True))
 
 
 def _in_rows(steps: list[Tensor]) -> Tensor:
-    """[B, D] or [B, 1, D] of each step as [B, T, D]."""
+    """Stack the [B, D] or [B, 1, D] of all steps as [B, T, D]."""
     return paddle.stack(steps, axis=1) if steps[0].ndim == 2 else paddle.concat(steps, axis=1)
 
 
 def _over_steps(left: Tensor, right: Tensor) -> Tensor:
-    """leftᵀ · right over the last two axes: one product where a loop would add one a step."""
+    """Return leftᵀ · right over the last two axes: one product, where a loop would need one for each step."""
     return paddle.matmul(left, right, transpose_x=True)

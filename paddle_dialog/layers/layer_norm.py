@@ -11,7 +11,7 @@ from paddle.autograd import PyLayer
 
 
 class LayerNorm(nn.LayerNorm):
-    """``nn.LayerNorm`` over the last axis, with ``NormWithOwnGradient`` where a CPU trains.
+    """`nn.LayerNorm` over the last axis, with `NormWithOwnGradient` where a CPU trains.
 
     Args:
         width: size D of the last axis.
@@ -23,7 +23,7 @@ class LayerNorm(nn.LayerNorm):
         self._epsilon_added = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalises [..., D]."""
+        """Normalise [..., D]."""
         trains = paddle.is_grad_enabled() and not (
             x.stop_gradient or self.weight.stop_gradient or self.bias.stop_gradient
         )
@@ -36,20 +36,20 @@ class NormWithOwnGradient(PyLayer):
     """Paddle's layer norm forward; backward its gradient, written out.
 
     With c = x - mean, r = 1 / sqrt(variance + ε) and g the gradient of the result, that of x is
-    r · (g·γ - mean(g·γ)) - c · r³ · mean(g·γ·c), means over D. Sums are products with vectors, and what is the
-    same along an axis is expanded before it is multiplied: Paddle does both several times faster so.
+    r · (g·γ - mean(g·γ)) - c · r³ · mean(g·γ·c), means over D. Sums are written as products
+    with vectors, and operands are expanded before they are multiplied: Paddle is several times faster this way.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-        """Normalises ``x`` [..., D] by ``weight`` γ [D] and ``bias`` [D]."""
+        """Normalise `x` [..., D] by `weight` γ [D] and `bias` [D]."""
         ctx.save_for_backward(x, weight)
         ctx.epsilon = epsilon
         return F.layer_norm(x, weight.shape, weight, bias, epsilon)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradients of ``x``, ``weight`` and ``bias`` from that of the result [..., D]."""
+        """Return the gradients of `x`, `weight` and `bias` from that of the result [..., D]."""
         x, weight = ctx.saved_tensor()
         shape, width = x.shape, weight.shape[0]
         x, g = x.reshape([-1, width]), gradient.reshape([-1, width])  # [N, D]

@@ -1,4 +1,4 @@
-"""A linear map whose bias learns fast on a CPU."""
+"""A linear map whose bias gradient is fast on a CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddle.autograd import PyLayer
 
 
 class Linear(nn.Linear):
-    """``nn.Linear``, whose bias is added by ``add_bias``.
+    """`nn.Linear`, whose bias is added by `add_bias`.
 
     Args:
         in_features: size of the input's last axis.
@@ -22,12 +22,12 @@ class Linear(nn.Linear):
         super().__init__(in_features, out_features, bias_attr=None if bias else False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [..., in] to [..., out]."""
+        """Map [..., in] to [..., out]."""
         return super().forward(x) if self.bias is None else add_bias(paddle.matmul(x, self.weight), self.bias)
 
 
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """``x`` [..., D] + ``bias`` [D]."""
+    """Return `x` [..., D] + `bias` [D]."""
     trains = paddle.is_grad_enabled() and not (x.stop_gradient or bias.stop_gradient)
     if trains and x.place.is_cpu_place() and x.dtype == paddle.float32:
         return _Bias.apply(x, bias)
@@ -35,12 +35,12 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
 
 
 def column_sums(x: Tensor) -> Tensor:
-    """[N, D] to [D] as a product with ones, in a sixth of the time or less that Paddle's sum takes on a CPU."""
+    """Sum [N, D] to [D] as a product with ones, in at most a sixth of the time of Paddle's sum on a CPU."""
     return paddle.matmul(paddle.ones([x.shape[0]], dtype=x.dtype), x)
 
 
 class _Bias(PyLayer):
-    """A sum whose gradient by the bias is a product: Paddle's costs more than the linear map before it."""
+    """A sum whose gradient for the bias is a product; Paddle's costs more than the linear map before it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:

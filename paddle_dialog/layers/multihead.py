@@ -1,7 +1,7 @@
 """Multi-head attention (Vaswani et al. 2017, section 3.2.2) of a sequence over itself and over another.
 
 Projections that read the same input are one matrix (queries, keys and values of self-attention; keys and values
-of cross-attention): fewer and larger products are what a CPU, and a GPU at small batches, wants.
+of cross-attention): fewer and larger products are faster on a CPU, and on a GPU with small batches.
 
 The total depths of keys and of values may differ from the model width; each is shared out among the heads.
 """
@@ -22,7 +22,7 @@ KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: nn.Layer
 ) -> tuple[Tensor, Tensor]:
-    """softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
+    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
 
     Args:
         query: [B, heads, T, d].
@@ -36,14 +36,14 @@ def scaled_dot_product_attention(
     """
     scores = paddle.matmul(query * query.shape[-1] ** -0.5, key, transpose_y=True)  # [B, heads, T, S]
     if mask is not None:
-        scores = scores + mask.expand(scores.shape)  # a sum that broadcasts is slower
+        scores = scores + mask.expand(scores.shape)  # a broadcasting sum is slower
     weights = F.softmax(scores, axis=-1)  # [B, heads, T, S]
     context = paddle.matmul(dropout(weights), value)  # [B, heads, T, d]
     return merge_heads(context), weights
 
 
 def head_averaged_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-    """One alignment of all heads: the softmax of their mean logits, which is sharper than their mean weights.
+    """Return one alignment for all heads: the softmax of their mean logits, which is sharper than their mean weights.
 
     Args:
         query: [B, heads, T, d].
@@ -66,7 +66,7 @@ class SelfAttention(nn.Layer):
         num_heads: attention heads.
         dropout: rate on the attention weights.
         bias: whether the projections have one.
-        key_depth: depth of all heads' queries and of their keys together, a multiple of ``num_heads``; ``width``
+        key_depth: depth of all heads' queries and of their keys together, a multiple of `num_heads`; `width`
             by default.
         value_depth: the same of their values.
     """
@@ -95,10 +95,10 @@ class SelfAttention(nn.Layer):
         past: KeyValue | None = None,
         source: KeyValue | None = None,
     ) -> tuple[Tensor, KeyValue]:
-        """Attends over ``x`` [B, T, D] and, where given, the ``past`` of earlier steps and a ``source`` before it.
+        """Attend over `x` [B, T, D] and, where given, the `past` of earlier steps and a `source` before it.
 
         Returns:
-            Output [B, T, D] and the keys and values of ``past`` and ``x``.
+            Output [B, T, D] and the keys and values of `past` and `x`.
         """
         fused = self.query_key_value(x)  # [B, T, all depths]
         query, key, value = split_heads(fused, self._depths, self.num_heads)  # [B, heads, T, d] each
@@ -114,7 +114,7 @@ class SelfAttention(nn.Layer):
 
 
 class CrossAttention(nn.Layer):
-    """Multi-head attention of the target over the encoded source; arguments as for ``SelfAttention``."""
+    """Multi-head attention of the target over the encoded source; arguments as for `SelfAttention`."""
 
     def __init__(
         self,
@@ -135,21 +135,21 @@ class CrossAttention(nn.Layer):
         self.dropout = Dropout(dropout)
 
     def prepare(self, memory: Tensor) -> KeyValue:
-        """Keys and values of the encoded source [B, S, D], computed once a sequence."""
+        """Return keys and values of the encoded source [B, S, D], computed once a sequence."""
         key, value = split_heads(
             self.key_value(memory), self._depths, self.num_heads
         )  # [B, heads, S, d] each
         return key, value
 
     def averaged_weights(self, x: Tensor, memory: KeyValue, mask: Tensor | None) -> Tensor:
-        """Where all heads together look from ``x`` [B, T, D]: ``head_averaged_weights`` [B, T, S]."""
+        """Return where all heads together look from `x` [B, T, D]: `head_averaged_weights` [B, T, S]."""
         return head_averaged_weights(self._queries(x), memory[0], mask)
 
     def forward(self, x: Tensor, memory: KeyValue, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Attends from ``x`` [B, T, D]; returns the output [B, T, D] and the weights [B, heads, T, S]."""
+        """Attend from `x` [B, T, D]; return the output [B, T, D] and the weights [B, heads, T, S]."""
         context, weights = scaled_dot_product_attention(self._queries(x), *memory, mask, self.dropout)
         return self.output(context), weights
 
     def _queries(self, x: Tensor) -> Tensor:
-        """[B, T, D] to [B, heads, T, d]."""
+        """Project [B, T, D] to [B, heads, T, d]."""
         return split_heads(self.query(x), self._depths[:1], self.num_heads)[0]

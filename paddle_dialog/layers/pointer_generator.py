@@ -15,7 +15,7 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.linear import Linear
 
-LEAST = 1e-30  # probability below which float32 has little left to tell; stands for 0 under a logarithm
+LEAST = 1e-30  # stands for a probability of 0 under a logarithm
 
 
 class PointerGenerator(nn.Layer):
@@ -46,7 +46,7 @@ class PointerGenerator(nn.Layer):
         self.gate = Linear(width, 1) if pointer else None
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Logits [..., V] and gate logits [...] (p_gen is their sigmoid) of decoder outputs [..., H]."""
+        """Return logits [..., V] and gate logits [...] (p_gen is their sigmoid) of decoder outputs [..., H]."""
         logits = self.output(hidden)  # [..., V]
         if self.temperature != 1.0:
             logits = logits / self.temperature
@@ -54,7 +54,7 @@ class PointerGenerator(nn.Layer):
 
 
 def first_positions(copy_ids: Tensor) -> Tensor:
-    """For every source position the first one that holds the same word, int64 [B, S] of ids [B, S]."""
+    """Return for every source position the first one that holds the same word, int64 [B, S] of ids [B, S]."""
     same = copy_ids.unsqueeze(2) == copy_ids.unsqueeze(1)  # [B, S, S]
     return paddle.argmax(same.astype("int32"), axis=-1)
 
@@ -62,19 +62,19 @@ def first_positions(copy_ids: Tensor) -> Tensor:
 def extended_log_probs(
     logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, first: Tensor, extra: int
 ) -> Tensor:
-    """log P over the extended vocabulary.
+    """Return log P over the extended vocabulary.
 
     Args:
         logits: [N, V].
         gate: gate logits [N].
         attention: weights over the source [N, S], which sum to 1.
         copy_ids: extended ids of the source [N, S].
-        first: ``first_positions(copy_ids)``.
+        first: `first_positions(copy_ids)`.
         extra: number X of ids beyond the vocabulary.
 
     Returns:
         float32 [N, V + X]. The probabilities sum to 1; an id that neither the vocabulary nor the source has, to
-        ``LEAST`` at most.
+        `LEAST` at most.
     """
     logits, gate, attention = (x.astype("float32") for x in (logits, gate, attention))
     generate, copy = F.log_sigmoid(gate).unsqueeze(1), F.log_sigmoid(-gate).unsqueeze(1)  # [N, 1] each
@@ -82,7 +82,7 @@ def extended_log_probs(
     if extra:
         unknown = paddle.full([logits.shape[0], extra], -1e4)
         scores = paddle.concat([scores, unknown], axis=-1)  # [N, V + X]
-    # Each position takes the weight of its whole word, so that repeated words write one and the same number.
+    # Each position takes the weight of its whole word, so that repeated words write the same number.
     of_word = paddle.put_along_axis(paddle.zeros_like(attention), first, attention, 1, reduce="add")
     weight = paddle.take_along_axis(of_word, first, 1)  # [N, S]
     copied = copy + _log(weight)
@@ -92,7 +92,7 @@ def extended_log_probs(
 
 
 def log_mixture(logits: Tensor, gate: Tensor, attention: Tensor) -> Tensor:
-    """log P of generating each word of the vocabulary, then of copying each position of the source.
+    """Return log P of generating each word of the vocabulary, then of copying each position of the source.
 
     Args:
         logits: [..., V].
@@ -112,7 +112,7 @@ def log_mixture(logits: Tensor, gate: Tensor, attention: Tensor) -> Tensor:
 def label_nll(
     logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """-log P of given words, without the distribution over all the others, which training need not see.
+    """Return -log P of given words, without computing the distribution over all others, which training does not need.
 
     Args:
         logits: [B, T, V].

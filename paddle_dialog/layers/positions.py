@@ -1,4 +1,4 @@
-"""Where a token stands in its sequence: sinusoidal and learned position vectors."""
+"""Position vectors, sinusoidal and learned."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from paddle_dialog.layers.sinusoids import sinusoids
 
 
 class Positions(nn.Layer):
-    """A vector for each position, the rows of ``table`` [max_length, width]."""
+    """A vector for each position, the rows of `table` [max_length, width]."""
 
     table: Tensor
 
     def forward(self, length: int, offset: int = 0) -> Tensor:
-        """The vectors of positions offset to offset + length - 1.
+        """Return the vectors of positions offset to offset + length - 1.
 
         Args:
             length: T, number of positions.
@@ -36,7 +36,7 @@ class Positions(nn.Layer):
 
 
 class SinusoidalPositions(Positions):
-    """Fixed position vectors, see ``sinusoids``; no parameter, nothing in the state dict.
+    """Fixed position vectors, see `sinusoids`; no parameter, nothing in the state dict.
 
     Args:
         max_length: longest sequence served.

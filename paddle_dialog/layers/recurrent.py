@@ -24,7 +24,7 @@ class RecurrentEncoder(nn.Layer):
         input_size: width E of the embedded source.
         hidden_size: width H of each direction.
         num_layers: stacked layers L.
-        cell: ``lstm`` (Hochreiter & Schmidhuber 1997) or ``gru`` (Cho et al. 2014).
+        cell: `lstm` (Hochreiter & Schmidhuber 1997) or `gru` (Cho et al. 2014).
         bidirectional: read the source from both ends and concatenate (Schuster & Paliwal 1997).
         dropout: rate between layers; a single layer has none.
     """
@@ -53,7 +53,7 @@ class RecurrentEncoder(nn.Layer):
         )
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, LayerStates]:
-        """Encodes a padded batch.
+        """Encode a padded batch.
 
         Args:
             inputs: embedded source [B, S, E].
@@ -70,7 +70,7 @@ class RecurrentEncoder(nn.Layer):
         return outputs, self._by_layer(final)
 
     def _by_layer(self, state: Tensor) -> list[Tensor]:
-        """Splits [L*D, B, H] into L tensors [B, D*H]."""
+        """Split [L*D, B, H] into L tensors [B, D*H]."""
         directions = self.num_directions
         if directions == 1:
             return [state[layer] for layer in range(self.num_layers)]
@@ -90,7 +90,7 @@ class StateBridge(nn.Layer):
         encoder_size: width of each encoder state.
         decoder_size: width H of each decoder state.
         num_layers: layers on both sides.
-        cell: ``lstm`` states are pairs, ``gru`` states single tensors.
+        cell: `lstm` states are pairs, `gru` states single tensors.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class StateBridge(nn.Layer):
         self.projections = nn.LayerList([Linear(encoder_size, decoder_size) for _ in range(count)])
 
     def forward(self, states: LayerStates) -> LayerStates:
-        """Maps states of width ``encoder_size`` [B, E] to ``decoder_size`` [B, H], layer by layer."""
+        """Map states of width `encoder_size` [B, E] to `decoder_size` [B, H], layer by layer."""
         if self.identity:
             return states
         projections = iter(self.projections)
@@ -136,8 +136,8 @@ class AttentionCell(nn.Layer):
         hidden_size: width H of the cells and of the output.
         memory_size: width of the encoder outputs.
         num_layers: stacked cells L.
-        cell: ``lstm`` or ``gru``.
-        score: score function of the attention: ``dot``, ``scaled_dot``, ``additive`` or ``bilinear``.
+        cell: `lstm` or `gru`.
+        score: score function of the attention: `dot`, `scaled_dot`, `additive` or `bilinear`.
         dropout: rate on the output of every cell.
         input_feeding: without it the step's input is the embedding alone.
     """
@@ -167,12 +167,12 @@ class AttentionCell(nn.Layer):
         self.output_projection = Linear(2 * hidden_size, hidden_size)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
-        """Projects the encoder outputs [B, S, M] once for all steps; ``mask`` is bool [B, S]."""
+        """Project the encoder outputs [B, S, M] once for all steps; `mask` is bool [B, S]."""
         values = self.memory_projection(encoder_outputs)  # [B, S, H]
         return AttentionMemory(values, self.attention.score.prepare(values), mask)
 
     def initial_states(self, layer_states: LayerStates) -> tuple[LayerStates, Tensor]:
-        """The bridged states with a zero input feed [B, H] beside them."""
+        """Return the bridged states with a zero input feed [B, H] beside them."""
         first = layer_states[0]
         hidden = first[0] if isinstance(first, tuple) else first
         return layer_states, paddle.zeros_like(hidden)
@@ -180,7 +180,7 @@ class AttentionCell(nn.Layer):
     def forward(
         self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
     ) -> tuple[Tensor, Tensor, tuple[LayerStates, Tensor]]:
-        """One step.
+        """Take one step.
 
         Args:
             inputs: embedded token [B, E].
@@ -203,15 +203,15 @@ class AttentionCell(nn.Layer):
     def unroll(
         self, embedded: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
     ) -> tuple[Tensor, Tensor]:
-        """All steps of a known target from the initial states, as fast as the cell allows.
+        """Run all steps of a known target from the initial states, as fast as the cell allows.
 
-        LSTM cells with input feeding run as one operator with a gradient of its own (``InputFeedingDecoder``),
+        LSTM cells with input feeding run as one operator with a gradient of its own (`InputFeedingDecoder`),
         unless their score is additive or mixed precision is on. Without input feeding each layer is one call of
         Paddle's recurrent kernel and the attention one of all steps. The rest goes step by step.
 
         Args:
             embedded: the target [B, T, E].
-            states: from ``initial_states``.
+            states: from `initial_states`.
             memory: the prepared source.
 
         Returns:
@@ -230,7 +230,7 @@ class AttentionCell(nn.Layer):
         return paddle.stack(outputs, axis=1), paddle.stack(weights, axis=1)
 
     def _attend(self, x: Tensor, memory: AttentionMemory) -> tuple[Tensor, Tensor]:
-        """Outputs and attention weights [..., S] of the top cell's dropped out states ``x`` [..., H]."""
+        """Return outputs and attention weights [..., S] of the top cell's dropped out states `x` [..., H]."""
         context, weights = self.attention(
             x, memory.keys, memory.values, memory.mask, return_weights=True
         )  # [..., H], [..., S]

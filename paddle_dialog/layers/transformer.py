@@ -52,12 +52,12 @@ class FeedForward(nn.Layer):
         self.activation = {"relu": F.relu, "gelu": F.gelu}[sizes.activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, T, D] to [B, T, D]."""
+        """Map [B, T, D] to [B, T, D]."""
         return self.contract(self.activation(self.expand(x)))  # [B, T, inner] within
 
 
 def residual_dropout(rate: float) -> Dropout:
-    """Dropout for [B, T, D] whose mask is shared by all positions of a row.
+    """Return dropout for [B, T, D] whose mask is shared by all positions of a row.
 
     Drawing T times fewer random numbers is what makes it affordable on a CPU (Gal & Ghahramani 2016 share the
     mask over time for its effect).
@@ -69,7 +69,7 @@ class EncoderLayer(nn.Layer):
     """Self-attention and feed-forward, each with residual, dropout and layer norm.
 
     Args:
-        config: sizes and switches; ``norm`` ``pre`` normalises the sublayer's input, ``post`` the sum (the paper's).
+        config: sizes and switches; `norm` `pre` normalises the sublayer's input, `post` the sum (the paper's).
             The rate of dropout is that of the attention weights too.
     """
 
@@ -83,7 +83,7 @@ class EncoderLayer(nn.Layer):
         self.dropout = residual_dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
+        """Map [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S]."""
         if self.pre_norm:
             x = x + self.dropout(self.self_attention(self.self_attention_norm(x), mask)[0])
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
@@ -92,7 +92,7 @@ class EncoderLayer(nn.Layer):
 
 
 class DecoderLayer(nn.Layer):
-    """Masked self-attention, attention over the source, and feed-forward; arguments as for ``EncoderLayer``."""
+    """Masked self-attention, attention over the source, and feed-forward; arguments as for `EncoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -114,11 +114,11 @@ class DecoderLayer(nn.Layer):
         cross_mask: Tensor | None,
         past: KeyValue | None = None,
     ) -> tuple[Tensor, KeyValue, Tensor]:
-        """Maps ``x`` [B, T, D], the positions after ``past``.
+        """Map `x` [B, T, D], the positions after `past`.
 
         Args:
             x: the target positions to compute.
-            memory: ``cross_attention.prepare`` of the encoded source.
+            memory: `cross_attention.prepare` of the encoded source.
             self_mask: additive, broadcastable to [B, heads, T, past + T]; None in single-step decoding.
             cross_mask: additive [B, 1, 1, S].
             past: keys and values of the positions before, in cached decoding.
@@ -140,7 +140,7 @@ class DecoderLayer(nn.Layer):
 
 
 class EncoderStack(nn.Layer):
-    """Encoder layers; pre-norm stacks end with a layer norm. Arguments as for ``EncoderLayer``."""
+    """Encoder layers; pre-norm stacks end with a layer norm. Arguments as for `EncoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -148,14 +148,14 @@ class EncoderStack(nn.Layer):
         self.final_norm = LayerNorm(config.width) if config.norm == "pre" else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Maps the embedded source [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
+        """Map the embedded source [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S]."""
         for layer in self.layers:
             x = layer(x, mask)  # [B, S, D]
         return x if self.final_norm is None else self.final_norm(x)
 
 
 class DecoderStack(nn.Layer):
-    """Decoder layers; pre-norm stacks end with a layer norm. Arguments as for ``EncoderLayer``."""
+    """Decoder layers; pre-norm stacks end with a layer norm. Arguments as for `EncoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class DecoderStack(nn.Layer):
         self.final_norm = LayerNorm(config.width) if config.norm == "pre" else None
 
     def prepare_memory(self, encoded: Tensor) -> list[KeyValue]:
-        """Each layer's keys and values of the encoded source [B, S, D]."""
+        """Return each layer's keys and values of the encoded source [B, S, D]."""
         return [layer.cross_attention.prepare(encoded) for layer in self.layers]
 
     def forward(
@@ -174,7 +174,7 @@ class DecoderStack(nn.Layer):
         cross_mask: Tensor | None,
         past: list[KeyValue] | None = None,
     ) -> tuple[Tensor, list[KeyValue], Tensor]:
-        """Maps the embedded target [B, T, D]; see ``DecoderLayer``.
+        """Map the embedded target [B, T, D]; see `DecoderLayer`.
 
         Returns:
             Output [B, T, D], the keys and values of every layer, and the last layer's cross-attention weights

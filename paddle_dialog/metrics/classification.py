@@ -1,4 +1,4 @@
-"""How well probabilities of classes agree with the true classes."""
+"""Metrics of classifiers: confusion, F1 and calibration."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ LOADING = "the models are being loaded; try again in a moment"
 
 
 class State(BaseModel):
-    """How the server is."""
+    """The state of the server."""
 
     status: str
 
@@ -41,7 +41,7 @@ def create_app(
     words: WordFilter,
     decoders: Sequence[Decode] = (decode_here,),
 ) -> FastAPI:
-    """The application; its models are loaded when it starts.
+    """Return the application; its models are loaded when it starts.
 
     Args:
         config: the server's settings.
@@ -51,7 +51,7 @@ def create_app(
         decoders: see `Batcher`.
 
     Returns:
-        The application; ``state.batcher`` is its `Batcher` and ``state.metrics`` its `Metrics`.
+        The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
     """
     cards: list[ModelCard] = []
     metrics = Metrics()

@@ -1,7 +1,7 @@
-"""Dynamic batching: requests that wait at the same time and decode alike are answered together.
+"""Dynamic batching: waiting requests with equal settings are answered together.
 
-A thread for each decoder hands batches to it; the event loop hands jobs over and waits. The queue is bounded, and a
-job whose request was given up (its client left, or its time was over) is taken out of it.
+The event loop queues jobs and waits; a thread for each decoder takes batches from the queue. The queue is bounded. A
+job whose request was abandoned (its client left, or its time was over) is removed from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Busy(Exception):
 
     Args:
         message: for the client.
-        retry_after: seconds after which it is worth trying again.
+        retry_after: seconds after which to try again.
     """
 
     def __init__(self, message: str, retry_after: int) -> None:
@@ -56,9 +56,9 @@ class Batcher:
 
     Args:
         settings: sizes and times.
-        metrics: told of every batch.
+        metrics: counts every batch.
         load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
-        decoders: answer batches, each those of a thread; by default one that decodes in the thread itself.
+        decoders: answer batches, one decoder a thread; by default one that decodes in the thread itself.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Batcher:
         return self._ready
 
     def start(self) -> None:
-        """Starts to load the models."""
+        """Start loading the models."""
         self._threads[0].start()
 
     def close(self) -> None:
-        """Answers what waits, then ends the threads; returns when they have ended."""
+        """Answer the waiting jobs, then end the threads and wait for their end."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -105,7 +105,7 @@ class Batcher:
                 thread.join()
 
     async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
-        """Waits for a job's answer; a cancelled wait takes the job out of the queue.
+        """Wait for a job's answer; a cancelled wait takes the job out of the queue.
 
         Raises:
             Busy: the models are not loaded, or the queue is full.
@@ -132,7 +132,7 @@ class Batcher:
                 self._metrics.abandoned.inc()
 
     def _retry_after(self) -> int:
-        """Seconds until the present queue is likely to be answered."""
+        """Estimate the seconds until the present queue is answered."""
         batches = math.ceil(len(self._queue) / self._settings.max_batch)
         return min(max(1, math.ceil(batches * self._batch_seconds / len(self._threads))), LONGEST_RETRY)
 
@@ -152,7 +152,7 @@ class Batcher:
             self._answer(batch, decode)
 
     def _next_batch(self) -> list[_Waiting]:
-        """The jobs to decode together, taken out of the queue; none when all is done and the server closes."""
+        """Take the next jobs to decode together from the queue; none when the server closes and all is done."""
         with self._changed:
             self._idle += 1
             try:
@@ -161,7 +161,7 @@ class Batcher:
                 self._idle -= 1
 
     def _gathered(self) -> list[_Waiting]:
-        """See `_next_batch`; what waits is shared among the threads that do."""
+        """See `_next_batch`; waiting jobs are shared among the waiting threads."""
         self._changed.wait_for(lambda: self._queue or self._closing)
         while self._queue:
             first = self._queue[0]
@@ -172,7 +172,7 @@ class Batcher:
                 self._queue = [w for w in self._queue if w not in taken]
                 return taken
             self._changed.wait(left)
-            if not self._queue:  # the only one was given up, or another thread took it
+            if not self._queue:  # the only job was abandoned, or another thread took it
                 self._changed.wait_for(lambda: self._queue or self._closing)
         return []
 
@@ -206,10 +206,10 @@ class Batcher:
 
 
 def _deliver(future: asyncio.Future[Record], answer: Answer | Busy) -> None:
-    """Ends a wait from the worker thread."""
+    """Deliver an answer from the worker thread."""
 
     def settle() -> None:
-        if future.done():  # the wait was given up meanwhile
+        if future.done():  # the wait was cancelled meanwhile
             return
         if isinstance(answer, Exception):
             future.set_exception(answer)

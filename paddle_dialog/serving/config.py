@@ -67,19 +67,19 @@ class ServeConfig:
     log_user_text: bool = setting(False, "the log may carry what users write")
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that make no sense."""
+        """Yield settings that contradict each other."""
         if not any(self.models.values()):
             yield "models", "names no model; add one as TASK: {config: RECIPE.yaml}"
 
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Reads a server's settings.
+    """Read a server's settings.
 
     Args:
         path: the YAML file, or the name of one that ships.
         overrides: `section.key=value` each, the last one of a key wins.
 
     Raises:
-        UserError: all that is wrong with it, at once.
+        UserError: anything is wrong with it; all problems at once.
     """
     return build(ServeConfig, read_config(path, overrides), str(path))

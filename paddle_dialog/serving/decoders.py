@@ -1,9 +1,8 @@
-"""Where batches are decoded: in this process, or in processes that share its models and its memory.
+"""Decoding of batches, in this process or in forks that share its models and memory.
 
-The server forks a nursery once its models are loaded and before it starts a thread, and the nursery forks the
-decoders, at first and in the place of one that died. So a decoder costs a few megabytes and begins at once. (A pool
-of `concurrent.futures` is given up as a whole where one process dies, and processes that begin from nothing load the
-weights once each.)
+The server forks a nursery once its models are loaded and before it starts a thread. The nursery forks the decoders,
+at first and to replace one that died. So a decoder costs a few megabytes and starts at once. (A pool of
+`concurrent.futures` breaks as a whole when one process dies, and fresh processes would load the weights once each.)
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NO_ANSWER = "the model finds no answer to this; write it differently, or ask wit
 
 
 class DecodingFailed(RuntimeError):
-    """A fault of the program while it decoded; the log has where."""
+    """A fault of the program while it decoded; the log says where."""
 
 
 class DecoderLost(Exception):
@@ -44,14 +43,14 @@ class Decode(Protocol):
 
 
 def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
-    """Answers a batch in this process; what goes wrong is logged and becomes the answer."""
+    """Answer a batch in this process; a failure is logged and becomes the answer."""
     try:
         return [*endpoint.answer(items, settings)]
     except UserError as error:
-        if len(items) == 1:  # what the error says may name a file or quote the user
+        if len(items) == 1:  # the message may name a file or quote the user
             fault(LOG, error)
             return [Unanswerable(NO_ANSWER)]
-        # One must not spoil the others.
+        # One failing job must not fail the others.
         return [answer for item in items for answer in decode_here(endpoint, [item], settings)]
     except Exception as error:
         fault(LOG, error)
@@ -63,7 +62,7 @@ class Nursery:
 
     Args:
         endpoints: with their models.
-        listener: the server's socket, which only the server is to hold.
+        listener: the server's socket, which only the server may hold.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]], listener: socket.socket) -> None:
@@ -76,7 +75,7 @@ class Nursery:
         theirs.close()
 
     def fork(self) -> Connection:
-        """A new decoder's end of a pipe.
+        """Fork a decoder and return the pipe to it.
 
         Raises:
             RuntimeError: the nursery has died.
@@ -90,7 +89,7 @@ class Nursery:
         return ours
 
     def close(self) -> None:
-        """Waits for the end of the nursery and of its decoders, whose pipes must be closed."""
+        """Wait for the end of the nursery and of its decoders, whose pipes must be closed."""
         self._orders.close()
         self._process.join()
 
@@ -107,7 +106,7 @@ class RemoteDecoder:
         batch = (endpoint.path, items, settings)
         try:
             self._pipe.send(batch)
-        except OSError:  # it died while it had nothing to do
+        except OSError:  # it died while idle
             self._replace()
             self._pipe.send(batch)
         try:
@@ -123,18 +122,18 @@ class RemoteDecoder:
         self._pipe = self._nursery.fork()
 
     def close(self) -> None:
-        """Lets the process end."""
+        """Let the process end."""
         self._pipe.close()
 
 
 def _fork_decoders(
     endpoints: Mapping[str, Endpoint[Any]], orders: socket.socket, foreign: Sequence[socket.socket]
 ) -> None:
-    """The nursery: forks a decoder for each pipe that it is sent, until the server has ended."""
+    """Run the nursery: fork a decoder for each pipe it is sent, until the server has ended."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(
             signal_number, signal.SIG_IGN
-        )  # they reach the server, which ends the others in good order
+        )  # they reach the server too, which ends the others in order
     for other in foreign:
         other.close()
     while pipes := socket.recv_fds(orders, 1, 1)[1]:
@@ -142,11 +141,11 @@ def _fork_decoders(
             get_context("fork").Process(
                 target=_decode, args=(endpoints, pipe, orders), name="decoder"
             ).start()
-        active_children()  # takes note of those that have ended
+        active_children()  # reaps those that have ended
 
 
 def _decode(endpoints: Mapping[str, Endpoint[Any]], pipe: Connection, orders: socket.socket) -> None:
-    """A decoder: answers until the server closes its end of the pipe."""
+    """Run a decoder: answer until the server closes its end of the pipe."""
     orders.close()
     while True:
         try:

@@ -1,6 +1,6 @@
 """The API's description as a page without scripts.
 
-FastAPI's own page fetches its scripts from elsewhere, which this server's pages never do.
+FastAPI's own page fetches its scripts from elsewhere; the pages of this server never do.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Schema = Mapping[str, Any]
 
 
 def docs_page(api: Schema) -> str:
-    """An OpenAPI description as HTML.
+    """Return an OpenAPI description as HTML.
 
     Args:
-        api: the description, with its models under ``components.schemas``.
+        api: the description, with its models under `components.schemas`.
     """
     models = api.get("components", {}).get("schemas", {})
     sections = [
@@ -85,7 +85,7 @@ def _model(name: str, schema: Schema) -> str:
 
 
 def _type(schema: Schema) -> str:
-    """A schema's type in words."""
+    """Return a schema's type in words."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'

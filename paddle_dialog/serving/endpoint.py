@@ -1,4 +1,4 @@
-"""What a task offers over HTTP."""
+"""The interface of a task over HTTP."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict
 from paddle_dialog.serving.word_filter import WordFilter
 
 R = TypeVar("R", bound=BaseModel)
-Record = dict[str, Any]  # what becomes the JSON of an answer
+Record = dict[str, Any]  # an answer, ready for JSON
 
 
 class Unanswerable(Exception):
-    """A request that was in order and still has no answer; the message is told to the client."""
+    """A valid request that has no answer; the message is sent to the client."""
 
 
 class RequestModel(BaseModel):
@@ -40,7 +40,7 @@ class Job:
 
 
 class Endpoint(ABC, Generic[R]):
-    """One ``POST`` address of a task.
+    """One `POST` address of a task.
 
     `texts` and `prepare` run in the event loop and must be quick; `use` and `answer` run in the one worker thread.
 
@@ -62,7 +62,7 @@ class Endpoint(ABC, Generic[R]):
 
     @abstractmethod
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Takes a loaded model and the words it must not write.
+        """Take a loaded model and the words it must not write.
 
         Returns:
             What the model card tells of this endpoint, ready for JSON.
@@ -73,16 +73,16 @@ class Endpoint(ABC, Generic[R]):
 
     @abstractmethod
     def texts(self, request: R) -> Iterable[str]:
-        """Everything a user wrote in a request."""
+        """Return everything a user wrote in a request."""
 
     @abstractmethod
     def prepare(self, request: R) -> Job:
-        """Checks a request against the model.
+        """Check a request against the model.
 
         Raises:
-            UserError: it cannot be answered; the message is told to the client and names no path.
+            UserError: it cannot be answered; the message is sent to the client and must name no path.
         """
 
     @abstractmethod
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | Unanswerable]:
-        """Answers a batch of jobs of equal settings, in order."""
+        """Answer a batch of jobs of equal settings, in order."""

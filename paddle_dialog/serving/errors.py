@@ -1,4 +1,4 @@
-"""Every error as ``{"error": "one plain sentence"}``."""
+"""Errors as JSON: `{"error": "one plain sentence"}`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class ErrorModel(BaseModel):
 
 
 def error_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """An error as JSON."""
+    """Return an error as JSON."""
     return JSONResponse({"error": sentence}, status, headers)
 
 
 def busy_response(sentence: str, retry_after: int) -> JSONResponse:
-    """The answer of a server that cannot take the request now."""
+    """Return the answer of a server that cannot take the request now."""
     return error_response(503, sentence, {"Retry-After": str(retry_after)})
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Gives the framework's own errors the form of all others."""
+    """Give the framework's own errors the form of all others."""
 
     @app.exception_handler(HTTPException)
     async def _of_http(request: Request, error: HTTPException) -> Response:

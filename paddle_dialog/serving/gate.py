@@ -1,4 +1,4 @@
-"""What a request must bring before it is read: the key, JSON, and a body of bounded size in bounded time."""
+"""Checks before a request is read: the key, JSON, and a body of bounded size in bounded time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Gate:
     """ASGI middleware in front of the addresses.
 
     Args:
-        app: what it guards.
+        app: the application behind it.
         limits: of a body.
-        api_key: asked for as ``Authorization: Bearer`` or ``X-API-Key``; None asks for none.
+        api_key: asked for as `Authorization: Bearer` or `X-API-Key`; None asks for none.
         posts: the addresses that take a body; others refuse the method.
     """
 
@@ -82,7 +82,7 @@ class Gate:
         return error_response(413, f"the body is larger than {self._limits.body_bytes:,} bytes; send less")
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """The body, cut where it has become too large; None if the client left."""
+        """Read the body and stop where it is too large; None if the client left."""
         parts: list[bytes] = []
         while sum(map(len, parts)) <= self._limits.body_bytes:
             message = await receive()
@@ -109,7 +109,7 @@ def _header_bytes(value: str) -> bytes:
 
 
 def _with_body(body: bytes, receive: Receive) -> Receive:
-    """Hands out a body that has been read, then what comes after it, which is the client's leaving."""
+    """Return a `receive` that gives a body already read, then waits for the client to leave."""
     pending = True
 
     async def replay() -> Message:

@@ -1,4 +1,4 @@
-"""What surrounds every request: headers that bind the browser, metrics, the log, and no trace in an answer."""
+"""Wraps every request: security headers, metrics, the log, and no traceback in an answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paddle_dialog.serving.log import fault
 from paddle_dialog.serving.metrics import Metrics
 
 LOG = logging.getLogger(__name__)
-CLIENT_LEFT = 499  # the status that nginx's log made usual; nobody receives it
+CLIENT_LEFT = 499  # as in nginx's log; nobody receives it
 SECURITY_HEADERS = {
     # blob: and data: are pictures that a tab draws for its user to keep.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
@@ -31,9 +31,9 @@ class Guard:
     """ASGI middleware around all others.
 
     Args:
-        app: what it surrounds.
-        metrics: told of every request.
-        paths: addresses that the metrics name; all others are one, since anybody can invent them.
+        app: the application behind it.
+        metrics: counts every request.
+        paths: addresses that the metrics name; all others count as one, since clients can invent any number.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:

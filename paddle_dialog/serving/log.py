@@ -10,7 +10,7 @@ LOGGER = "paddle_dialog.serving"
 
 
 def configure_log() -> None:
-    """Sends the server's log to stderr; of uvicorn only its warnings, which carry no text of requests."""
+    """Send the server's log to stderr; of uvicorn only its warnings, which carry no text of requests."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     for name, level in ((LOGGER, logging.INFO), ("uvicorn", logging.WARNING)):
@@ -20,6 +20,6 @@ def configure_log() -> None:
 
 
 def fault(logger: logging.Logger, error: BaseException) -> None:
-    """Logs where an exception came from but not its message, which may quote a user."""
+    """Log where an exception came from but not its message, which may quote a user."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("fault of the program: %s\n%s", type(error).__name__, frames.rstrip())

@@ -1,4 +1,4 @@
-"""What the server counts, in the text format of Prometheus."""
+"""The server's metrics, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class Metrics:
             self.registry.register(collector)
 
     def watch_queue(self, length: Callable[[], int]) -> None:
-        """Reports what `length` returns whenever the metrics are read."""
+        """Report what `length` returns whenever the metrics are read."""
         self._queue.set_function(length)
 
     def text(self) -> bytes:
-        """All metrics, of content type `CONTENT_TYPE`."""
+        """Return all metrics, of content type `CONTENT_TYPE`."""
         return generate_latest(self.registry)

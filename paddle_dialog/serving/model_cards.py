@@ -1,4 +1,4 @@
-"""What a server tells of the models it serves."""
+"""Cards of the models that a server serves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paddle_dialog.bundle.folder import CARD, WEIGHTS
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.serving.endpoint import Record
 
-# An absolute path, or one that leaves its folder: a card tells of training data by where it lay. A URL stays.
+# An absolute path, or one that leaves its folder: cards name the training data by its path. URLs stay.
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")
 
 
@@ -37,7 +37,7 @@ class ModelCards(BaseModel):
 
 
 def make_card(predictor: Predictor, path: str, details: Record, folder: Path | None) -> ModelCard:
-    """The card of a loaded model.
+    """Return the card of a loaded model.
 
     Args:
         predictor: its predictor.
@@ -63,5 +63,5 @@ def _count(weights: Path) -> int:
 
 
 def without_folders(text: str) -> str:
-    """A text with every path of this machine cut to its last part."""
+    """Return a text with every path of this machine cut to its last part."""
     return _PATH.sub(r"\1", text)

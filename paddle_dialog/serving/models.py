@@ -1,4 +1,4 @@
-"""The models a server is to serve: found before it listens, loaded while it does."""
+"""The models of a server: found before it listens, loaded while it does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FoundModel:
 
 
 def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
-    """Finds the bundles of a server's models.
+    """Find the bundles of a server's models.
 
     Returns:
         The models, and a sentence for each that is left out because no weights were named and none are there.
@@ -69,7 +69,7 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
 
 
 def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> list[ModelCard]:
-    """Loads models and hands them to their endpoints.
+    """Load models and hand them to their endpoints.
 
     Raises:
         UserError: a bundle, the device or the words cannot be used.

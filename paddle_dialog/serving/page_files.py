@@ -13,7 +13,7 @@ from paddle_dialog.errors import UserError
 
 PAGE = Path(__file__).parent / "page"
 TAB_FILES = ("tab.html", "tab.js", "words.js")
-# The machine's own table may say otherwise, and with `nosniff` a browser takes the type at its word.
+# The machine's own table may differ, and `nosniff` makes browsers trust the type that we send.
 _TYPES = {
     ".css": "text/css",
     ".js": "text/javascript",
@@ -25,7 +25,7 @@ _TYPES = {
 
 
 def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
-    """Adds the page at ``/``, its files below ``/page/`` and those of each tab below ``/tasks/<task>/``.
+    """Add the page at `/`, its files below `/page/` and those of each tab below `/tasks/<task>/`.
 
     Args:
         app: the application.
@@ -50,7 +50,7 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
 
 
 def _with_tabs(html: str, tabs: Mapping[str, Path]) -> str:
-    """The frame with the style sheets, buttons and panels of its tabs."""
+    """Return the frame with the style sheets, buttons and panels of its tabs."""
     styles, buttons, panels = [], [], []
     for task, folder in tabs.items():
         missing = [name for name in TAB_FILES if not (folder / name).is_file()]

@@ -57,7 +57,7 @@ class Service:
 
 
 def add_endpoints(app: FastAPI, endpoints: Sequence[Endpoint[Any]], service: Service) -> None:
-    """Adds the ``POST`` address of each endpoint."""
+    """Add the `POST` address of each endpoint."""
     for endpoint in endpoints:
         _add_endpoint(app, endpoint, service)
 
@@ -100,7 +100,7 @@ async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, se
 
 
 async def _wait(endpoint: Endpoint[Any], job: Job, request: Request, service: Service) -> Record | None:
-    """The answer to a job; None if the client leaves first.
+    """Return the answer to a job; None if the client leaves first.
 
     Raises:
         TimeoutError: the time for a request is over.

@@ -26,7 +26,7 @@ _BACKLOG = 2048
 
 
 def serve(config: ServeConfig, device: str = "auto") -> None:
-    """Serves until SIGTERM or SIGINT, then answers what was accepted and returns.
+    """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
 
     Args:
         config: the settings.
@@ -35,7 +35,7 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     Raises:
         UserError: a model, the words or the address cannot be used.
     """
-    # The end that SIGTERM asks for is a good one; uvicorn raises the signal anew when all is answered.
+    # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
     signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)
     found, missing = find_models(config)
@@ -45,7 +45,7 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
         print(f"{model.task.name}: weights {model.folder}", file=sys.stderr)
     configure_log()
     with _listen(config.host, config.port) as listener:
-        # Before the server runs: what needs Paddle imports it now, which takes the signals for itself.
+        # Import Paddle now, before the server runs: importing it replaces the signal handlers.
         cards = load_models(found, words, device)
 
         def load() -> list[ModelCard]:
@@ -67,7 +67,7 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
 def _decoders(
     workers: int | None, found: Sequence[FoundModel], listener: socket.socket
 ) -> Iterator[Sequence[Decode]]:
-    """What decodes: processes, or, where it can be one only, this process."""
+    """Start the decoders, processes where possible, and end them after the `with` block."""
     count = usable_cores() if workers is None else workers
     if count > 1 and not can_fork():
         print("decoding in one thread: several processes need Linux and models over arrays", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Words that an operator does not want to read or to have written."""
+"""Words that an operator bans from requests and answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 
-# A letter, digit or underscore that is no hanzi: Chinese has no blanks that would end a word before it.
+# A letter, digit or underscore other than hanzi: Chinese puts no blanks between words.
 _LETTER = r"[^\W\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003347f]"
 _PLAIN = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
 
@@ -19,7 +19,7 @@ class WordFilter:
     """Finds words in texts.
 
     A word with a hanzi is found anywhere, blanks and invisible characters between its characters aside. Any other
-    one is found as a whole word, whatever its case and width: ``ass`` is not found in ``class``.
+    one is found as a whole word, whatever its case and width: `ass` is not found in `class`.
 
     Args:
         words: words or phrases; blank ones are dropped.
@@ -37,7 +37,7 @@ class WordFilter:
 
     @classmethod
     def load(cls, path: str | None) -> WordFilter:
-        """The words of a UTF-8 file, one a line; no file is an empty filter.
+        """Load the words of a UTF-8 file, one a line; no file gives an empty filter.
 
         Raises:
             UserError: the file cannot be read or holds no word.
@@ -50,7 +50,7 @@ class WordFilter:
         return found
 
     def finds(self, text: str) -> bool:
-        """Whether a text has one of the words."""
+        """Return whether a text has one of the words."""
         if self._others is not None and self._others.search(_spaced(text)):
             return True
         joined = _joined(text) if self._chinese else ""

@@ -1,4 +1,4 @@
-"""What a character of a Chinese line is, and one written form for lines that mean the same."""
+"""Kinds of characters, and one normal form for lines of Chinese text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import string
 import unicodedata
 
 # Blocks as of Unicode 17 (extension A, unified, B, C to F and I, G, H, J), and the twelve unified ideographs
-# that stand among the compatibility ones. Places not yet assigned do no harm.
+# that stand among the compatibility ones. Code points not yet assigned do no harm.
 HANZI = (
     "[〇\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002a6df\U0002a700-\U0002ee5f\U00030000-\U0003347f"
     "\ufa0e\ufa0f\ufa11\ufa13\ufa14\ufa1f\ufa21\ufa23\ufa24\ufa27-\ufa29]"
@@ -33,8 +33,8 @@ def is_punctuation(char: str) -> bool:
 def normalise_line(line: str) -> str:
     """Return a line as the corpora write it.
 
-    Blanks, control and other invisible characters go, inner ones too. Comma, full stop, exclamation mark,
-    question mark, semicolon, colon and enumeration comma take the Chinese form 「，。！？；：、」 whatever
+    Blanks, control and other invisible characters are removed, inside the line too. Comma, full stop, exclamation
+    mark, question mark, semicolon, colon and enumeration comma take the Chinese form 「，。！？；：、」 whatever
     their width; other punctuation stays. Unified ideographs and 〇 stay as they are, so that simplified,
     traditional and variant characters are kept apart. All else takes its NFKC form: Ａ becomes A, the radical
     ⼀ becomes 一.
@@ -46,7 +46,7 @@ _ASCII_SIGNS = frozenset(string.punctuation)
 
 
 class _Replacements(dict[int, str]):
-    """Code point → text for `str.translate`, worked out at the first meeting with each code point."""
+    """Code point → text for `str.translate`, computed when a code point is first met."""
 
     def __missing__(self, code_point: int) -> str:
         self[code_point] = text = _replacement(chr(code_point))

@@ -1,4 +1,4 @@
-"""Make the table of tones from libraries of readings.
+"""Make the table of tones from libraries of pronunciations.
 
 python -m paddle_dialog.text.readings
 
@@ -6,8 +6,7 @@ The classes of the rhyme books (平水韵) live on in Cantonese, which kept the 
 and 4 without a final p, t or k are level, all others oblique. Mandarin lost the entering tone, so it only
 answers for characters that have no Cantonese reading.
 
-ToJyutping (Cantonese) and pypinyin (Mandarin) are development requirements: answers need the table alone, and no
-character of any line asks for more.
+ToJyutping (Cantonese) and pypinyin (Mandarin) are development requirements: at run time the table is enough.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from paddle_dialog.text.tones import CLASSES, TABLE, Tone
 
 
 def write_tones(characters: Iterable[str]) -> str:
-    """The tones of characters as the table has them.
+    """Return the tones of characters as the table has them.
 
     Args:
         characters: any; those without a known tone are left out.
@@ -36,7 +35,7 @@ def write_tones(characters: Iterable[str]) -> str:
 
 
 def tones_of_readings(char: str) -> frozenset[Tone]:
-    """The tone classes of all readings of a character, none where it is no hanzi or no library knows it."""
+    """Return the tone classes of all readings of a character, none where it is no hanzi or no library knows it."""
     if not is_hanzi(char):
         return frozenset()
     return _cantonese_tones(char) or _mandarin_tones(char)
@@ -44,7 +43,7 @@ def tones_of_readings(char: str) -> frozenset[Tone]:
 
 def _cantonese_tones(char: str) -> frozenset[Tone]:
     ((_, readings),) = ToJyutping.get_jyutping_candidates(char)
-    # A few readings have two syllables (哩 jing1 lei5, the English mile) and no tone that is theirs.
+    # A few readings have two syllables (哩 jing1 lei5, the English mile) and so no single tone.
     return frozenset(_jyutping_tone(reading) for reading in readings if " " not in reading)
 
 

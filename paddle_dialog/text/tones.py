@@ -18,7 +18,7 @@ class Tone(Enum):
 
 
 TABLE = Path(__file__).with_name("tones.txt")
-# What the characters of each of its lines have.
+# The tones of the characters on each line of the table.
 CLASSES = (frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE}), frozenset({Tone.LEVEL, Tone.OBLIQUE}))
 _UNKNOWN: frozenset[Tone] = frozenset()
 
