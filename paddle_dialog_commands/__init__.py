@@ -1,1 +1,1 @@
-"""The commands. ``tools/NAME.py`` and ``paddle-dialog NAME`` start the same one: the module of that name here."""
+"""The commands: `tools/NAME.py` and `paddle-dialog NAME` both start the module NAME of this package."""

@@ -23,7 +23,7 @@ ENGINES = {"decoding": "fast", "reference": "reference"}
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Prints the training speed and, where there are weights, the decoding speed."""
+    """Print the training speed and, where there are weights, the decoding speed."""
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
 
@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _with_engine(model: LoadedModel, engine: str) -> Predictor:
-    """The same weights under another engine.
+    """Return a predictor of the same weights with another engine.
 
     Raises:
         UserError: the task knows no reference decoder.
@@ -82,7 +82,7 @@ def _with_engine(model: LoadedModel, engine: str) -> Predictor:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument(
         "--steps", type=integer_from(1), default=20, metavar="N", help="timed training steps (20)"

@@ -22,9 +22,9 @@ NOT_UTF8 = "this line is not UTF-8; set the terminal to UTF-8, or convert the te
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Answers turn by turn until ``/quit`` or the end of input."""
+    """Answer turn by turn until `/quit` or the end of input."""
     predictor = load_model(arguments)[1].predictor
-    # Imported late: `--help` and a faulty config should not wait for paddle.
+    # Imported late, so that `--help` and a faulty config need not wait for it.
     from tasks.empathetic.answering.chat import Chat
     from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
@@ -40,13 +40,13 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def talk(chat: Chat, lines: Iterator[str | None]) -> None:
-    """Prints what the chat makes of each line: replies to stdout, everything else to stderr."""
+    """Print what the chat makes of each line: replies to stdout, everything else to stderr."""
     for line in lines:
         try:
             if line is None:
                 raise UserError(NOT_UTF8)
             response = chat.handle(line)
-        except UserError as error:  # told and forgotten: a conversation outlives a slip
+        except UserError as error:  # report it and go on
             print(f"error: {error}", file=sys.stderr)
             continue
         if response.note is not None:
@@ -58,11 +58,11 @@ def talk(chat: Chat, lines: Iterator[str | None]) -> None:
 
 
 def typed_lines() -> Iterator[str | None]:
-    """The lines typed on a terminal; None for one that is not text."""
+    """Iterate over the lines typed on a terminal; None for one that is not text."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
     print("say something; /help lists the commands, Ctrl-D ends", file=sys.stderr)
-    prompt = "> " if sys.stdout.isatty() else ""  # it would go to stdout, among the replies
+    prompt = "> " if sys.stdout.isatty() else ""  # the prompt goes to stdout, like the replies
     while True:
         try:
             yield input(prompt)
@@ -74,7 +74,7 @@ def typed_lines() -> Iterator[str | None]:
 
 
 def piped_lines() -> Iterator[str | None]:
-    """The lines of standard input as UTF-8, whatever the locale; None for one that is not."""
+    """Iterate over the lines of standard input as UTF-8, whatever the locale; None for one that is not."""
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         try:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
@@ -83,7 +83,7 @@ def piped_lines() -> Iterator[str | None]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument(
         "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"

@@ -1,4 +1,4 @@
-"""Starting a command: from its script in ``tools/``, or as a subcommand of ``paddle-dialog``."""
+"""Starts a command from its script in `tools/`, or as a subcommand of `paddle-dialog`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COMMANDS = ("predict", "chat", "serve", "evaluate", "train", "export", "benchmar
 
 
 def run_script(name: str) -> int:
-    """Runs a command with the arguments of this process; returns its exit status."""
+    """Run a command with the arguments of this process; return its exit status."""
     command = importlib.import_module(f"paddle_dialog_commands.{name}")
     return run_tool(command.main, command.make_parser(), sys.argv[1:])
 
 
 def main() -> int:
-    """``paddle-dialog COMMAND …``; returns the exit status."""
+    """Run `paddle-dialog COMMAND …`; return the exit status."""
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help"):
         print(_usage())
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Runs a command whose help speaks of ``paddle-dialog`` and of recipes by their names."""
+    """Run a command; its help mentions `paddle-dialog` and recipes by name."""
     command = importlib.import_module(f"paddle_dialog_commands.{name}")
     parser = command.make_parser()
     parser.prog = f"paddle-dialog {name}"
@@ -48,7 +48,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 
 def _usage() -> str:
-    """The commands with what each does."""
+    """List the commands with their purposes."""
     lines = ["usage: paddle-dialog COMMAND …", ""]
     for name in COMMANDS:
         purpose = (importlib.import_module(f"paddle_dialog_commands.{name}").__doc__ or "").partition("\n")[0]

@@ -17,7 +17,7 @@ from paddle_dialog.figures.folder import FigureFolder
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Prints all metrics of the task on one file."""
+    """Print all metrics of the task on one file."""
     config, model = load_model(arguments)
     source = arguments.data or config.data.dev
     if source is None:
@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def same_file(path: Path, source: str) -> bool:
-    """Whether a data source, which may be no path at all, is this file."""
+    """Return whether a data source, which may be no path at all, is this file."""
     try:
         return path.samefile(source)
     except (OSError, ValueError):
@@ -46,7 +46,7 @@ def same_file(path: Path, source: str) -> bool:
 
 
 def flat(result: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested metrics as ``section.name``."""
+    """Flatten nested metrics to `section.name`."""
     rows: list[tuple[str, Any]] = []
     for name, value in result.items():
         if isinstance(value, dict):
@@ -57,7 +57,7 @@ def flat(result: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument(
         "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"

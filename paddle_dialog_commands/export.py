@@ -13,7 +13,7 @@ from paddle_dialog.command_line import OneLineParser, notes_on_stderr
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Writes the bundle and prints its size."""
+    """Write the bundle and print its size."""
     from paddle_dialog.bundle.export import export_bundle
     from paddle_dialog.errors import UserError
     from paddle_dialog.shipped import find_model
@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     purpose, _, example = (__doc__ or "").partition("\n\n")
     parser = OneLineParser(description=purpose, epilog=f"example: {example.strip()}")
     parser.add_argument(

@@ -21,13 +21,13 @@ from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
 Records = Callable[[list[str]], Iterable[dict[str, Any]]]
-Answer = Callable[[list[str]], list[str]]  # texts to what is printed
+Answer = Callable[[list[str]], list[str]]  # from texts to printed records
 Line = tuple[int, str]  # number from 1, text
-Batch = tuple[list[Line], UserError | None]  # and what is wrong with the line after them
+Batch = tuple[list[Line], UserError | None]  # and the fault of the line after them
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Answers the texts of the command line, of ``--input``, or of a terminal line by line."""
+    """Answer the texts of the command line, of `--input`, or of a terminal line by line."""
     if arguments.text and arguments.input:
         raise UserError("give texts or --input, not both")
     predictor = load_model(arguments)[1].predictor
@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
-    """What answers texts as the arguments ask, those of the task's own included."""
+    """Return the function that answers texts by the arguments, the task's own included."""
     own = arguments.task_options.items()
     options = {name: checked_text(v) if isinstance(v, str) else v for name, v in own if v is not None}
     n_best = arguments.n_best
@@ -57,7 +57,7 @@ def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
 
 
 def checked_text(text: str) -> str:
-    """An argument, which a terminal of another encoding may have spoilt."""
+    """Return an argument unless a terminal of another encoding has garbled it."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -68,7 +68,7 @@ def checked_text(text: str) -> str:
 
 
 def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: list[str]) -> list[str]:
-    """A record a text, as it is printed; nothing where one of the texts is faulty."""
+    """Answer each text with a printed record; fail as a whole if one of the texts is faulty."""
     return [
         json.dumps(record, ensure_ascii=False) if as_json else predictor.format_record(record)
         for record in records(texts)
@@ -76,13 +76,13 @@ def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: l
 
 
 def show(records: Iterable[str]) -> None:
-    """Prints records."""
+    """Print records."""
     for record in records:
         print(record, flush=True)
 
 
 def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None) -> None:
-    """Answers a file in batches, up to its end or its first faulty line.
+    """Answer a file in batches, up to its end or its first faulty line.
 
     Raises:
         UserError: a line cannot be read or answered; all before it have been answered.
@@ -106,7 +106,7 @@ def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None
 
 
 def input_batches(name: str, size: int) -> Iterator[Batch]:
-    """The lines of an input in batches, up to its end or a line that cannot be read."""
+    """Iterate over the lines of an input in batches, up to its end or a line that cannot be read."""
     lines = input_lines(name)
     fault = None
     while fault is None:
@@ -122,7 +122,7 @@ def input_batches(name: str, size: int) -> Iterator[Batch]:
 
 
 def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], UserError | None]:
-    """The records of a batch up to its first faulty line, and what is wrong with that."""
+    """Answer a batch up to its first faulty line; return the records and the fault."""
     lines, fault = batch
     try:
         return answer([text for _, text in lines]), fault
@@ -138,11 +138,11 @@ def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], Us
 
 
 def converse(answer: Answer) -> None:
-    """Answers what is typed until the end of input; a faulty line is told and forgotten."""
+    """Answer typed lines until the end of input; report a faulty line and go on."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
     print("one line each; Ctrl-D ends", file=sys.stderr)
-    prompt = "> " if sys.stdout.isatty() else ""  # it would go to stdout, among the results
+    prompt = "> " if sys.stdout.isatty() else ""  # the prompt goes to stdout, like the results
     while True:
         try:
             text = input(prompt)
@@ -161,7 +161,7 @@ def converse(answer: Answer) -> None:
 
 
 def input_lines(name: str) -> Iterator[Line]:
-    """The lines of a file (``.xz`` and ``.gz`` too) or, for ``-``, of standard input; blank ones are skipped."""
+    """Iterate over the lines of a file (`.xz` and `.gz` too) or, for `-`, of standard input; skip blank ones."""
     from paddle_dialog.data.files import read_lines
 
     lines: Iterable[Line] = standard_input() if name == "-" else read_lines(Path(name))
@@ -169,7 +169,7 @@ def input_lines(name: str) -> Iterator[Line]:
 
 
 def standard_input() -> Iterator[Line]:
-    """The lines of standard input as UTF-8, whatever the locale."""
+    """Iterate over the lines of standard input as UTF-8, whatever the locale."""
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         try:
             yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -180,12 +180,12 @@ def standard_input() -> Iterator[Line]:
 
 
 def shown(name: str) -> str:
-    """An input's name for a message."""
+    """Return an input's name for a message."""
     return "standard input" if name == "-" else name
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line, to which the recipe's task adds its own arguments."""
+    """Return the command line, to which the recipe's task adds its own arguments."""
     parser = base_parser(__doc__, TaskParser)
     parser.add_argument(
         "text", nargs="*", help="inputs; without any, and without --input, they are asked for"

@@ -11,7 +11,7 @@ from paddle_dialog.command_line import base_parser
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Serves until it is told to end."""
+    """Serve until a signal ends it."""
     from paddle_dialog.serving.config import load_serve_config
     from paddle_dialog.serving.server import serve
 
@@ -19,7 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.set_defaults(config_class=_config_class)
     return parser

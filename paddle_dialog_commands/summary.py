@@ -13,7 +13,7 @@ from paddle_dialog.command_line import base_parser, integer_from
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Prints the parameters module by module, and their total; a shared table counts once."""
+    """Print the parameters module by module, and their total; a shared table counts once."""
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
 
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument(
         "--vocab-size", type=integer_from(5), default=8000, metavar="N", help="tokens (default 8000)"

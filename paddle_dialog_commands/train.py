@@ -14,7 +14,7 @@ from paddle_dialog.command_line import DONE, INTERNAL_ERROR, INTERRUPTED, base_p
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Trains what the config says; 130 where the run was stopped by a signal."""
+    """Train what the config says; 130 where the run was stopped by a signal."""
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
     from paddle_dialog.training.allocator import keep_freed_memory
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _tell_of_idle_cores() -> None:
-    """Paddle's operators hardly gain from threads, so that one process leaves all cores but one idle."""
+    """Log that one process leaves all cores but one idle: Paddle's operators hardly gain from threads."""
     from paddle_dialog.training.distributed import num_ranks
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -65,7 +65,7 @@ def _tell_of_idle_cores() -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument("--resume", metavar="auto|DIR", help="continue the run in output_dir, or in DIR")
     parser.add_argument("--overwrite", action="store_true", help="begin anew although output_dir holds a run")

@@ -1,1 +1,1 @@
-"""How fast a recipe trains and answers on this machine."""
+"""Measures how fast a recipe trains and answers on this machine."""

@@ -13,17 +13,17 @@ from paddle_dialog.predictor import Predictor
 def measure_decoding(
     predictors: Mapping[str, Predictor], single: Sequence[str], batch: Sequence[str], repeats: int
 ) -> dict[str, Any]:
-    """Times one input alone and many at once.
+    """Time one input alone and many at once.
 
     Args:
-        predictors: a trained model with its decoding settings as ``decoding``, and where it is to be compared,
-            the same with ``nn.BeamSearchDecoder`` as ``reference``; they are timed in turns.
+        predictors: a trained model with its decoding settings as `decoding`, and for a comparison the same
+            model with `nn.BeamSearchDecoder` as `reference`; they are timed in turns.
         single: inputs answered one by one; the median over all of them and all repeats counts.
         batch: inputs answered in one call.
         repeats: how often.
 
     Returns:
-        For each predictor {``milliseconds_one``, ``inputs_per_second``}, and ``times_reference`` where there is one.
+        For each predictor {`milliseconds_one`, `inputs_per_second`}, and `times_reference` where there is one.
     """
     one: dict[str, list[float]] = {name: [] for name in predictors}
     many: dict[str, list[float]] = {name: [] for name in predictors}
@@ -31,7 +31,7 @@ def measure_decoding(
         for name, predictor in predictors.items():
             alone = [_seconds(predictor, [text]) for text in single]
             together = _seconds(predictor, batch)
-            if repeat > 0:  # the first round warms caches up
+            if repeat > 0:  # the first round warms up the caches
                 one[name].extend(alone)
                 many[name].append(together)
     result: dict[str, Any] = {

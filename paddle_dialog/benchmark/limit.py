@@ -1,4 +1,4 @@
-"""How fast this processor multiplies matrices of a model's shapes at best."""
+"""Measures how fast this processor can multiply matrices of a model's shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rates:
 
 
 def measure_rates(products: Sequence[Product], clock: Callable[[], float]) -> Rates:
-    """Times the shapes of forward and backward passes by themselves.
+    """Time the shapes of forward and backward passes by themselves.
 
     Args:
         products: of a forward pass; those that do most of the work are timed.
@@ -53,7 +53,7 @@ def measure_rates(products: Sequence[Product], clock: Callable[[], float]) -> Ra
 
 
 def _largest(products: Sequence[Product]) -> Iterator[Product]:
-    """The products with most operations that together make up ``COVERED`` of all."""
+    """Iterate over the products with most operations that together make up `COVERED` of all."""
     missing = COVERED * sum(product.operations for product in products)
     for product in sorted(products, key=lambda product: -product.operations):
         if missing <= 0.0:
@@ -63,13 +63,13 @@ def _largest(products: Sequence[Product]) -> Iterator[Product]:
 
 
 def _passes(product: Product) -> tuple[Shape, ...]:
-    """Shapes of the product and of both its gradients."""
+    """Return the shapes of the product and of both its gradients."""
     rows, inner, columns = product.rows, product.inner, product.columns
     return (rows, inner, columns), (rows, columns, inner), (inner, rows, columns)
 
 
 def _seconds(shape: Shape, clock: Callable[[], float]) -> tuple[float, float]:
-    """Seconds of one product of a shape by NumPy and by Paddle, the best of some rounds in turns."""
+    """Measure the seconds of one product of a shape by NumPy and by Paddle, the best of some rounds in turns."""
     rows, inner, columns = shape
     left, right = np.ones((rows, inner), np.float32), np.ones((inner, columns), np.float32)
     out = np.empty((rows, columns), np.float32)

@@ -1,6 +1,6 @@
-"""The matrix products that a model needs for the real tokens of a batch, padding left out.
+"""The matrix products that a model needs for the real tokens of a batch, without padding.
 
-Only products are counted; what else a step does (norms, softmax, dropout, the optimiser) is the rest of its time.
+Only products are counted; the rest of a step (norms, softmax, dropout, the optimiser) is overhead.
 An embedding is a lookup, not a product. Attention is counted over all pairs of real positions, the masked ones
 of the target's self-attention included, as is usual (Chowdhery et al. 2022, appendix B).
 """
@@ -51,24 +51,24 @@ class Lengths:
 
     @classmethod
     def of_batch(cls, batch: Sequence[np.ndarray]) -> Lengths:
-        """Those of a training batch: its second array are the source lengths [B], its last the mask [B, T]."""
+        """Read lengths from a training batch: its second array holds source lengths [B], its last the mask [B, T]."""
         return cls(batch[1], batch[-1].sum(axis=1).astype(np.int64))
 
     @property
     def sources(self) -> int:
-        """Source tokens in all."""
+        """Total number of source tokens."""
         return int(self.source.sum())
 
     @property
     def targets(self) -> int:
-        """Target tokens in all."""
+        """Total number of target tokens."""
         return int(self.target.sum())
 
 
 def model_products(
     config: LstmAttentionConfig | TransformerConfig, vocab_size: int, lengths: Lengths
 ) -> list[Product]:
-    """The products of a family's encoder, decoder and output layer.
+    """Return the products of a family's encoder, decoder and output layer.
 
     Args:
         config: sizes and switches.
@@ -85,7 +85,7 @@ def _transformer(config: TransformerConfig, lengths: Lengths) -> list[Product]:
     depth = width // config.num_heads
 
     def attention(queries: np.ndarray, keys: np.ndarray, layers: int) -> Product:
-        """Scores and averages of all heads, of equally many operations."""
+        """Return score and average of all heads, which take the same number of operations."""
         return pairs(queries, keys, depth, 2 * config.num_heads * layers)
 
     def feed_forward(rows: int, layers: int) -> list[Product]:
@@ -119,7 +119,7 @@ def _lstm(config: LstmAttentionConfig, lengths: Lengths) -> list[Product]:
     row_source, row_target = round(sources / source_steps), round(targets / target_steps)  # of one time step
 
     def by_step(inner: int, columns: int, times: float = 1.0) -> Product:
-        """A product of each step of the decoder, whose input depends on the step before."""
+        """Return a product of each step of the decoder, whose input depends on the step before."""
         return Product(row_target, inner, columns, times * targets / row_target)
 
     products = [
@@ -139,12 +139,12 @@ def _lstm(config: LstmAttentionConfig, lengths: Lengths) -> list[Product]:
         products.append(Product(targets, 2 * hidden, hidden))
     if config.score in ("additive", "bilinear"):
         products.append(Product(sources, hidden, hidden))
-    if config.score == "additive":  # v by a tanh of each pair takes the place of the dot product
+    if config.score == "additive":  # v times a tanh of each pair replaces the dot product
         products.append(Product(targets, hidden, hidden))
     return [product for product in products if product.times]
 
 
 def pairs(queries: np.ndarray, keys: np.ndarray, inner: int, times: int) -> Product:
-    """Products over all pairs of a query and a key of the same sequence."""
+    """Return products over all pairs of a query and a key of the same sequence."""
     rows, columns = round(queries.mean()), round(keys.mean())
     return Product(rows, inner, columns, times * float((queries * keys).sum()) / (rows * columns))

@@ -1,4 +1,4 @@
-"""A Transformer of Paddle's own layers, plainly written, as the yardstick of the training benchmark."""
+"""A Transformer of Paddle's own layers, written plainly, as a yardstick for the training benchmark."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MASKED = -1e9
 
 
 class PlainTransformer(nn.Layer):
-    """``nn.Transformer`` between embeddings and output layer, of a recipe's sizes.
+    """`nn.Transformer` between embeddings and output layer, of a recipe's sizes.
 
     It shares tables, ties the output and leaves out biases as the recipe says, and draws dropout masks of full
-    size. An aligned input, which Paddle's layers do not know, is left out: less work than ours.
+    size. It leaves out an aligned input, which Paddle's layers do not support, and so has less work than ours.
 
     Args:
         config: sizes and switches.
@@ -48,7 +48,7 @@ class PlainTransformer(nn.Layer):
         self.output = None if config.tie_output else nn.Linear(width, vocab_size, bias_attr=bias)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Logits [B, T, V] for source [B, S] and target [B, T]."""
+        """Return logits [B, T, V] for source [B, S] and target [B, T]."""
         real = paddle.arange(source.shape[1]).unsqueeze(0) < source_lengths.unsqueeze(1)  # [B, S]
         padding = ((real.astype("float32") - 1.0) * -MASKED).unsqueeze([1, 2])  # [B, 1, 1, S]
         causal = paddle.triu(paddle.full([target.shape[1]] * 2, MASKED), 1)  # [T, T]
@@ -64,5 +64,5 @@ class PlainTransformer(nn.Layer):
         return self.output(hidden)
 
     def _embed(self, table: nn.Embedding, ids: Tensor) -> Tensor:
-        """[B, T] to [B, T, D]."""
+        """Embed [B, T] as [B, T, D]."""
         return self.dropout(table(ids) * self.scale + self.positions(paddle.arange(ids.shape[1])))

@@ -1,4 +1,4 @@
-"""Training throughput, and where a step's time goes."""
+"""Measures training throughput and the time of each phase of a step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Batch = list[np.ndarray]
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """What a number of training steps took.
+    """Speed and memory of a number of training steps.
 
     Args:
         steps: timed steps.
@@ -46,7 +46,7 @@ class TrainingSpeed:
     peak_memory_mb: float
 
     def as_dict(self) -> dict[str, float]:
-        """The figures by name, ready for JSON."""
+        """Return the figures by name, ready for JSON."""
         return {name: round(value, 4) for name, value in asdict(self).items()}
 
 
@@ -57,7 +57,7 @@ class TimedTraining:
         network: what is trained.
         criterion: its loss.
         config: the recipe, for optimiser and batches.
-        clock: seconds so far: of the wall, or of the processor on a machine that is busy with other work.
+        clock: seconds so far, of the wall clock or, on a busy machine, of the processor.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TimedTraining:
         network.train()
 
     def step(self, batch: Batch, reading: float) -> float:
-        """One training step.
+        """Take one training step.
 
         Args:
             batch: the arrays of a batch, the network's inputs first.
@@ -111,11 +111,11 @@ class TimedTraining:
 
     @property
     def seconds(self) -> float:
-        """Of the steps after the warm-up."""
+        """Seconds of the steps after the warm-up."""
         return float(self._phases.sum())
 
     def speed(self) -> TrainingSpeed:
-        """The averages over the steps after the warm-up."""
+        """Return the averages over the steps after the warm-up."""
         total = self.seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         data, forward, backward, optimizer = (self._phases / total).tolist()
@@ -126,7 +126,7 @@ class TimedTraining:
 def timed_batches(
     data: TrainingData, config: Any, steps: int, clock: Callable[[], float], bucketed: bool = True
 ) -> Iterator[tuple[Batch, float]]:
-    """The first batches of a recipe's first epoch, the warm-up's included, with the seconds each took to make.
+    """Iterate over the first batches of a recipe's first epoch, warm-up included, with the seconds each took to make.
 
     Args:
         data: the encoded examples.
@@ -144,7 +144,7 @@ def timed_batches(
     for _ in range(steps + WARM_UP_STEPS):
         began = clock()
         indices = next(batches, None)
-        if indices is None:  # a small corpus goes round again
+        if indices is None:  # a small corpus starts over
             batches = iter(sampler)
             indices = next(batches)
         batch = data.collate([train.dataset[index] for index in indices])
@@ -152,7 +152,7 @@ def timed_batches(
 
 
 def build_yardstick(name: str, task: Task, config: Any, vocabulary_sizes: Mapping[str, int]) -> Yardstick:
-    """What a recipe is measured against: the task's own, or a Transformer of Paddle's layers.
+    """Build a yardstick for a recipe: one of the task's own, or a Transformer of Paddle's layers.
 
     Raises:
         UserError: there is none of this name, or not for this recipe.
@@ -174,18 +174,18 @@ def build_yardstick(name: str, task: Task, config: Any, vocabulary_sizes: Mappin
 def measure_training(
     task: Task, config: Any, steps: int, against: str | None = None, cpu_time: bool = False
 ) -> dict[str, Any]:
-    """Trains some steps and reports the speed.
+    """Train some steps and report the speed.
 
     Args:
         task: the task.
         config: the recipe.
         steps: timed steps.
-        against: a yardstick to train in turns on the same batches, see ``build_yardstick``.
-        cpu_time: count seconds of the processor instead of the wall's.
+        against: a yardstick to train in turns on the same batches, see `build_yardstick`.
+        cpu_time: count processor seconds instead of wall-clock seconds.
 
     Returns:
-        ``training`` and, where the task counts its products, ``limit`` (see ``share_of_limit``); with a yardstick
-        also its speed and the ratios, ``times_…``.
+        `training` and, where the task counts its products, `limit` (see `share_of_limit`); with a yardstick
+        also its speed and the ratios, `times_…`.
     """
     clock = time.process_time if cpu_time else time.perf_counter
     data = task.prepare_data(config, None)
@@ -222,7 +222,7 @@ def measure_training(
 def share_of_limit(
     steps: Sequence[Sequence[Product]], seconds: float, clock: Callable[[], float]
 ) -> dict[str, float]:
-    """How near training steps came to the time that their products take by themselves.
+    """Measure how near training steps come to the time that their products take by themselves.
 
     Args:
         steps: the products of each step's forward pass.
@@ -230,12 +230,12 @@ def share_of_limit(
         clock: seconds so far.
 
     Returns:
-        In 10^9 operations a second the steps' useful ones, and on products of the same shapes NumPy's, Paddle's
-        and those of the faster of both; and the steps' share of the latter.
+        In 10^9 operations a second: the useful ones of the steps, and those that NumPy, Paddle and the faster of
+        both reach on products of the same shapes; and the steps' share of the last.
     """
     work = [sum(product.operations for product in products) for products in steps]
     useful = PASSES * sum(work) / seconds / 1e9
-    median = int(np.argsort(work)[len(work) // 2])  # this step stands for all
+    median = int(np.argsort(work)[len(work) // 2])  # this step represents all
     rates = measure_rates(steps[median], clock)
     return {
         "useful_gflops": round(useful, 1),
@@ -247,5 +247,5 @@ def share_of_limit(
 
 
 def _wait_for(tensor: Tensor) -> float:
-    """Reads one number, which on a GPU waits until all before it is computed."""
+    """Read one number; on a GPU this waits for all earlier computation."""
     return float(tensor.flatten()[0])

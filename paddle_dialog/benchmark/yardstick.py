@@ -1,4 +1,4 @@
-"""What a recipe's training is measured against."""
+"""Yardsticks that a recipe's training is compared with."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ class PlainCriterion(nn.Layer):
     """Masked cross-entropy as a mean over tokens."""
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """The loss of logits [B, T, V], label [B, T] and mask [B, T]."""
+        """Return the loss of logits [B, T, V], label [B, T] and mask [B, T]."""
         nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, T]
         return (nll * mask).sum() / mask.sum()

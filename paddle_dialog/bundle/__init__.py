@@ -1,1 +1,1 @@
-"""A trained model as one folder: its format, reading it, exporting it, the network built from it on demand."""
+"""A trained model as one folder: its format, reading and exporting it, and its network, built on demand."""

@@ -1,4 +1,4 @@
-"""From a run's model to a bundle that ships: half the size, without training state and without anyone's paths."""
+"""Exports a run's model as a bundle that ships: half the size, without training state and local paths."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def export_bundle(
     data: Sequence[str] = (),
     companion: Path | None = None,
 ) -> int:
-    """Writes a bundle for others: float16 weights, and file names in place of the paths in config and card.
+    """Write a bundle for others: float16 weights, and file names in place of the paths in config and card.
 
     Args:
-        source: a run's ``best`` or ``last``.
+        source: a run's `best` or `last`.
         target: the folder to write.
-        about: Markdown that stands first in the model card: intended use, data and licence, limits.
-        metrics: what ``tools/evaluate.py --json`` printed for this model.
-        data: sources of which the task makes further files with the weights that ship, e.g. an index of them.
+        about: Markdown for the beginning of the model card: intended use, data and licence, limits.
+        metrics: the output of `tools/evaluate.py --json` for this model.
+        data: sources from which the task makes further files with the final weights, e.g. an index of them.
         companion: another model that the task takes into the bundle, e.g. a ranker; the model card has its own too.
 
     Returns:
         Bytes of all files written.
 
     Raises:
-        UserError: no bundle, weights that float16 cannot hold, or data or a companion of which the task makes
-            nothing.
+        UserError: there is no bundle, float16 cannot hold the weights, or the task cannot use the data or the
+            companion.
     """
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
@@ -71,7 +71,7 @@ def export_bundle(
 
 
 def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
-    """A config with the names of its data, and without the files that answering does not read."""
+    """Return a config with its paths cut to file names, without the files that answering does not read."""
     names = {
         key: Path(path).name if key.startswith("data.") and key != "data.vocabulary" else None
         for key, path in _paths(task, config).items()
@@ -80,21 +80,21 @@ def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
 
 
 def _without_paths(card: str, task: Task, config: ExperimentConfig) -> str:
-    """A model card with file names in the place of the paths of its config."""
+    """Return a model card in which file names replace the paths of its config."""
     for path in sorted(_paths(task, config).values(), key=len, reverse=True):
         card = card.replace(path, Path(path).name)
     return card
 
 
 def _paths(task: Task, config: ExperimentConfig) -> dict[str, str]:
-    """The paths in a config by their keys."""
+    """Return the paths in a config by their keys."""
     keys = ("data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys)
     found = {key: attrgetter(key)(config) for key in keys}
     return {key: path for key, path in found.items() if path is not None}
 
 
 def _halved(name: str, values: np.ndarray, source: Path) -> np.ndarray:
-    """Floats as float16."""
+    """Convert floats to float16."""
     if values.dtype != np.float32:
         return values
     half = values.astype(np.float16)
@@ -104,7 +104,7 @@ def _halved(name: str, values: np.ndarray, source: Path) -> np.ndarray:
 
 
 def _table(metrics: Mapping[str, Any]) -> str:
-    """The figures as a Markdown table, nested ones with dotted names."""
+    """Format the figures as a Markdown table, nested ones with dotted names."""
     if not metrics:
         return ""
     rows = "\n".join(f"| {name} | {value} |" for name, value in _flat(metrics, ""))

@@ -41,7 +41,7 @@ class Bundle:
     Args:
         task: name of the task the model serves.
         config_text: the whole configuration as YAML.
-        vocabularies: by name, e.g. ``text``.
+        vocabularies: by name, e.g. `text`.
         weights: the network's parameters by their structured names.
         card: the model card, Markdown.
         extra: further files by name, e.g. the state of the optimiser.
@@ -56,11 +56,11 @@ class Bundle:
 
 
 def save_bundle(bundle: Bundle, folder: Path) -> None:
-    """Writes a bundle so that a whole one, the old or the new, is on the disk at any moment.
+    """Write a bundle so that a whole one, old or new, is on the disk at any moment.
 
-    The files go to ``<folder>.partial``; then the old folder becomes ``<folder>.previous`` and the new one takes
-    its place. A process killed between these two renames leaves both beside the missing ``folder``; ``load_bundle``
-    finds them there, and the next save finishes what was begun.
+    The files go to `<folder>.partial`; then the old folder becomes `<folder>.previous` and the new one takes
+    its place. If the process is killed between these two renames, both folders remain while `folder` is missing;
+    `load_bundle` finds them, and the next save completes the renames.
 
     Raises:
         UserError: the folder cannot be written.
@@ -92,15 +92,15 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
         _sync_folder(folder.parent)
     except OSError as error:
         if not _is_whole(partial):
-            shutil.rmtree(partial, ignore_errors=True)  # a torso would keep a full disk full
+            shutil.rmtree(partial, ignore_errors=True)  # otherwise a full disk would stay full
         left = "; what was saved before is still there" if bundle_exists(folder) else ""
         raise UserError(f"{folder}: cannot write the bundle: {error.strerror}{left}") from error
 
 
 def load_bundle(folder: str | Path) -> Bundle:
-    """Reads a bundle and checks every file against its checksum.
+    """Read a bundle and check every file against its checksum.
 
-    Where a save was killed between its two renames, the bundle that it left beside the folder is taken.
+    If a save was killed between its two renames, the bundle that it left beside the folder is read.
 
     Raises:
         UserError: there is no bundle, it is of another format, or a file is missing or damaged.
@@ -114,7 +114,7 @@ def load_bundle(folder: str | Path) -> Bundle:
 
 
 def bundle_exists(folder: Path) -> bool:
-    """Whether there is a bundle, or what a save killed between its two renames has left of it."""
+    """Return whether there is a bundle, or the remains of a save killed between its two renames."""
     return folder.is_dir() or any(_is_whole(_beside(folder, suffix)) for suffix in ("partial", "previous"))
 
 
@@ -147,9 +147,9 @@ def _read_bundle(folder: Path) -> Bundle:
 
 
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
-    """A network's parameters and persistent buffers as arrays, each under the first of its names only.
+    """Return a network's parameters and persistent buffers as arrays, each under the first of its names only.
 
-    Those of layers that set ``training_only`` are left out: see `read_training_only`.
+    Those of layers that set `training_only` are left out: see `read_training_only`.
     """
     own, left_out = network.state_dict(), _training_only(network)
     return {
@@ -160,16 +160,16 @@ def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
 
 
 def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
-    """What `read_weights` leaves out: weights that training goes on with and answers do without."""
+    """Return the weights that `read_weights` leaves out: those that training needs and answering does not."""
     own = network.state_dict()
     return {name: own[name].numpy() for name in _training_only(network)}
 
 
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Copies weights into a network, casting to its precision.
+    """Copy weights into a network, casting to its precision.
 
     A parameter that several layers share may stand under any one of its names, or under all; a network with
-    ``older_names`` takes those too. What only training needs may be missing, and then stays as it is.
+    `older_names` takes those too. Weights that only training needs may be missing, and then keep their values.
 
     Raises:
         UserError: names or shapes differ: the weights belong to another model.
@@ -204,7 +204,7 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
 
 
 def _training_only(network: nn.Layer) -> set[str]:
-    """Names of the weights in layers that set ``training_only``."""
+    """Return the names of the weights in layers that set `training_only`."""
     return {
         f"{prefix}.{name}"
         for prefix, layer in network.named_sublayers()
@@ -214,17 +214,17 @@ def _training_only(network: nn.Layer) -> set[str]:
 
 
 def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Every name of a state dict with the first name of the same tensor.
+    """Map every name of a state dict to the first name of the same tensor.
 
-    Paddle lists a parameter once for each layer that holds it: ``nn.LSTM`` under two names, and so a cell
-    inside ``nn.RNN``.
+    Paddle lists a parameter once for each layer that holds it: `nn.LSTM` under two names, and so a cell
+    inside `nn.RNN`.
     """
     first: dict[int, str] = {}
     return {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    """The parsed manifest of a bundle folder."""
+    """Read the manifest of a bundle folder."""
     path = folder / MANIFEST
     if not path.is_file():
         raise UserError(f"{folder}: is not a bundle (no {MANIFEST} in it); train one or name another folder")
@@ -242,7 +242,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _replace(folder: Path, partial: Path, previous: Path) -> None:
-    """Puts ``partial`` in the place of ``folder``, which becomes ``previous``; undone where that fails."""
+    """Replace `folder` by `partial` and keep it as `previous`; undo this on failure."""
     if not folder.exists():
         partial.rename(folder)
         return
@@ -257,7 +257,7 @@ def _replace(folder: Path, partial: Path, previous: Path) -> None:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether a folder holds an undamaged bundle."""
+    """Return whether a folder holds an undamaged bundle."""
     try:
         _read_bundle(folder)
     except UserError:
@@ -270,7 +270,7 @@ def _beside(folder: Path, suffix: str) -> Path:
 
 
 def _write_durably(path: Path, content: bytes) -> None:
-    """Writes a file and waits until it is on the disk, so that a power cut cannot leave a renamed torso."""
+    """Write a file and wait until it is on the disk, so that a power cut cannot leave an incomplete one."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -278,9 +278,9 @@ def _write_durably(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Waits until the names in a folder are on the disk, which a file's own ``fsync`` does not promise."""
+    """Wait until the names in a folder are on the disk; a file's own `fsync` does not guarantee that."""
     if os.name != "posix":
-        return  # elsewhere a folder cannot be opened
+        return  # other systems cannot open a folder
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

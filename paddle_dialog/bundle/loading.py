@@ -1,4 +1,4 @@
-"""From a bundle to a predictor."""
+"""Loading a bundle and making its predictor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A bundle that was read.
+    """A bundle in memory.
 
     Args:
         task: its task.
@@ -37,17 +37,17 @@ class LoadedModel:
 
     @cached_property
     def predictor(self) -> Predictor:
-        """What answers with this model."""
+        """The predictor of this model."""
         return self.task.trained_predictor(self.config, self.trained, self.vocabularies)
 
 
 def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None) -> LoadedModel:
-    """Reads a bundle.
+    """Read a bundle.
 
     Args:
         folder: the bundle.
         task: the task it must be of; any by default.
-        recipe: its seed and its settings of inference take the place of the bundle's own.
+        recipe: its seed and inference settings replace the bundle's own.
 
     Raises:
         UserError: no bundle, a damaged one, one of another task, or decoding settings that its model cannot serve.
@@ -72,12 +72,12 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
 def load_predictor(
     folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None
 ) -> Predictor:
-    """The predictor that a bundle describes; see ``load_model``."""
+    """Return the predictor that a bundle describes; see `load_model`."""
     return load_model(folder, task, recipe).predictor
 
 
 def default_weights(task: Task, output_dir: str | None) -> Path:
-    """The weights to take where none are named: those of the run in ``output_dir``, else those that ship.
+    """Return the weights to use if none are named: those of the run in `output_dir`, else those that ship.
 
     Raises:
         UserError: there are neither.

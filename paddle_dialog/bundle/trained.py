@@ -27,7 +27,7 @@ Model = TypeVar("Model")
 
 
 class TrainedNetwork:
-    """The weights of a bundle and what they become.
+    """The weights of a bundle, and the models made of them.
 
     Args:
         weights: by structured name.
@@ -61,13 +61,13 @@ class TrainedNetwork:
         return network
 
     def over_arrays(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
-        """A model over arrays, which answers on the CPU without Paddle.
+        """Return a model over arrays, which answers on the CPU without Paddle.
 
         Args:
-            make: makes it of the weights.
+            make: makes it from the weights.
 
         Returns:
-            None where it does not serve this network, which the log says, and where the device is no CPU.
+            None where it does not support this network, which is logged, or where the device is not a CPU.
         """
         if not current_is_cpu():
             return None
@@ -80,7 +80,7 @@ class TrainedNetwork:
             return None
 
     def step_model(self, config: ModelConfig, vocab_size: int) -> StepModel:
-        """The fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
+        """Return the fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
 
         Args:
             config: the model section of the bundle.

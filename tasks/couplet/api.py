@@ -53,7 +53,7 @@ class CoupletRequest(RequestModel):
         min_length=1,
         description="The 上联, with one Chinese character at least.",
         examples=[EXAMPLE],
-        json_schema_extra={"pattern": HANZI},  # checked by the model, which says it in plain words
+        json_schema_extra={"pattern": HANZI},  # the model checks it, with a plainer message
     )
     n_best: int = Field(5, ge=1, description="How many 下联, best first.")
     lock: str | None = Field(
@@ -75,7 +75,7 @@ class CoupletCandidate(BaseModel):
 
 
 class CoupletTones(BaseModel):
-    """The tone of each character; one that can be both, or that nobody knows, is unknown."""
+    """The tone of each character; `unknown` where it can be both or no reading is known."""
 
     first: list[ToneName]
     second: list[list[ToneName]] = Field(description="For each prediction.")
@@ -106,7 +106,7 @@ class CoupletSettings(NamedTuple):
 
 
 class CoupletEndpoint(Endpoint[CoupletRequest]):
-    """Writes 下联 to a 上联, under the rules of form, with the characters that the user has locked."""
+    """Writes 下联 for a 上联 under the rules of form, with the characters that the user has locked."""
 
     task = "couplet"
     path = "/v1/couplet"
@@ -138,11 +138,11 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
                 raise UserError(
                     "banned_words: the reference engine cannot avoid words; take decoding.engine: fast"
                 )
-        if decoding.strategy == "greedy":  # it would give one candidate only
+        if decoding.strategy == "greedy":  # which gives only one candidate
             decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
         self._predictor, self._words, self._decoding = predictor, words, decoding
         self._banned = banned_words(words.words) or predictor.banned_words
-        predictor.predict([EXAMPLE])  # makes tables that would cost the first user seconds
+        predictor.predict([EXAMPLE])  # builds tables now, so that the first request is quick
         shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
         return {"longest_line": predictor.longest_line, "rules": shown}
 
@@ -173,14 +173,14 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         )
         answers: list[Record | Unanswerable] = []
         for item, candidates in zip(items, found, strict=True):
-            # The search gives up the words it must not write where nothing else is left.
+            # The search relaxes even the banned words where nothing else is left.
             kept = [c for c in candidates if not self._words.finds(c.text)]
             answers.append(_record(item, [c.as_dict() for c in kept]) if kept else Unanswerable(ALL_BANNED))
         return answers
 
 
 def tone_names(line: str) -> list[ToneName]:
-    """What the page draws beside each character of a line."""
+    """Return what the page draws beside each character of a line."""
     return ["punctuation" if is_punctuation(c) else _TONE_NAMES.get(tones(c), "unknown") for c in line]
 
 
@@ -195,7 +195,7 @@ def _record(item: CoupletItem, predictions: list[dict[str, Any]]) -> Record:
 
 
 def _bounded(field: Any, **bounds: Any) -> Any:
-    """A request's field within the server's limits."""
+    """Return a request's field within the server's limits."""
     lower = {"ge": 1} if "le" in bounds else {}
     lower |= {"min_length": 1} if field.is_required() else {}
     kept = {name: getattr(field, name) for name in ("description", "examples", "json_schema_extra")}

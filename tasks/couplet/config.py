@@ -52,7 +52,7 @@ class RerankConfig:
         return bool(self.reverse or self.tone_opposed or self.consensus)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.reverse and self.reverse_weights is None:
             yield "reverse", "needs reverse_weights, a bundle trained on swapped pairs"
 
@@ -67,7 +67,7 @@ class CoupletConfig(GenerationConfig):
     rerank: RerankConfig = field(default_factory=RerankConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings of different sections that contradict each other."""
+        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.decoding.engine == "reference" and self.rules.enabled:
             yield (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How well a model foresees the references.
+    """How well a model predicts the references.
 
     Args:
         perplexity: exp of the mean over all tokens, punctuation and end token included.
@@ -40,19 +40,19 @@ class Likelihood:
 
 
 def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
-    """Measures a model on one source of couplets.
+    """Measure a model on one source of couplets.
 
     Args:
         predictor: the model with its decoding settings.
-        source: as for ``read_couplets``.
-        predictions: where the hypotheses are written, one JSON record a line with its ``reference``.
+        source: as for `read_couplets`.
+        predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 
     Returns:
-        The metrics by name; ``decoding`` says how the hypotheses were made, ``skipped`` how many pairs were too
-        long for the model.
+        The metrics by name; `decoding` describes the search, `skipped` counts the pairs that were too long for the
+        model.
 
     Raises:
-        UserError: the source cannot be used, or the hypotheses cannot be written; the latter before any work.
+        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         _check_writable(predictions)
@@ -76,11 +76,11 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
 
 
 def measure_likelihood(predictor: CoupletPredictor, pairs: Sequence[Couplet]) -> Likelihood:
-    """Runs the model over the true 下联, batched by length."""
+    """Run the model over the true 下联, batched by length."""
     vocabulary, network = predictor.vocabulary, predictor.network
     dataset = CoupletDataset(list(pairs), vocabulary)
     hanzi = np.array([is_hanzi(token) for token in vocabulary.tokens])  # [V]
-    # An unknown character is one that training saw too rarely, and those are hanzi.
+    # An unknown character is one that was too rare in training, and those are hanzi.
     hanzi[vocabulary.unk_id] = True
     criterion = SequenceCrossEntropy()
     network.eval()
@@ -105,7 +105,7 @@ def measure_likelihood(predictor: CoupletPredictor, pairs: Sequence[Couplet]) ->
 
 
 def _check_writable(path: Path) -> None:
-    """Opens the file without changing what it holds."""
+    """Open the file without changing what it holds."""
     try:
         path.open("a", encoding="utf-8").close()
     except OSError as error:

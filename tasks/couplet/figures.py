@@ -1,4 +1,4 @@
-"""What a couplet model looks at, as pictures."""
+"""Pictures of what a couplet model attends to."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ MAPPED_EXAMPLES = 4
 
 
 def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
-    """Draws the attention of each character of the first true 下联 over the 上联.
+    """Draw the attention of each character of the first true 下联 over the 上联.
 
     Args:
         predictor: the model.
-        source: as for ``read_couplets``.
+        source: as for `read_couplets`.
         folder: takes the pictures.
 
     Raises:
-        UserError: the source cannot be used, or the folder not written.
+        UserError: the source cannot be used, or the folder cannot be written.
     """
     pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     dataset = CoupletDataset(pairs[:MAPPED_EXAMPLES], predictor.vocabulary)

@@ -1,4 +1,4 @@
-"""How well second lines answer first lines over a whole file: form, variety, nearness to the references."""
+"""Metrics of second lines over a whole file: form, variety, similarity to the references."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def couplet_scores(
 
 
 def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, float]:
-    """Return the part of the scores that needs no reference; see `CoupletScores.form`.
+    """Compute the scores that need no reference; see `CoupletScores.form`.
 
     Raises:
         ValueError: there is no pair, or the numbers of lines differ.

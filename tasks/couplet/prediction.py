@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from paddle_dialog.config.schema import DecodingConfig
 
-# A 下联 is written in characters: padding, unknown and begin never stand in it.
+# A 下联 never contains padding, unknown or begin.
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 
 
@@ -57,7 +57,7 @@ class Prediction:
     relaxed: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The candidate as the command line prints it; ``relaxed`` only where there is something to tell."""
+        """Return the candidate as the command line prints it; `relaxed` only if rules were relaxed."""
         record = {"text": self.text, "score": round(self.score, 4), "form": self.form.as_dict()}
         return record | ({"relaxed": list(self.relaxed)} if self.relaxed else {})
 
@@ -67,7 +67,7 @@ class CoupletPredictor(GenerationPredictor):
 
     Args:
         config: decoding settings and the length the model was made for.
-        network: the trained network, or one that is built when it is asked for.
+        network: the trained network, or one that is built on demand.
         vocabulary: of both lines.
 
     Attributes:
@@ -109,14 +109,14 @@ class CoupletPredictor(GenerationPredictor):
         rules: Rules | None = None,
         decoding: DecodingConfig | None = None,
     ) -> list[list[Prediction]]:
-        """Writes 下联 under rules.
+        """Write 下联 under rules.
 
         Args:
             firsts: 上联; blanks are dropped and punctuation is unified before the model sees them.
             n_best: candidates for each, best first; the config's number by default.
             lock: position (0 is the first) → character that every 下联 has there.
             template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
-            templates: one for each line, in the place of ``template``.
+            templates: one for each line, instead of `template`.
             rules: of form; those of the config by default.
             decoding: how to search; as the config says by default.
 
@@ -144,7 +144,7 @@ class CoupletPredictor(GenerationPredictor):
         return answers
 
     def check(self, first: str, template: str | None = None) -> str:
-        """The 上联 as the model reads it.
+        """Return the 上联 as the model reads it.
 
         Raises:
             UserError: `predict` would refuse line or template.
@@ -154,7 +154,7 @@ class CoupletPredictor(GenerationPredictor):
         return line
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
-        """The greedy 下联 of encoded 上联, for a look at a model in training."""
+        """Write 下联 for encoded 上联 by greedy search, to show a model in training."""
         options = SearchOptions(
             strategy="greedy", max_length=self.config.decoding.max_length, processors=[NO_SPECIAL_TOKENS]
         )
@@ -164,15 +164,15 @@ class CoupletPredictor(GenerationPredictor):
     def predict_records(
         self, texts: Sequence[str], n_best: int | None = None, template: str | None = None
     ) -> Iterable[dict[str, Any]]:
-        """Answers as JSON records: ``{"first": …, "predictions": [{"text", "score", "form"}, …]}``.
+        """Answer as JSON records: `{"first": …, "predictions": [{"text", "score", "form"}, …]}`.
 
-        A ``template`` holds for all texts.
+        A `template` holds for all texts.
         """
         for first, predictions in zip(texts, self.predict(texts, n_best, template=template), strict=True):
             yield {"first": first, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: dict[str, Any]) -> str:
-        """上联 and its 下联; several candidates stand below each other with their scores."""
+        """Format a 上联 and its 下联, several candidates one below the other with their scores."""
         predictions = record["predictions"]
         notes = [f"\trelaxed: {', '.join(p['relaxed'])}" if "relaxed" in p else "" for p in predictions]
         if len(predictions) == 1:
@@ -183,28 +183,28 @@ class CoupletPredictor(GenerationPredictor):
         return "\n".join([record["first"], *scored])
 
     def example_inputs(self, source: str, count: int) -> list[str]:
-        """The first 上联 of a source of couplets."""
+        """Return the first 上联 of a source of couplets."""
         return [couplet.first for couplet in read_couplets(source)[:count]]
 
     def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """All couplet metrics on one source."""
+        """Measure all couplet metrics on one source."""
         from tasks.couplet.evaluation import evaluate
 
         return evaluate(self, source, predictions)
 
     def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """The attention in the first examples."""
+        """Draw the attention in the first examples."""
         from tasks.couplet.figures import write_figures
 
         write_figures(self, source, folder)
 
     @property
     def longest_line(self) -> int:
-        """Characters that a line may have."""
+        """Greatest number of characters in a line."""
         return min(self.config.data.max_length, self.config.decoding.max_length)
 
     def decoding_summary(self) -> str:
-        """How the candidates are searched for, in a few words."""
+        """Describe the search in a few words."""
         settings = self.config.decoding
         search = {
             "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",
@@ -254,7 +254,7 @@ class CoupletPredictor(GenerationPredictor):
         rules: Rules,
         options: SearchOptions,
     ) -> list[list[Candidate]]:
-        """Texts and hypotheses of a batch, best first."""
+        """Return texts and hypotheses of a batch, best first."""
         sources = [np.asarray(self.vocabulary.encode(line)) for line in lines]
         if self.config.decoding.engine == "reference":
             found = self._decode(sources, options)

@@ -1,4 +1,4 @@
-"""The order of the candidates by a weighted sum of what speaks for them."""
+"""Orders the candidates by a weighted sum of scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Reranker:
-    """Orders n-best lists as one config says.
+    """Orders n-best lists by the weights of one config.
 
     Args:
         config: the weights; the reverse model is loaded when first needed.
@@ -36,7 +36,7 @@ class Reranker:
         return self.config.is_active
 
     def order(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[list[Candidate]]:
-        """The candidates of each line, best first; equal sums stay in the order of the search.
+        """Return the candidates of each line, best first; equal sums stay in the order of the search.
 
         Args:
             lines: 上联, normalised.
@@ -51,7 +51,7 @@ class Reranker:
         ]
 
     def _sums(self, line: str, candidates: list[Candidate], reverse: np.ndarray) -> np.ndarray:
-        """One number for each of K candidates, float64 [K]."""
+        """Compute the sum of each of K candidates, float64 [K]."""
         weights, texts = self.config, [text for text, _ in candidates]
         sums = weights.model * np.array([hypothesis.score for _, hypothesis in candidates])
         sums = sums + weights.reverse * reverse
@@ -62,7 +62,7 @@ class Reranker:
         return sums
 
     def _reverse_scores(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[np.ndarray]:
-        """log p(上联 | 下联) per token of every candidate, a float64 array [K] for each line."""
+        """Return log p(上联 | 下联) per token of every candidate, a float64 array [K] for each line."""
         if not self.config.reverse:
             return [np.zeros(len(candidates)) for candidates in found]
         vocabulary = self._reverse_model.vocabulary
@@ -85,9 +85,9 @@ class Reranker:
 
 
 def consensus(texts: Sequence[str]) -> np.ndarray:
-    """For each text the mean share of its characters that the other texts have at the same positions.
+    """Return for each text the mean share of its characters that the other texts have at the same positions.
 
-    The choice of the text most like all others is minimum Bayes risk decoding (Kumar & Byrne 2004, "Minimum
+    Choosing the text most like all others is minimum Bayes risk decoding (Kumar & Byrne 2004, "Minimum
     Bayes-Risk Decoding for Statistical Machine Translation") with the Hamming similarity as its gain, every
     candidate weighing the same.
 

@@ -1,6 +1,6 @@
 """The couplet task: 上联 to 下联.
 
-Importing Paddle takes seconds, and answering does without: what needs it is imported where it is used.
+Importing Paddle takes seconds and answering does not need it, so modules that need it are imported late.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VOCABULARY = "text"  # one vocabulary for both lines
 
 
 class CoupletTask(GenerationTask):
-    """Given the first line of a couplet, writes the second."""
+    """Writes the second line of a couplet, given the first."""
 
     name = "couplet"
     config_class = CoupletConfig
@@ -43,7 +43,7 @@ class CoupletTask(GenerationTask):
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Reads, limits and encodes the couplets; the vocabulary is built from the training pairs alone."""
+        """Read, limit and encode the couplets; the vocabulary is built from the training pairs alone."""
         from tasks.couplet.data.dataset import collate
 
         settings = config.data
@@ -68,13 +68,13 @@ class CoupletTask(GenerationTask):
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """The model of the family that the config names."""
+        """Build the model of the family that the config names."""
         from paddle_dialog.models.seq2seq import Seq2Seq
 
         return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 
     def initialise(self, config: CoupletConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Loads pretrained character vectors where the config names a file."""
+        """Load pretrained character vectors where the config names a file."""
         path, trainable = config.model.pretrained_vectors, config.model.train_vectors
         if path is not None:
             from paddle_dialog.layers.embeddings import set_vectors_from_file
@@ -83,7 +83,7 @@ class CoupletTask(GenerationTask):
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """下联 of the first dev pairs by greedy search, and the attention of the first."""
+        """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""
         import paddle
 
         from tasks.couplet.data.dataset import collate
@@ -112,37 +112,37 @@ class CoupletTask(GenerationTask):
     def predictor(
         self, config: CoupletConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> CoupletPredictor:
-        """A predictor around a trained network."""
+        """Return a predictor around a trained network."""
         return CoupletPredictor(config, network, vocabularies[VOCABULARY])
 
     def trained_predictor(
         self, config: CoupletConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> CoupletPredictor:
-        """A predictor of a bundle's weights, which builds the network when it is asked for."""
+        """Return a predictor of a bundle's weights, which builds the network on demand."""
         return CoupletPredictor(config, trained, vocabularies[VOCABULARY])
 
     def products(
         self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
-        """Those of the model."""
+        """Return the products of the model."""
         return model_products(config.model, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
 
     def yardsticks(
         self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]
     ) -> Mapping[str, Callable[[], Yardstick]]:
-        """``book``: the textbook's model."""
+        """Return `book`: the textbook's model."""
         from tasks.couplet.textbook import textbook
 
         return {"book": partial(textbook, config, vocabulary_sizes[VOCABULARY])}
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """``--template``."""
+        """Add `--template`."""
         told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
         parser.add_argument("--template", metavar="TEXT", help=told)
 
     def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
-        """``POST`` address of the task."""
-        from tasks.couplet.api import CoupletEndpoint  # what only a server needs
+        """Return the `POST` address of the task."""
+        from tasks.couplet.api import CoupletEndpoint  # only a server needs it
 
         return CoupletEndpoint(limits)
 
@@ -152,7 +152,7 @@ class CoupletTask(GenerationTask):
         vocabularies: Mapping[str, Vocabulary] | None,
         train: list[Couplet],
     ) -> Vocabulary:
-        """The resumed run's vocabulary, the file the config names, or one built from the training pairs."""
+        """Return the resumed run's vocabulary, the file the config names, or one built from the training pairs."""
         if vocabularies is not None:
             return vocabularies[VOCABULARY]
         if config.data.vocabulary is not None:

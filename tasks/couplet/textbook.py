@@ -1,7 +1,7 @@
-"""The textbook's couplet model written plainly, as a yardstick of the training benchmark.
+"""The textbook's couplet model, written plainly, as a yardstick for the training benchmark.
 
-Every step of the decoder projects the encoder output anew and runs cell by cell under ``nn.RNN``: the same function
-as ``LstmAttention`` at its reference size, without any of its shortcuts.
+Every step of the decoder projects the encoder output anew and runs cell by cell under `nn.RNN`: the same function as
+`LstmAttention` at its reference size, without its optimisations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BookAttention(nn.Layer):
         self.output_proj = nn.Linear(2 * size, size)
 
     def forward(self, hidden: Tensor, encoder_output: Tensor, padding: Tensor) -> Tensor:
-        """Attends from ``hidden`` [B, H] over [B, S, H]; ``padding`` is 0 or -1e9, [B, 1, S]."""
+        """Attend from `hidden` [B, H] over [B, S, H]; `padding` is 0 or -1e9, [B, 1, S]."""
         memory = self.input_proj(encoder_output)  # [B, S, H]
         scores = paddle.matmul(hidden.unsqueeze(1), memory, transpose_y=True) + padding  # [B, 1, S]
         context = paddle.matmul(F.softmax(scores), memory).squeeze(1)  # [B, H]
@@ -48,7 +48,7 @@ class BookCell(nn.RNNCellBase):
         self.attention = BookAttention(size)
 
     def forward(self, inputs: Tensor, states: Any, encoder_output: Tensor, padding: Tensor) -> Any:
-        """One step from ``inputs`` [B, E]; returns the output [B, H] and the new states."""
+        """Take one step from `inputs` [B, E]; return the output [B, H] and the new states."""
         lstm_states, feed = states
         x, new_states = paddle.concat([inputs, feed], axis=1), []
         for cell, state in zip(self.lstm_cells, lstm_states, strict=True):
@@ -65,7 +65,7 @@ class BookModel(nn.Layer):
     Args:
         vocab_size: V.
         size: width of embeddings and states.
-        num_layers: on both sides.
+        num_layers: of encoder and decoder each.
         dropout: between layers.
     """
 
@@ -78,7 +78,7 @@ class BookModel(nn.Layer):
         self.output = nn.Linear(size, vocab_size)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Logits [B, T, V] for source [B, S] and target [B, T]."""
+        """Return logits [B, T, V] for source [B, S] and target [B, T]."""
         encoder_output, (hidden, cell) = self.encoder(self.source_embedding(source), None, source_lengths)
         states = [
             [(hidden[layer], cell[layer]) for layer in range(hidden.shape[0])],
@@ -93,10 +93,10 @@ class BookModel(nn.Layer):
 
 
 def textbook(config: CoupletConfig, vocab_size: int) -> Yardstick:
-    """The book's model of a recipe's sizes, trained also on random batches, as the book's reader makes them.
+    """Build the book's model at a recipe's sizes; it is also trained on random batches, as the book makes them.
 
     Raises:
-        UserError: the recipe's model is of another family, or of a form that the book's has not.
+        UserError: the recipe's model is of another family, or has an option that the book's lacks.
     """
     model = config.model
     if not isinstance(model, LstmAttentionConfig) or model.embedding_size != model.hidden_size:

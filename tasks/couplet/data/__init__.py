@@ -1,1 +1,1 @@
-"""Couplets: where they are read from, and how they become ids and batches."""
+"""Reading couplets and turning them into ids and batches."""

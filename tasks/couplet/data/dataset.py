@@ -39,9 +39,9 @@ class CoupletDataset(io.Dataset):
 
 
 def collate(examples: list[Example]) -> list[np.ndarray]:
-    """Pads examples to a training batch.
+    """Pad examples to a training batch.
 
-    The source ends with the end token, as the target does: the two then correspond position by position.
+    The source ends with the end token, as the target does, so that the two correspond position by position.
 
     Returns:
         source ids [B, S], source lengths [B], target input ids [B, T] (begin token first), target output ids
@@ -56,7 +56,7 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
 
 
 def _flatten(lines: list[str], vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
-    """All ids in one array, and the offsets [N + 1] where each line begins and ends."""
+    """Return all ids in one array, and the offsets [N + 1] where each line begins and ends."""
     ends = np.zeros(len(lines) + 1, dtype=np.int64)
     np.cumsum([len(line) for line in lines], out=ends[1:])
     ids = np.fromiter((vocabulary.id(c) for line in lines for c in line), dtype=np.int32, count=int(ends[-1]))

@@ -1,4 +1,4 @@
-"""Lines as the networks read them."""
+"""Encoding of lines for the networks."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ Example = tuple[np.ndarray, np.ndarray]  # ids of 上联 and of 下联, without 
 
 
 def encode_sources(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Appends the end token to each line of ids and pads them: ids [B, S] and lengths [B]."""
+    """Append the end token to each line of ids and pad them: ids [B, S] and lengths [B]."""
     return pad_batch([np.concatenate([line, [Vocabulary.eos_id]]) for line in lines], Vocabulary.pad_id)

@@ -13,7 +13,7 @@ from paddle_dialog.errors import UserError
 SPLITS = ("train", "dev", "test")
 _SEPARATOR = "\x02"
 _REMEDY = "check the network and PPNLP_HOME, or give a TSV file of 上联<TAB>下联 instead"
-# What PaddleNLP and its downloader let through: no connection, wrong checksum, broken archive, full disk.
+# Errors of PaddleNLP and its downloader: no connection, wrong checksum, broken archive, full disk.
 _FAILURES = (RuntimeError, OSError, ValueError, EOFError, tarfile.TarError)
 
 
@@ -27,7 +27,7 @@ def read_split(split: str) -> Iterator[tuple[str, str]]:
         (上联, 下联), without the separators between characters.
 
     Raises:
-        UserError: the split is unknown, PaddleNLP cannot be imported, or the corpus cannot be had.
+        UserError: the split is unknown, PaddleNLP cannot be imported, or the corpus cannot be fetched.
     """
     try:
         for example in _load(split):
@@ -41,7 +41,7 @@ def read_split(split: str) -> Iterator[tuple[str, str]]:
 def paddlenlp_vocabulary() -> list[str]:
     """Return the tokens of the corpus's own vocabulary, the line number being PaddleNLP's id.
 
-    The list holds its markers `<s>`, `</s>` and `<unk>` as it comes.
+    The list includes its markers `<s>`, `</s>` and `<unk>`.
 
     Raises:
         UserError: PaddleNLP cannot be imported, or the corpus cannot be fetched.
@@ -60,12 +60,12 @@ def _load(split: str) -> Any:
         raise UserError(f"paddlenlp:{split}: no such split; it must be one of {', '.join(SPLITS)}")
     try:
         from paddlenlp.datasets import load_dataset
-    except Exception as error:  # its long import chain breaks in more ways than ImportError
+    except Exception as error:  # its long import chain fails in more ways than ImportError
         raise UserError(
             f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the "
             "extra train, or give a TSV file of 上联<TAB>下联 instead"
         ) from error
-    # Lazy, as otherwise all pairs would be held as dictionaries first.
+    # Lazy; otherwise all pairs would be held as dictionaries first.
     return load_dataset("couplet", splits=split, lazy=True)
 
 

@@ -1,4 +1,4 @@
-"""Couplets read from a file while a model is trained on them."""
+"""Couplets streamed from a file during training."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tasks.couplet.data.encoding import Example
 
 
 def stream_couplets(settings: DataConfig, vocabulary: Vocabulary) -> StreamedData:
-    """The training couplets as examples that are read, limited in length and encoded one at a time.
+    """Stream the training couplets: read, limit in length and encode them one at a time.
 
     Raises:
-        UserError: ``data.train`` names no file.
+        UserError: `data.train` names no file.
     """
     path = streamed_path(settings)
 
@@ -39,7 +39,7 @@ def stream_couplets(settings: DataConfig, vocabulary: Vocabulary) -> StreamedDat
 
 
 def streamed_vocabulary(settings: DataConfig) -> Vocabulary:
-    """A vocabulary of the training couplets, counted in one pass with only the counts in memory."""
+    """Build the vocabulary of the training couplets in one pass, with only the counts in memory."""
     path = streamed_path(settings)
 
     def lines() -> Iterator[str]:
@@ -55,7 +55,7 @@ def streamed_vocabulary(settings: DataConfig) -> Vocabulary:
 
 
 def streamed_path(settings: DataConfig) -> Path:
-    """The file that ``data.train`` names.
+    """Return the file that `data.train` names.
 
     Raises:
         UserError: it names another source.

@@ -1,4 +1,4 @@
-"""What the rules of form ask of a character, worked out once for every token of a vocabulary."""
+"""Properties of characters that the rules of form need, computed once for every token of a vocabulary."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The rules of form a 下联 is held to, and what happens to those that cannot be met.
+"""The rules of form for a 下联, and how they are relaxed where they cannot be met.
 
-A locked character stands whatever the rules say of it; the rules hold at the other positions. Where they
-leave a line no 下联 at all, they are relaxed for this line alone: first one rule, tried in the order of
-`RELAXATION_ORDER`; where none suffices, the first two together, then the first three, and so on. ``tone_weight``
-only prefers and never stands in the way.
+A locked character overrides the rules, which hold at the other positions. If they leave a line without any 下联,
+they are relaxed for this line alone: first a single rule, tried in the order of `RELAXATION_ORDER`; if none suffices,
+the first two together, then the first three, and so on. `tone_weight` is a preference and never needs relaxing.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Rules:
 
     @classmethod
     def of(cls, config: RulesConfig, banned: Sequence[str]) -> Rules:
-        """The rules that a recipe switches on, with the words of its file, which `read_banned_words` reads."""
+        """Make the rules that a recipe switches on, with the banned words that `read_banned_words` returns."""
         if not config.enabled:
             return cls()
         switched = {name for name in RELAXATION_ORDER if name != "banned_words" and getattr(config, name)}
@@ -52,7 +51,7 @@ class Rules:
 
 
 def describe(config: RulesConfig) -> str:
-    """The rules in a few words, e.g. "no rules" or "rules without final_tone, tone weight 0.5"."""
+    """Describe the rules in a few words, e.g. "no rules" or "rules without final_tone, tone weight 0.5"."""
     if not config.enabled:
         return "no rules"
     off = [name for name in RELAXATION_ORDER if name != "banned_words" and not getattr(config, name)]
@@ -62,7 +61,7 @@ def describe(config: RulesConfig) -> str:
 
 
 def relaxations(active: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Sets of rules to drop, in the order in which they are tried; the first is empty, the last holds all."""
+    """Iterate over the sets of rules to drop, in order; the first is empty, the last holds all."""
     order = [name for name in RELAXATION_ORDER if name in active]
     yield frozenset()
     yield from (frozenset([name]) for name in order)
@@ -70,7 +69,7 @@ def relaxations(active: frozenset[str]) -> Iterator[frozenset[str]]:
 
 
 def wanted_final_tone(first: str) -> Tone:
-    """The tone a 下联 ends on: level, unless the 上联 has no reading that ends otherwise.
+    """Return the tone a 下联 ends on: level, unless the 上联 has no reading that ends otherwise.
 
     Args:
         first: 上联, normalised.
@@ -80,13 +79,13 @@ def wanted_final_tone(first: str) -> Tone:
 
 
 def broken_rules(first: str, second: str, form: Form, rules: Rules) -> list[str]:
-    """The rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
+    """Return the rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
 
     Args:
         first: 上联, normalised.
         second: 下联.
         form: the report on the pair.
-        rules: those that are switched off are not looked at.
+        rules: those switched off are ignored.
     """
     kept = {
         "final_tone": wanted_final_tone(first) in tones(final_character(second)),
@@ -100,12 +99,12 @@ def broken_rules(first: str, second: str, form: Form, rules: Rules) -> list[str]
 
 
 def punctuation(line: str) -> dict[int, str]:
-    """Position → mark of every punctuation mark of a line."""
+    """Return position → mark of every punctuation mark of a line."""
     return {place: character for place, character in enumerate(line) if is_punctuation(character)}
 
 
 def read_banned_words(path: str | None) -> list[str]:
-    """The banned words of a file, one a line; none without a file.
+    """Return the banned words of a file, one a line; none without a file.
 
     Raises:
         UserError: the file cannot be read.
@@ -114,5 +113,5 @@ def read_banned_words(path: str | None) -> list[str]:
 
 
 def banned_words(lines: Iterable[str]) -> list[str]:
-    """Every word once, in the written form of `normalise_line`; blank lines are skipped."""
+    """Return every word once, in the written form of `normalise_line`; blank lines are skipped."""
     return list(dict.fromkeys(word for word in map(normalise_line, lines) if word))

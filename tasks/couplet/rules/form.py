@@ -11,7 +11,7 @@ from paddle_dialog.text.tones import can_be_level, can_be_oblique
 
 @dataclass(frozen=True)
 class Form:
-    """What a pair keeps of the rules; where a character has several readings, the one that fits counts.
+    """The rules that a pair keeps; where a character has several readings, the one that fits counts.
 
     Args:
         length_equal: both lines have the same number of characters, punctuation included.
@@ -23,7 +23,7 @@ class Form:
             a position that only one line has, or without a known tone, is not opposed; 0 without any hanzi.
         repeats_mirrored: hanzi of the second line equal each other at exactly those positions where hanzi of
             the first line do.
-        shares_character: the second line uses a hanzi of the first. This one is a fault.
+        shares_character: the second line uses a hanzi of the first, which is a fault.
     """
 
     length_equal: bool
@@ -40,7 +40,7 @@ class Form:
 
 
 def form_report(first: str, second: str) -> Form:
-    """Return the form of a pair.
+    """Report the form of a pair.
 
     Args:
         first: 上联, as typed; both lines are compared in the form of `normalise_line`.
@@ -65,7 +65,7 @@ def tones_can_oppose(one: str, other: str) -> bool:
 
 
 def final_character(line: str) -> str:
-    """Return the last character of a line that is no punctuation, or an empty string."""
+    """Return the last character of a line that is not punctuation, or an empty string."""
     return next((char for char in reversed(line) if not is_punctuation(char)), "")
 
 

@@ -1,4 +1,4 @@
-"""What the rules of form mean for one 上联: which characters may stand where in its 下联."""
+"""The rules of form worked out for one 上联: which characters may stand where in its 下联."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class LinePlan:
         forced: position → the only character that may stand there, the locked ones included; one outside the
             vocabulary is written as the unknown token and shown as itself.
         origins: for each position of the 上联 the first one that must hold the same hanzi, or itself.
-        penalties: for each position that is neither forced nor a repetition, what is taken off each token,
-            inf forbids, [V].
-        beyond: the same for positions behind the end of the 上联.
-        minimum: characters of the 下联 at least.
-        exact: it has no more than those.
+        penalties: for each position that is neither forced nor a repetition, the penalty of each token, [V]; inf
+            forbids.
+        beyond: the same for positions past the end of the 上联.
+        minimum: least number of characters of the 下联.
+        exact: whether that is also the greatest number.
         distinct: hanzi are equal only where `origins` says so.
         ending: tone the 下联 must end on, where only its end shows which character is the last.
     """
@@ -43,11 +43,11 @@ class LinePlan:
     ending: Tone | None
 
     def origin(self, place: int) -> int:
-        """The first position that holds the same character as this one."""
+        """Return the first position that holds the same character as this one."""
         return self.origins[place] if place < len(self.origins) else place
 
     def text(self, tokens: Sequence[str]) -> str:
-        """The 下联 of the tokens that were written."""
+        """Return the 下联 of the tokens that were written."""
         return "".join(self.forced.get(place, token) for place, token in enumerate(tokens))
 
 
@@ -57,7 +57,7 @@ class Planner:
     Args:
         table: the vocabulary's characters.
         tone_weight: nats, >= 0.
-        banned: banned words; those of one character are no different from a forbidden token.
+        banned: banned words; those of one character are simply forbidden tokens.
     """
 
     def __init__(self, table: CharacterTable, tone_weight: float, banned: Sequence[str]) -> None:
@@ -67,7 +67,7 @@ class Planner:
         self._banned_ids = [vocabulary.id(word) for word in banned if len(word) == 1 and word in vocabulary]
 
     def plan(self, line: str, active: frozenset[str], locked: Mapping[int, str]) -> LinePlan:
-        """The plan of one line.
+        """Plan one line.
 
         Args:
             line: 上联, normalised, T characters.
@@ -100,7 +100,7 @@ class Planner:
         )
 
     def never(self, active: frozenset[str]) -> np.ndarray:
-        """Tokens that stand nowhere, bool [V]."""
+        """Return the tokens that may stand nowhere, bool [V]."""
         never = self.table.special.copy()
         if "copy_punctuation" in active:
             never |= self.table.punctuation
@@ -137,7 +137,7 @@ class _Penalties:
         self._known: dict[object, np.ndarray] = {}
 
     def of(self, places: Sequence[int], final: int | None) -> np.ndarray:
-        """The sum for positions that hold the same character, inf where one of them forbids it, [V]."""
+        """Return the sum for positions that hold the same character, inf where one of them forbids it, [V]."""
         hanzi_only = "mirror_repeats" in self._active and any(is_hanzi(self._line[place]) for place in places)
         wanted = tuple(sorted(self._wanted(places), key=lambda tone: tone.value))
         ends = final in places
@@ -147,7 +147,7 @@ class _Penalties:
         return self._known[key]
 
     def _wanted(self, places: Sequence[int]) -> Iterator[Tone]:
-        """The opposite of the tone of each place that has only one."""
+        """Iterate over the opposite tones of the places with only one tone."""
         if not self._planner.weighs_tones:
             return
         for place in places:
@@ -167,13 +167,13 @@ class _Penalties:
         if ends and "final_tone" in self._active:
             level = wanted_final_tone(self._line) is Tone.LEVEL
             fits = table.level if level else table.oblique
-            # Where marks are free, one may stand here and the last hanzi before it.
+            # Where punctuation is free, a mark may stand here, after the last hanzi.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf
         return penalty
 
 
 def _mirror(line: str, locked: Mapping[int, str], forced: dict[int, str], origins: list[int]) -> None:
-    """Ties the positions of each hanzi of the line; one locked hanzi locks all of its positions."""
+    """Tie the positions of each hanzi of the line; one locked hanzi locks all of its positions."""
     places: dict[str, list[int]] = {}
     for place, char in enumerate(line):
         if is_hanzi(char):
@@ -188,5 +188,5 @@ def _mirror(line: str, locked: Mapping[int, str], forced: dict[int, str], origin
 
 
 def _final_place(length: int, forced: Mapping[int, str]) -> int | None:
-    """The last position without punctuation."""
+    """Return the last position without punctuation."""
     return next((p for p in reversed(range(length)) if not is_punctuation(forced.get(p, "一"))), None)

@@ -11,7 +11,7 @@ FREE = "？"  # the mark of a position left to the model; normalise_line makes i
 
 
 def parse_template(template: str, line: str) -> dict[int, str]:
-    """The locked characters of a template such as ？？？？花更红.
+    """Return the locked characters of a template such as ？？？？花更红.
 
     Args:
         template: one character a position, ？ or ? where any may stand; blanks are dropped.
@@ -33,7 +33,7 @@ def parse_template(template: str, line: str) -> dict[int, str]:
 
 
 def check_locks(lock: Mapping[int, str], line: str) -> dict[int, str]:
-    """Locked characters in the written form of `normalise_line`.
+    """Return locked characters in the written form of `normalise_line`.
 
     Args:
         lock: position (0 is the first) → character.

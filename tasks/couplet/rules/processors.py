@@ -60,7 +60,7 @@ class PlannedLines:
         block[row, tokens[row, column]] = FORBIDDEN
 
     def _may_end(self, plan: LinePlan, tokens: np.ndarray) -> np.ndarray:
-        """Whether each prefix ends as the plan wants, [R]."""
+        """Return whether each prefix may end here by the plan, [R]."""
         if plan.ending is None:
             return np.ones(len(tokens), dtype=bool)
         texts = (plan.text(self._vocabulary.decode(row)) for row in tokens.tolist())
@@ -69,11 +69,11 @@ class PlannedLines:
 
 
 class BannedTexts:
-    """Forbids what would complete a banned word, also by characters that later positions are bound to hold.
+    """Forbids what would complete a banned word, even through characters that later positions are bound to hold.
 
-    A character decides over later ones where the 上联 repeats itself, and forced characters stand whatever
-    comes before. Looking at both at once keeps the search out of dead ends: with 花花 banned, 花 cannot answer the
-    first 树 of 树树. A word all of whose characters are locked is left alone.
+    A character determines later ones where the 上联 repeats itself, and forced characters stand whatever comes
+    before. Considering both keeps the search out of dead ends: with 花花 banned, 花 cannot answer the first 树 of
+    树树. A word whose characters are all locked is left alone.
 
     Args:
         plans: one for each input.
@@ -108,7 +108,7 @@ class BannedTexts:
                 block[row, list(self._completions(text, traps.get(place, ())))] = FORBIDDEN
 
     def _completions(self, text: str, traps: Sequence[dict[int, str]]) -> Iterator[int]:
-        """Ids that may not follow a text."""
+        """Iterate over the ids that may not follow a text."""
         for length in self._lengths:
             if length <= len(text):
                 yield from self._endings.get(text[len(text) - length :], ())
@@ -119,14 +119,14 @@ class BannedTexts:
 
 
 def rows_of_inputs(prefixes: Prefixes) -> Iterator[tuple[int, slice]]:
-    """The rows of each input, which stand together, with the number of the input."""
+    """Iterate over the rows of each input, which stand together, with the number of the input."""
     starts = group_starts(prefixes.inputs).tolist()
     for start, stop in zip(starts, [*starts[1:], len(prefixes.inputs)], strict=True):
         yield int(prefixes.inputs[start]), slice(start, stop)
 
 
 def _traps(plan: LinePlan, words: Sequence[str]) -> dict[int | None, list[dict[int, str]]]:
-    """The combinations of free characters that, with forced and repeated ones, make up a banned word.
+    """Return the combinations of free characters that, with forced and repeated ones, make up a banned word.
 
     Returns:
         The last position of each → position → character; under None the words that are forced as a whole.
@@ -152,7 +152,7 @@ def _traps(plan: LinePlan, words: Sequence[str]) -> dict[int | None, list[dict[i
 
 
 def _trap(plan: LinePlan, word: str, start: int) -> dict[int, str] | None:
-    """What must be written at free positions to have the word at `start`; None where it cannot stand there."""
+    """Return the characters at free positions that would put the word at `start`; None if it cannot stand there."""
     trap: dict[int, str] = {}
     for place, char in enumerate(word, start):
         if place in plan.forced:

@@ -12,7 +12,7 @@ from tasks.couplet.rules.constraints import Rules, relaxations
 from tasks.couplet.rules.line_plan import LinePlan, Planner
 from tasks.couplet.rules.processors import BannedTexts, PlannedLines
 
-# Searches for some lines of the batch, given by number, under logits processors made for just these.
+# Searches for some lines of the batch, given by number, under logits processors made for them.
 Search = Callable[[Sequence[int], Sequence[LogitsProcessor]], list[list[Hypothesis]]]
 Candidate = tuple[str, Hypothesis]  # the 下联 as shown, and how it was written
 
@@ -24,12 +24,12 @@ def search_by_rules(
     table: CharacterTable,
     search: Search,
 ) -> list[list[Candidate]]:
-    """Finds the candidates of a batch.
+    """Find the candidates of a batch.
 
     Args:
         lines: 上联, normalised.
         locks: for each line, position → character.
-        rules: to hold them to.
+        rules: of form.
         table: the characters of the model's vocabulary.
         search: the engine.
 
@@ -37,7 +37,7 @@ def search_by_rules(
         At least one candidate for each line, best first.
 
     Raises:
-        UserError: the vocabulary holds nothing that could be written.
+        UserError: the vocabulary has no character that could be written.
     """
     planner = Planner(table, rules.tone_weight, rules.banned)
     found: list[list[Candidate]] = [[] for _ in lines]
