@@ -124,6 +124,7 @@ class Task(ABC):
     """One task: its settings, its data, its network and its objective."""
 
     name: ClassVar[str]
+    former_names: ClassVar[tuple[str, ...]] = ()  # under which older recipes and bundles know it
     config_class: ClassVar[type[ExperimentConfig]]
     objective: ClassVar[Objective]
     unit: ClassVar[str] = "examples"  # what `count_units` counts

@@ -19,15 +19,19 @@ def find_task(name: str) -> Task:
     """Return the task that a config names.
 
     Args:
-        name: of its folder; a folder within another is named with a dot, e.g. `headline.short`.
+        name: of its folder; a folder within another is named with a dot, e.g. `headline.short`. A former name of
+            the task, in an older recipe or bundle, will do.
 
     Raises:
         UserError: there is no such task.
     """
-    if not _NAME.fullmatch(name) or not any(path.is_file() for path in _files(name)):
-        raise UserError(f"task: '{name}' is unknown; there are {', '.join(task_names())}")
-    task: Task = importlib.import_module(f"tasks.{name}.task").TASK
-    return task
+    if _NAME.fullmatch(name) and any(path.is_file() for path in _files(name)):
+        return _load(name)
+    names = task_names()
+    for task in map(_load, names):
+        if name in task.former_names:
+            return task
+    raise UserError(f"task: '{name}' is unknown; there are {', '.join(names)}")
 
 
 def task_names() -> list[str]:
@@ -35,6 +39,11 @@ def task_names() -> list[str]:
     roots = _roots()
     files = [(root, file) for root in roots for file in root.rglob("task.py")]
     return sorted({".".join(file.relative_to(root).parent.parts) for root, file in files})
+
+
+def _load(name: str) -> Task:
+    task: Task = importlib.import_module(f"tasks.{name}.task").TASK
+    return task
 
 
 def _files(name: str) -> list[Path]:

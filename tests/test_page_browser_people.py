@@ -16,6 +16,7 @@ pytestmark = needs_chromium
 def test_a_persons_reply_is_marked_with_its_similarity(locale: str, mark: str) -> None:
     with served("people") as address, launched() as browser, opened(browser, address, locale=locale) as page:
         page.click("#tab-empathetic")
+        assert page.locator("#empathetic-people").is_visible()
         with page.expect_response("**/v1/reply") as response:
             say(page, "my dog died")
         replies = response.value.json()["predictions"]

@@ -21,6 +21,10 @@ def test_every_folder_with_a_task_is_found_under_its_own_name() -> None:
     assert [find_task(name).name for name in names] == names
 
 
+def test_an_older_bundle_knows_a_task_by_its_former_name() -> None:
+    assert find_task("empathetic_ranker") is find_task("empathetic.ranking")
+
+
 @pytest.mark.parametrize(
     "name", ["", "nowhere", "empathetic.nowhere", "..tests", "couplet/../couplet", "Couplet"]
 )

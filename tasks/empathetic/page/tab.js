@@ -122,6 +122,7 @@ function draw() {
   part("undo").hidden = exchanges.length === 0;
   part("reset").hidden = exchanges.length === 0;
   part("openings-group").hidden = exchanges.length > 0;
+  part("people").hidden = !details("empathetic").stored_replies;
   if (focus) part("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 

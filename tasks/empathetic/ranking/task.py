@@ -32,6 +32,7 @@ class RankerTask(Task):
     """Given a context and replies, says which one a person gave."""
 
     name = "empathetic.ranking"
+    former_names = ("empathetic_ranker",)
     config_class = RankerConfig
     objective = Perplexity()  # of the choice
     vocabulary_names = (VOCABULARY,)
