@@ -19,6 +19,7 @@ def main(arguments: argparse.Namespace) -> int:
     from paddle_dialog.device import select_device
     from paddle_dialog.training.allocator import keep_freed_memory
     from paddle_dialog.training.distributed import is_main, join_processes, lost_connection
+    from paddle_dialog.training.plan import Stop
     from paddle_dialog.training.run import Run
 
     task, config = load_config(arguments.config, arguments.override)
@@ -27,7 +28,10 @@ def main(arguments: argparse.Namespace) -> int:
         keep_freed_memory()
     join_processes(device)
     try:
-        run = Run(task, config, arguments.resume, arguments.overwrite)
+        if arguments.resume is not None:
+            run = Run.resume(task, config, arguments.resume)
+        else:
+            run = Run.begin(task, config, arguments.overwrite)
         if device == "cpu":
             _tell_of_idle_cores()
         progress = run.train()
@@ -40,14 +44,15 @@ def main(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return INTERNAL_ERROR
+    status = INTERRUPTED if run.stop is Stop.ASKED else DONE
     if not is_main():
-        return INTERRUPTED if run.interrupted else DONE
+        return status
     summary = f"{run.folder}: step {progress.step}"
     if progress.best_figure is not None:
         figure = f"{task.objective.name} {task.objective.show(progress.best_figure)}"
         summary += f", best dev {figure} at step {progress.best_step}"
     print(summary)
-    return INTERRUPTED if run.interrupted else DONE
+    return status
 
 
 def _tell_of_idle_cores() -> None:

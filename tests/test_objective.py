@@ -11,7 +11,7 @@ from paddlenlp.metrics import Perplexity as PaddleNLPPerplexity
 
 from paddle_dialog.objective import Accuracy, Objective, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from paddle_dialog.training.training_model import TrainingMeter
+from paddle_dialog.training.meter import Meter
 
 VOCABULARY, STEPS = 11, 5
 
@@ -34,7 +34,7 @@ def test_figures_by_hand():
 
 def test_accuracy_counts_the_highest_scores():
     scores = paddle.to_tensor([[0.1, 0.9], [2.0, 1.0], [0.0, 3.0]])
-    meter = TrainingMeter(Accuracy())
+    meter = Meter(Accuracy())
     meter.add(paddle.to_tensor(1.0), Accuracy().sums(None, [scores], [paddle.to_tensor([1, 1, 1])]))
     assert meter.read() == pytest.approx((1.0, 2 / 3))
     spoilt = paddle.to_tensor([[math.nan, 0.0]])
@@ -57,7 +57,7 @@ def examples():
 @pytest.mark.parametrize("size", [1, 4, 10])
 def test_perplexity_agrees_with_paddlenlp_and_numpy_in_any_batches(examples, size, label_smoothing):
     criterion, objective = SequenceCrossEntropy(label_smoothing), Perplexity()
-    meter, theirs = TrainingMeter(objective), PaddleNLPPerplexity()
+    meter, theirs = Meter(objective), PaddleNLPPerplexity()
     for start in range(0, 10, size):
         batch = [paddle.to_tensor(part[start : start + size]) for part in examples]
         logits, labels, mask = batch
@@ -71,7 +71,7 @@ def test_perplexity_agrees_with_paddlenlp_and_numpy_in_any_batches(examples, siz
 
 
 def test_sums_are_added_in_double_precision():
-    meter = TrainingMeter(Perplexity())
+    meter = Meter(Perplexity())
     for nll, tokens in [(2.0**25, 2.0**25), *[(1.0, 0.0)] * 4]:
         meter.add(paddle.zeros([]), [paddle.to_tensor(nll), paddle.to_tensor(tokens)])
     assert meter.read()[1] == math.exp((2.0**25 + 4) / 2.0**25)
@@ -91,7 +91,7 @@ def test_an_objective_of_ones_own_needs_neither_mask_nor_token_nll():
             both, said, true = sums
             return 2 * both / (said + true) if said + true else math.nan
 
-    meter = TrainingMeter(F1())
+    meter = Meter(F1())
     scores = F.one_hot(paddle.to_tensor([1, 1, 0, 1]), 2)
     for rows in (slice(0, 1), slice(1, 4)):
         labels = paddle.to_tensor([1, 0, 1, 1])[rows]

@@ -1,24 +1,15 @@
 """What a run finds and leaves in its folder before and after the training itself, which is not run here."""
 
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import paddle
 import pytest
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Perplexity
-from paddle_dialog.training.best_models import BestModels
-from paddle_dialog.training.callbacks import DevEvaluation, Reporter, RunContext
-from paddle_dialog.training.events import Evaluation
-from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.run import Run
-from paddle_dialog.training.training_model import TrainingMeter
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.task import TASK
 
@@ -44,10 +35,10 @@ def recipe(folder: Path, run: str = "run") -> CoupletConfig:
 
 def leave_run(folder: Path) -> Run:
     """A run that saved its best model, and its state at steps 1 and 2."""
-    run = Run(TASK, recipe(folder))
+    run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
         run.progress.step = step
-        run._save("last", resumable=True)
+        run._save_checkpoint()
     run._save("best")
     return run
 
@@ -55,10 +46,10 @@ def leave_run(folder: Path) -> Run:
 def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) -> None:
     before = leave_run(couplets)
     assert not before.progress.finished
-    resumed = Run(TASK, recipe(couplets), resume="auto")
+    resumed = Run.resume(TASK, recipe(couplets))
     progress = resumed.train()
     assert (progress.step, progress.finished) == (2, True)
-    for one, other in zip(before.network.parameters(), resumed.network.parameters(), strict=True):
+    for one, other in zip(before.model.network.parameters(), resumed.model.network.parameters(), strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
@@ -69,24 +60,24 @@ def test_a_folder_with_a_run_is_not_written_over_unasked(couplets: Path, left: s
     (folder / "last.previous").rename(folder / "elsewhere")
     (folder / "last").rename(folder / left)
     with pytest.raises(UserError, match="already holds a run"):
-        Run(TASK, recipe(couplets))
-    assert Run(TASK, recipe(couplets), resume="auto").progress.step == 2
-    assert Run(TASK, recipe(couplets), overwrite=True).progress.step == 0
+        Run.begin(TASK, recipe(couplets))
+    assert Run.resume(TASK, recipe(couplets)).progress.step == 2
+    assert Run.begin(TASK, recipe(couplets), overwrite=True).progress.step == 0
     assert [path.name for path in folder.iterdir() if path.name.startswith(("last", "best"))] == []
 
 
 def test_resuming_takes_the_bundle_that_is_named(couplets: Path) -> None:
     leave_run(couplets)
     folder, other = couplets / "run", recipe(couplets, "other")
-    assert Run(TASK, other, resume=str(folder / "last.previous")).progress.step == 1
-    assert Run(TASK, other, resume=str(folder / "last")).progress.step == 2
-    assert Run(TASK, other, resume=str(folder)).progress.step == 2
+    assert Run.resume(TASK, other, str(folder / "last.previous")).progress.step == 1
+    assert Run.resume(TASK, other, str(folder / "last")).progress.step == 2
+    assert Run.resume(TASK, other, str(folder)).progress.step == 2
     with pytest.raises(UserError, match=r"best: .*no training state"):
-        Run(TASK, other, resume=str(folder / "best"))
+        Run.resume(TASK, other, str(folder / "best"))
     with pytest.raises(UserError, match="no such folder"):
-        Run(TASK, other, resume=str(couplets / "nowhere"))
+        Run.resume(TASK, other, str(couplets / "nowhere"))
     with pytest.raises(UserError, match="holds no checkpoint"):
-        Run(TASK, other, resume=str(couplets))
+        Run.resume(TASK, other, str(couplets))
 
 
 def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
@@ -95,63 +86,14 @@ def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
     bundle = load_bundle(last)
     save_bundle(Bundle("other", bundle.config_text, {}, bundle.weights, "", bundle.extra), last)
     with pytest.raises(UserError, match="is of the task 'other'"):
-        Run(TASK, recipe(couplets), resume="auto")
+        Run.resume(TASK, recipe(couplets))
 
 
 def test_unknown_characters_have_one_label_each_in_the_heat_map(couplets: Path) -> None:
-    run = Run(TASK, recipe(couplets))
-    run.network.eval()
-    display = TASK.display(run.config, run.network, run.data, 2)
+    run = Run.begin(TASK, recipe(couplets))
+    run.model.network.eval()
+    display = TASK.display(run.config, run.model.network, run.data, 2)
     assert list(display.rows) == ["山", "水", "<unk>", "<eos>"]
     assert list(display.columns) == ["春", "風", "春", "月", "<eos>"]
     assert {name: weights.shape for name, weights in display.heat_maps.items()} == {"attention": (4, 5)}
     assert [text.endswith("(reference 山水<unk>)") for text in display.texts] == [True]
-
-
-class FakeModel:
-    """Evaluates by adding 6 nats over two tokens to its meter."""
-
-    def __init__(self) -> None:
-        self.dev_meter = TrainingMeter(Perplexity())
-        self.network = self.skips = self
-        self.stop_training = False
-
-    def settle(self) -> None:
-        pass
-
-    def eval(self) -> None:
-        pass
-
-    def evaluate(self, dev: Any, verbose: int) -> None:
-        self.dev_meter.add(paddle.zeros([]), [paddle.to_tensor(6.0), paddle.to_tensor(2.0)])
-
-
-class KeepingSink:
-    def __init__(self) -> None:
-        self.seen: list[Evaluation] = []
-
-    def evaluation(self, evaluation: Evaluation) -> None:
-        self.seen.append(evaluation)
-
-
-def test_evaluations_keep_the_best_and_stop_early(couplets: Path) -> None:
-    sink, saved = KeepingSink(), []
-    attributes = {"units": 0, "reader_seconds": 0.0, "stop": False, "ends_step": lambda self, batch: True}
-    batches: Any = type("Batches", (), attributes)()
-    settings, progress = TrainingConfig(eval_every=2, patience=2), Progress()
-    context = RunContext(settings, 1, progress, batches, 10, None, [sink])  # type: ignore[arg-type, list-item]
-    best = BestModels(couplets, progress, Perplexity(), 1, saved.append)
-    evaluation = DevEvaluation(context, None, lambda: None, best.consider, Reporter(context))  # type: ignore[arg-type, return-value]
-    evaluation.set_model(FakeModel())
-    for step in range(1, 7):
-        context.progress.step = step
-        evaluation.on_train_batch_end(0)
-    assert context.progress.curve == [
-        (2, pytest.approx(math.exp(3))),
-        (4, pytest.approx(math.exp(3))),
-        (6, pytest.approx(math.exp(3))),
-    ]
-    assert [seen.best for seen in sink.seen] == [True, False, False]
-    assert (saved, progress.best_step) == (["best"], 2)
-    assert batches.stop
-    assert evaluation.model.stop_training

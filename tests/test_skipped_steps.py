@@ -16,9 +16,9 @@ from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.finite import SkipCounter
 from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.meter import Meter
 from paddle_dialog.training.optimizer import build_optimizer
 from paddle_dialog.training.progress import Progress
-from paddle_dialog.training.training_model import TrainingMeter
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_skipped_steps_are_counted_and_leave_no_trace(train, monkeypatch, accumu
 
 
 def test_batches_that_are_not_finite_are_left_out_of_the_reported_perplexity():
-    meter = TrainingMeter(Perplexity())
+    meter = Meter(Perplexity())
     for nll in (3.0, math.nan, math.inf, 5.0):
         sums = [paddle.to_tensor(nll, "float64"), paddle.to_tensor(2.0, "float64")]
         meter.add(paddle.to_tensor(7.0), sums, finite_only=True)
@@ -138,13 +138,13 @@ def test_flags_may_wait_on_their_device(monkeypatch):
         monkeypatch.setattr("paddle_dialog.training.finite.read_at_once", lambda flag, now=at_once: now)
         progress = Progress()
         counter = SkipCounter(progress, 2)
-        for step, finite in enumerate((True, False, True, False), 1):
-            counter.note(step, paddle.to_tensor(finite))
+        for progress.step, finite in enumerate((True, False, True, False)):
+            counter.note(paddle.to_tensor(finite))
         counter.settle()
         assert (progress.skipped, progress.skipped_in_a_row) == (2, 1)
         with pytest.raises(UserError, match="step 5: "):
-            for step, finite in ((5, False), (6, True)):
-                counter.note(step, paddle.to_tensor(finite))
+            for progress.step, finite in ((4, False), (5, True)):
+                counter.note(paddle.to_tensor(finite))
             counter.settle()
 
 

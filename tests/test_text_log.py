@@ -54,7 +54,6 @@ def test_evaluation_lines(tmp_path: Path) -> None:
     log.evaluation(Evaluation(500, 99.12345, True, Display(["春风 → 秋雨", "two"])))
     log.evaluation(Evaluation(1000, 120.0, False, Display([])))
     log.evaluation(Evaluation(1500, 80.0, True, Display([], scalars={"emotion_accuracy": 0.4})))
-    log.close()
     texts = [re.sub("^" + TIME, "", line) for line in lines(tmp_path / "train.log")]
     assert texts == [
         "step 500 dev perplexity 99.123 (best so far)",

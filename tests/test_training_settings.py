@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.training.average import WeightAverage
-from paddle_dialog.training.callbacks import Saver
+from paddle_dialog.training.conductor import Conductor
 from paddle_dialog.training.loss_scale import LossScale
 from paddle_dialog.training.optimizer import build_optimizer
 from paddle_dialog.training.progress import Progress
@@ -94,14 +94,14 @@ def test_all_of_it_resumes_to_the_bit(train, monkeypatch):
     )  # fmt: skip
     whole = train("whole", **settings)
 
-    save = Saver.on_train_batch_end
+    go_on = Conductor.on_train_batch_end
 
-    def save_and_die(self, step, logs=None):
-        save(self, step, logs)
-        if self.context.progress.step == 6:
+    def go_on_and_die(self, step, logs=None):
+        go_on(self, step, logs)
+        if self.progress.step == 6:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Saver, "on_train_batch_end", save_and_die)
+    monkeypatch.setattr(Conductor, "on_train_batch_end", go_on_and_die)
     resumed = train("resumed", **settings, status=130)
     monkeypatch.undo()
     assert progress(resumed)["step"] == 5

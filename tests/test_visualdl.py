@@ -105,7 +105,6 @@ def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> No
     for step in (1, 2, 3):
         sink.step(report(step, loss=float(step)))
     sink.evaluation(evaluation(3, 12.5))
-    sink.close()
     page = Page(tmp_path)
 
     assert page.runs == [str(tmp_path)]
@@ -160,7 +159,6 @@ def test_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:
     sink = sink_in(tmp_path)
     sink.step(report(10, loss=3.0))
     sink.evaluation(evaluation(10, 20.0))
-    sink.close()
     resumed = sink_in(tmp_path, 10)
     resumed.step(report(20, loss=2.0))
     resumed.evaluation(evaluation(20, 10.0))
@@ -227,7 +225,6 @@ def test_a_full_disk_gives_one_warning_and_training_goes_on(
     sink.step(report(1))
     sink.step(report(2))
     sink.evaluation(evaluation(2, 3.0, heat_map=True))
-    sink.close()
     (warning,) = log.records
     assert warning.levelno == logging.WARNING
     assert "No space left on device" in warning.getMessage() and "training goes on" in warning.getMessage()
@@ -240,7 +237,6 @@ def test_a_folder_that_cannot_be_made_gives_one_warning(
     (tmp_path / "file").write_text("in the way")
     sink = sink_in(tmp_path / "file" / "vdl")
     sink.step(report(1))
-    sink.close()
     assert len(log.records) == 1
 
 

@@ -22,21 +22,24 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl
 
 
 class TrainingBatches:
-    """A loader that starts where the run stands, can be stopped between batches, and counts units.
+    """A loader that starts where the run stands and tells each batch its place in its step.
 
-    ``fit`` has no way to stop inside an epoch, so the loader ends early when ``stop`` is set. A signal sets
-    ``stop_requested`` in the process that gets it; once all processes know, ``interrupted`` and ``stop`` follow.
+    A batch is the collated arrays as tensors; then, on the host, its share of the units of its step (see
+    ``Task.count_units``) and whether it completes the step.
 
     Args:
         dataset: the encoded examples; one that varies from epoch to epoch offers ``set_epoch(epoch)``. None where
             they are streamed.
-        sampler: yields the batches of an epoch, always the same for the same seed and epoch: indices, or, where
-            they are streamed, examples.
+        sampler: yields the batches of an epoch.
         collate: makes arrays of a list of examples.
-        count: the units of a collated batch, see ``Task.count_units``.
+        count: the units of a collated batch.
         progress: tells how many batches of the epoch are done.
         workers: processes that prepare batches; 0 prepares them in the training process.
         accumulate: batches of one optimiser step; an epoch's rest makes one too.
+
+    Attributes:
+        units: of the batches so far; whoever reads it sets it back.
+        reader_seconds: waited for batches so far; likewise.
     """
 
     def __init__(
@@ -49,14 +52,10 @@ class TrainingBatches:
         workers: int = 0,
         accumulate: int = 1,
     ) -> None:
-        self.sampler = sampler
-        self.progress = progress
-        self.stop_requested = False
-        self.interrupted = False
-        self.stop = False
         self.units = 0
-        self.share = 1.0  # of the current batch in the units of its step
         self.reader_seconds = 0.0
+        self._sampler = sampler
+        self._progress = progress
         self._collate = collate
         self._count = count
         self._accumulate = accumulate
@@ -76,29 +75,27 @@ class TrainingBatches:
 
     def __len__(self) -> int:
         """Batches of a whole epoch."""
-        return len(self.sampler)
+        return len(self._sampler)
 
-    def __iter__(self) -> Iterator[Any]:
-        self.sampler.set_epoch(self.progress.epoch)
+    def __iter__(self) -> Iterator[list[Any]]:
+        done = self._progress.batch
+        self._sampler.set_epoch(self._progress.epoch)
         if self._set_epoch is not None:
-            self._set_epoch(self.progress.epoch)
-        self.sampler.skip_batches(self.progress.batch)
+            self._set_epoch(self._progress.epoch)
+        self._sampler.skip_batches(done)
         batches = iter(self._loader)
-        while not self.stop:
+        while done < len(self):
             began = time.perf_counter()
-            wanted = self._accumulate - self.progress.batch % self._accumulate
-            group = list(islice(batches, wanted))
+            wanted = min(self._accumulate - done % self._accumulate, len(self) - done)
+            step = list(islice(batches, wanted))
             self.reader_seconds += time.perf_counter() - began
-            shares = self._shares([units for *_, units in group])
-            for (*batch, units), self.share in zip(group, shares, strict=True):
+            shares = self._shares([units for *_, units in step])
+            for place, ((*batch, units), share) in enumerate(zip(step, shares, strict=True), 1):
                 self.units += units
-                yield batch
-            if len(group) < wanted:
+                yield [*batch, share, place == wanted]
+            if len(step) < wanted:
                 return  # Paddle's iterator fails when it is asked again after its end
-
-    def ends_step(self, batch: int) -> bool:
-        """Whether an optimiser step follows the given batch of an epoch, counted from 1."""
-        return batch % self._accumulate == 0 or batch >= len(self)
+            done += wanted
 
     def _shares(self, units: list[int]) -> list[float]:
         """Each batch's share of its step in the units of all processes."""

@@ -65,6 +65,3 @@ class Sink(Protocol):
 
     def evaluation(self, evaluation: Evaluation) -> None:
         """Takes the result of a dev evaluation."""
-
-    def close(self) -> None:
-        """Ends the run's record."""

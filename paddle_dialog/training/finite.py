@@ -33,13 +33,13 @@ class SkipCounter:
         self._most_in_a_row = most_in_a_row
         self._flags: list[tuple[int, Tensor]] = []  # (step, whether it was finite)
 
-    def note(self, step: int, finite: Tensor) -> None:
-        """Takes the flag of a step.
+    def note(self, finite: Tensor) -> None:
+        """Takes the flag of the step that follows those counted in the progress.
 
         Raises:
             UserError: as ``settle``.
         """
-        self._flags.append((step, finite))
+        self._flags.append((self._progress.step + 1, finite))
         if read_at_once(finite):
             self.settle()
 

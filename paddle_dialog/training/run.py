@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 from paddle import io, nn
 
@@ -17,21 +19,22 @@ from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 from paddle_dialog.task import EncodedData, Task, TrainingData
-from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
-from paddle_dialog.training.callbacks import Counter, DevEvaluation, Reporter, RunContext, Saver, Schedule
 from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state
+from paddle_dialog.training.conductor import Conductor
 from paddle_dialog.training.distributed import is_main, meet, num_ranks, rank, require_agreement
+from paddle_dialog.training.evaluation import DevEvaluation
 from paddle_dialog.training.events import Sink
-from paddle_dialog.training.loss_scale import LossScale
 from paddle_dialog.training.model_card import model_card
-from paddle_dialog.training.optimizer import build_optimizer
+from paddle_dialog.training.plan import Plan, Stop
 from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.reporting import Reporter
 from paddle_dialog.training.run_folder import (
     find_start,
     load_start,
     make_folder,
+    refuse_earlier_run,
     remove_earlier_run,
     write_config,
 )
@@ -44,88 +47,164 @@ logger = logging.getLogger("paddle_dialog")
 
 
 class Run:
-    """A training run in its folder.
+    """A training run in its folder, made by ``begin`` or ``resume``.
 
     Args:
         task: the task.
         config: its configuration.
-        resume: a checkpoint folder, ``auto`` for the newest one of the run's folder, or None to begin.
-        overwrite: begin anew although the folder holds a run.
+        data: the encoded examples.
+        network: with the weights that training starts from.
+        progress: where the run stands.
+
+    Attributes:
+        stop: why the run stopped, once it has.
     """
 
-    def __init__(self, task: Task, config: Any, resume: str | None = None, overwrite: bool = False) -> None:
+    def __init__(
+        self, task: Task, config: Any, data: TrainingData, network: nn.Layer, progress: Progress
+    ) -> None:
         self.task = task
         self.config = config
         self.folder = Path(config.output_dir)
-        self.interrupted = False
-        if config.data.streaming and not task.can_stream:
-            raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
-        checkpoint = find_start(self.folder, task.name, resume, overwrite)
-        make_folder(self.folder)
-        logger.info("configuration:\n%s", dump(config).rstrip())
-        path = describe_path()
-        if path is not None and paddle.get_device() == "cpu":
-            logger.info("%s", path)
+        self.data = data
+        self.progress = progress
+        self.stop: Stop | None = None
+        require_agreement(progress.step, "the step they resume from")
+        progress.set_objective(task.objective.name)
+        progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
+        self.batches = self._training_batches()
+        self.plan = Plan(config.training, len(self.batches))
+        meet()  # the processes exchange their weights
+        self.model = TrainingModel(
+            network,
+            task.build_criterion(config),
+            task.objective,
+            config.training,
+            config.model.width,
+            self.plan.total_steps,
+            progress,
+        )
 
-        paddle.seed(config.seed)
-        start = checkpoint
-        if start is None and config.training.start_from is not None:
-            start = load_start(Path(config.training.start_from), task.starts_from or task.name)
-        vocabularies = None if start is None else start[1].vocabularies
-        self.data: TrainingData = task.prepare_data(config, vocabularies)
-        self.network = self._build_network(start, begins=checkpoint is None)
+    @classmethod
+    def begin(cls, task: Task, config: Any, overwrite: bool = False) -> Run:
+        """A new run.
+
+        Args:
+            task: the task.
+            config: its configuration.
+            overwrite: an earlier run in the folder is removed, once nothing can be wrong with the new one.
+
+        Raises:
+            UserError: the folder holds a run, or settings or data cannot be used.
+        """
+        if not overwrite:
+            refuse_earlier_run(Path(config.output_dir))
+        run = cls._from_the_start(task, config)
+        if is_main():
+            remove_earlier_run(run.folder)
+        return run._ready()
+
+    @classmethod
+    def resume(cls, task: Task, config: Any, checkpoint: str = "auto") -> Run:
+        """A run that goes on where its checkpoint stands.
+
+        Args:
+            task: the task.
+            config: its configuration.
+            checkpoint: a checkpoint or a run's folder, or ``auto`` for the newest one of the config's ``output_dir``;
+                where ``auto`` finds none, the run begins.
+
+        Raises:
+            UserError: there is no such checkpoint, or it is of another run or model.
+        """
+        folder = Path(config.output_dir)
+        found = find_start(folder, task.name, checkpoint)
+        if found is None:
+            run = cls._from_the_start(task, config)
+            logger.info("%s: nothing to resume, so the run begins", folder)
+            return run._ready()
+        where, bundle = found
+        _announce(task, config)
+        data = task.prepare_data(config, bundle.vocabularies)
+        run = cls(task, config, data, _build_network(task, config, data), load_progress(bundle, where))
+        model = run.model
+        restore_training_state(bundle, where, model.optimizer, model.network, model.average)
+        logger.info("resumed from %s at step %d", where, run.progress.step)
+        return run._ready()
+
+    @classmethod
+    def _from_the_start(cls, task: Task, config: Any) -> Run:
+        """A run at step 0, which has changed nothing in its folder but the log."""
+        _announce(task, config)
+        named = config.training.start_from
+        start = None if named is None else load_start(Path(named), task.starts_from or task.name)
+        data = task.prepare_data(config, None if start is None else start.vocabularies)
+        network = _build_network(task, config, data)
+        fitted = task.fitted_weights(config, data)
+        if start is not None:
+            given = _weights_of_start(task, network, start, named)
+            set_weights(network, {**given, **fitted}, named)
+        elif fitted:
+            set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
+        return cls(task, config, data, network, Progress())
+
+    def _ready(self) -> Run:
         for note in self.data.notes:
             logger.info("%s", note)
-        self.criterion = task.build_criterion(config)
-        self.progress = Progress() if checkpoint is None else load_progress(checkpoint[1], checkpoint[0])
-        require_agreement(self.progress.step, "the step they resume from")
-        self.progress.set_objective(task.objective.name)
-        self.progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
-        self.batches = self._training_batches()
-        self.total_steps = self._total_steps()
-        training = config.training
-        scaled = training.amp != "none" and training.amp_dtype == "float16"
-        self.optimizer, self.clip = build_optimizer(
-            training,
-            self.network,
-            self.total_steps,
-            config.model.width,
-            LossScale(self.progress) if scaled else None,
-        )
-        decay = training.ema_decay
-        self.average = None if decay is None else WeightAverage(self.network, decay)
-        if checkpoint is not None:
-            restore_training_state(checkpoint[1], checkpoint[0], self.optimizer, self.network, self.average)
-            logger.info("resumed from %s at step %d", checkpoint[0], self.progress.step)
-        elif resume is not None:
-            logger.info("%s: nothing to resume, so the run begins", self.folder)
-        elif is_main():
-            remove_earlier_run(self.folder)
         if is_main():
-            write_config(self.folder, dump(config))
-        count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
-        logger.info("%s parameters, %d steps in all", f"{count:,}", self.total_steps)
+            write_config(self.folder, dump(self.config))
+        count = sum(math.prod(parameter.shape) for parameter in self.model.network.parameters())
+        logger.info("%s parameters, %d steps in all", f"{count:,}", self.plan.total_steps)
+        return self
 
     def train(self) -> Progress:
         """Trains to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
 
         Returns:
-            Where the run stands; ``interrupted`` tells whether it was stopped from outside.
+            Where the run stands; ``stop`` tells why it stopped.
         """
         try:
-            return self._train()
+            self.stop = self.plan.completion(self.progress)
+            if self.stop is None:
+                self._fit()
+            else:
+                logger.info("the run has already finished, at step %d", self.progress.step)
+            self._save_results()
+            return self.progress
         finally:
             close_log_file()
 
-    def _train(self) -> Progress:
-        if self._is_complete():
-            logger.info("the run has already finished, at step %d", self.progress.step)
-        else:
-            self._fit()
-        self.progress.finished = self._is_complete()
-        self._save("last", resumable=True)
+    def _fit(self) -> None:
+        meet()
+        training = self.config.training
+        if training.amp != "none" and not self.model.mixed:
+            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
+        sinks = self._sinks()
+        reporter = Reporter(self.plan, self.progress, self.batches, self.model, sinks)
+        evaluate = None if self.data.dev is None else self._dev_evaluation(self.data.dev, reporter).run
+        with orderly_stop() as asked:
+            conductor = Conductor(
+                self.plan,
+                self.progress,
+                self.config.seed,
+                asked,
+                reporter.report,
+                evaluate,
+                self._save_checkpoint,
+            )
+            epochs = training.epochs - self.progress.epoch
+            self.model.fit(self.batches, epochs=epochs, verbose=0, callbacks=[conductor])
+        self.model.skips.settle()
+        self.stop = conductor.stop
+        if self.stop is Stop.ASKED:
+            logger.info("stopped at step %d; --resume auto continues", self.progress.step)
+
+    def _save_results(self) -> None:
+        self.progress.finished = self.plan.completion(self.progress) is not None
+        self._save_checkpoint()
         if self.data.dev is None:
-            with nullcontext() if self.average is None else self.average.applied():
+            average = self.model.average
+            with nullcontext() if average is None else average.applied():
                 self._save("best")
         elif self.progress.finished and self.progress.best_step == 0:
             logger.warning(
@@ -134,119 +213,47 @@ class Run:
                 self.task.objective.name,
                 self.progress.step,
             )
-        return self.progress
 
-    def _fit(self) -> None:
-        meet()
-        training, objective = self.config.training, self.task.objective
-        model = TrainingModel(
-            self.network,
-            self.criterion,
-            objective,
-            training,
-            self.batches,
-            self.progress,
-            self.clip,
-            self.average,
-        )
-        if training.amp != "none" and not model.mixed:
-            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        model.prepare(self.optimizer)
-        sinks: list[Sink] = []
-        if is_main():
-            unit, step = self.task.unit, self.progress.step
-            sinks = [
-                TextLog(objective, unit),
-                VisualDLSink(self.folder / "vdl", self.config, objective, unit, step),
-            ]
-        context = RunContext(
-            self.config.training,
-            self.config.seed,
-            self.progress,
-            self.batches,
-            self.total_steps,
-            self.clip,
-            sinks,
-            self.average,
-        )
-        with orderly_stop(self._request_stop):
-            model.fit(
-                self.batches,
-                epochs=self.config.training.epochs - self.progress.epoch,
-                verbose=0,
-                callbacks=self._callbacks(context),
-            )
-        model.skips.settle()
-        self.interrupted = self.batches.interrupted
-        for sink in sinks:
-            sink.close()
-        if self.interrupted:
-            logger.info("stopped at step %d; --resume auto continues", self.progress.step)
-
-    def _request_stop(self) -> None:
-        self.batches.stop_requested = True
-
-    def _is_complete(self) -> bool:
-        """Whether all steps are done, or early stopping has ended the run."""
-        patience = self.config.training.patience
-        stopped = patience is not None and self.progress.evaluations_without_gain >= patience
-        return stopped or self.progress.step >= self.total_steps
-
-    def _callbacks(self, context: RunContext) -> list[paddle.callbacks.Callback]:
-        """In the order in which they act on a step."""
-        reporter = Reporter(context)
-        callbacks = [Counter(context), Schedule(context), reporter]
-        if self.data.dev is not None:
-            count = self.config.training.show_examples
-            best = BestModels(
-                self.folder, self.progress, self.task.objective, self.config.training.keep_best, self._save
-            )
-            callbacks.append(
-                DevEvaluation(
-                    context,
-                    self._dev_loader(self.data.dev),
-                    lambda: self.task.display(self.config, self.network, self.data, count),
-                    best.consider,
-                    reporter,
-                )
-            )
-        return [*callbacks, Saver(context, lambda: self._save("last", resumable=True))]
-
-    def _save(self, name: str, resumable: bool = False) -> None:
+    def _save_checkpoint(self) -> None:
         if not is_main():
             return
-        extra = self.task.bundle_files(self.config, self.data.vocabularies, self.data.files)
-        if resumable:
-            if self.clip.loss_scale is not None:
-                self.clip.loss_scale.store(self.progress)
-            extra |= pack_training_state(self.progress, self.optimizer, self.network, self.average)
+        model = self.model
+        if model.loss_scale is not None:
+            model.loss_scale.store(self.progress)
+        self._save("last", pack_training_state(self.progress, model.optimizer, model.network, model.average))
+
+    def _save(self, name: str, state: Mapping[str, bytes] | None = None) -> None:
+        if not is_main():
+            return
+        files = self.task.bundle_files(self.config, self.data.vocabularies, self.data.files)
         bundle = Bundle(
             self.task.name,
             dump(self.config),
             self.data.vocabularies,
-            read_weights(self.network),
-            model_card(self.task, self.config, self.progress, len(self.batches), self.data.notes),
-            extra,
+            read_weights(self.model.network),
+            model_card(self.task, self.config, self.progress, self.plan.batches_per_epoch, self.data.notes),
+            {**files, **(state or {})},
         )
         save_bundle(bundle, self.folder / name)
 
-    def _build_network(self, start: tuple[Path, Bundle] | None, begins: bool) -> nn.Layer:
-        """The network with the weights it goes on from; those that a task fits are fitted where a run begins."""
-        sizes = {name: len(vocabulary) for name, vocabulary in self.data.vocabularies.items()}
-        network = self.task.build_network(self.config, sizes)
-        self.task.initialise(self.config, network, self.data)
-        fitted = self.task.fitted_weights(self.config, self.data) if begins else {}
-        if start is not None:
-            taken = start[1].weights
-            if begins:
-                taken = self.task.starting_weights(read_weights(network), taken)
-                anew = sorted(taken.keys() - start[1].weights.keys())
-                if anew:
-                    logger.info("learned anew, as %s has none: %s", start[0], ", ".join(anew))
-            set_weights(network, {**taken, **fitted}, start[0])
-        elif fitted:
-            set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
-        return network
+    def _sinks(self) -> list[Sink]:
+        if not is_main():
+            return []
+        objective, unit = self.task.objective, self.task.unit
+        curves = VisualDLSink(self.folder / "vdl", self.config, objective, unit, self.progress.step)
+        return [TextLog(objective, unit), curves]
+
+    def _dev_evaluation(self, dev: EncodedData, reporter: Reporter) -> DevEvaluation:
+        training = self.config.training
+        best = BestModels(self.folder, self.progress, self.task.objective, training.keep_best, self._save)
+        return DevEvaluation(
+            self.model,
+            self._dev_loader(dev),
+            self.progress,
+            best,
+            lambda: self.task.display(self.config, self.model.network, self.data, training.show_examples),
+            reporter,
+        )
 
     def _training_batches(self) -> TrainingBatches:
         train = self.data.train
@@ -269,7 +276,30 @@ class Run:
         own = self.task.dev_batches(self.config, dev, num_ranks(), rank())
         return io.DataLoader(dev.dataset, batch_sampler=own, collate_fn=self.data.collate)
 
-    def _total_steps(self) -> int:
-        training = self.config.training
-        whole = training.epochs * math.ceil(len(self.batches) / training.accumulate)
-        return whole if training.max_steps is None else min(whole, training.max_steps)
+
+def _announce(task: Task, config: Any) -> None:
+    """Opens the log in the run's folder, tells the settings there, and seeds the first weights."""
+    if config.data.streaming and not task.can_stream:
+        raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
+    make_folder(Path(config.output_dir))
+    logger.info("configuration:\n%s", dump(config).rstrip())
+    path = describe_path()
+    if path is not None and paddle.get_device() == "cpu":
+        logger.info("%s", path)
+    paddle.seed(config.seed)
+
+
+def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
+    sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
+    network = task.build_network(config, sizes)
+    task.initialise(config, network, data)
+    return network
+
+
+def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
+    """What a network takes of the weights that ``training.start_from`` names."""
+    taken = task.starting_weights(read_weights(network), start.weights)
+    anew = sorted(taken.keys() - start.weights.keys())
+    if anew:
+        logger.info("learned anew, as %s has none: %s", where, ", ".join(anew))
+    return taken

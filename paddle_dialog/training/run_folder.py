@@ -16,30 +16,33 @@ from paddle_dialog.training.text_log import configure_logging
 logger = logging.getLogger("paddle_dialog")
 
 
-def find_start(
-    run_folder: Path, task: str, resume: str | None, overwrite: bool
-) -> tuple[Path, Bundle] | None:
+def refuse_earlier_run(run_folder: Path) -> None:
+    """Checks that a new run would write over nothing.
+
+    Raises:
+        UserError: the folder holds a run.
+    """
+    if earlier_models(run_folder):
+        raise UserError(
+            f"{run_folder}: already holds a run; continue it with --resume auto, begin anew with "
+            "--overwrite, or choose another folder with -o output_dir=…"
+        )
+
+
+def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] | None:
     """The checkpoint that a run continues.
 
     Args:
         run_folder: the run's own folder.
         task: name of the config's task.
-        resume: a checkpoint or a run's folder, ``auto`` for the newest checkpoint of ``run_folder``, or None.
-        overwrite: a new run may take the place of an earlier one.
+        resume: a checkpoint or a run's folder, or ``auto`` for the newest checkpoint of ``run_folder``.
 
     Returns:
-        Its folder and content, or None where the run begins.
+        Its folder and content, or None where ``auto`` finds none.
 
     Raises:
         UserError: there is no such checkpoint, it is of another task, or the folder holds another run.
     """
-    if resume is None:
-        if not overwrite and earlier_models(run_folder):
-            raise UserError(
-                f"{run_folder}: already holds a run; continue it with --resume auto, begin anew with "
-                "--overwrite, or choose another folder with -o output_dir=…"
-            )
-        return None
     folder = run_folder if resume == "auto" else Path(resume)
     if resume != "auto" and not folder.is_dir():
         raise UserError(f"--resume {resume}: no such folder; name a run's folder or its 'last' bundle")
@@ -60,7 +63,7 @@ def find_start(
     return found
 
 
-def load_start(folder: Path, task: str) -> tuple[Path, Bundle]:
+def load_start(folder: Path, task: str) -> Bundle:
     """The model that ``training.start_from`` names.
 
     Raises:
@@ -72,7 +75,7 @@ def load_start(folder: Path, task: str) -> tuple[Path, Bundle]:
             f"training.start_from: {folder} is of the task '{bundle.task}', and one of '{task}' is wanted"
         )
     logger.info("starting from the weights of %s", folder)
-    return folder, bundle
+    return bundle
 
 
 def earlier_models(run_folder: Path) -> list[Path]:

@@ -13,19 +13,19 @@ from paddle_dialog.training.distributed import num_ranks
 
 
 @contextmanager
-def orderly_stop(request: Callable[[], None]) -> Iterator[None]:
-    """Calls ``request`` at the first SIGINT or SIGTERM inside the block; a second one raises KeyboardInterrupt.
+def orderly_stop() -> Iterator[Callable[[], bool]]:
+    """Takes the first SIGINT or SIGTERM inside the block as a wish to stop; a second one raises KeyboardInterrupt.
 
     Outside the main thread, where Python takes no signals, the block runs as it is. Paddle's launcher sends each
     SIGTERM several times, so that among several processes a second one says nothing new.
 
-    Args:
-        request: asks for a stop after the current step; must not log, as the signal may come while the log writes.
+    Yields:
+        Whether a stop after the current step was asked for.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     requested = False
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal requested
@@ -34,12 +34,12 @@ def orderly_stop(request: Callable[[], None]) -> Iterator[None]:
         if requested:
             raise KeyboardInterrupt
         requested = True
-        request()
+        # No log line: the signal may come while the log writes.
         os.write(2, b"stopping after this step; a second signal stops at once\n")
 
     previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield lambda: requested
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

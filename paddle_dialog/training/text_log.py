@@ -54,9 +54,6 @@ class TextLog:
         for text in evaluation.display.texts:
             logger.info("  %s", text)
 
-    def close(self) -> None:
-        """Nothing to end."""
-
 
 class LogFile(logging.FileHandler):
     """A log file whose failure, on a full disk say, is told once on stderr and ends nothing."""

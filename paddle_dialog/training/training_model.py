@@ -12,52 +12,12 @@ from paddle import Tensor, nn
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.objective import Objective
 from paddle_dialog.training.average import WeightAverage
-from paddle_dialog.training.batches import TrainingBatches
-from paddle_dialog.training.distributed import (
-    average_gradients,
-    averages_in_backward,
-    num_ranks,
-    sum_over_ranks,
-)
+from paddle_dialog.training.distributed import average_gradients, averages_in_backward
 from paddle_dialog.training.finite import SkipCounter
-from paddle_dialog.training.optimizer import GlobalNormClip
+from paddle_dialog.training.loss_scale import LossScale
+from paddle_dialog.training.meter import Meter
+from paddle_dialog.training.optimizer import build_optimizer
 from paddle_dialog.training.progress import Progress
-
-
-class TrainingMeter:
-    """The last loss and the objective since the last look, added up on the device."""
-
-    def __init__(self, objective: Objective) -> None:
-        self._objective = objective
-        self.reset()
-
-    def reset(self) -> None:
-        """Begins anew."""
-        self._loss: Tensor | None = None
-        self._sums: Tensor | float = 0.0  # [K]
-
-    @paddle.no_grad()
-    def add(self, loss: Tensor, sums: Sequence[Tensor], finite_only: bool = False) -> None:
-        """Takes a batch.
-
-        Args:
-            loss: [].
-            sums: K scalars, see ``Objective.sums``.
-            finite_only: a batch whose sums are not finite adds nothing.
-        """
-        self._loss = loss.detach()
-        added = paddle.stack(list(sums)).astype("float64")  # [K]
-        if finite_only:
-            added = paddle.where(paddle.isfinite(added).all(), added, paddle.zeros_like(added))
-        self._sums = added + self._sums
-
-    def read(self) -> tuple[float, float]:
-        """The loss of the last batch, and the objective, over all processes; NaN where there was no batch."""
-        if self._loss is None:
-            return math.nan, math.nan
-        assert isinstance(self._sums, Tensor)
-        loss, *sums = sum_over_ranks([float(self._loss), *self._sums.numpy().tolist()])
-        return loss / num_ranks(), self._objective.figure(sums)
 
 
 class TrainingModel(paddle.Model):
@@ -69,12 +29,15 @@ class TrainingModel(paddle.Model):
     Args:
         network: the network.
         criterion: the loss, called with the network's outputs and the labels.
-        objective: added up over the batches.
-        config: the training section: accumulation and mixed precision.
-        batches: know which batches make a step, and each one's share of it.
-        progress: the run's counters.
-        clip: of the optimiser; judges the gradients.
-        average: of the weights, or None.
+        objective: what the model is judged by.
+        config: the training section.
+        width: of the network, for the noam schedule.
+        total_steps: of the whole run.
+        progress: counts skipped steps and holds the loss scale.
+
+    Attributes:
+        meter, dev_meter: loss and objective of the training and of the dev batches.
+        optimizer, clip, average, loss_scale: what an update takes; the last two may be None.
     """
 
     def __init__(
@@ -83,89 +46,97 @@ class TrainingModel(paddle.Model):
         criterion: nn.Layer,
         objective: Objective,
         config: TrainingConfig,
-        batches: TrainingBatches,
+        width: int,
+        total_steps: int,
         progress: Progress,
-        clip: GlobalNormClip,
-        average: WeightAverage | None = None,
     ) -> None:
         super().__init__(network)
-        self.meter = TrainingMeter(objective)
-        self.dev_meter = TrainingMeter(objective)
+        self.criterion = criterion
+        self.objective = objective
+        self.meter, self.dev_meter = Meter(objective), Meter(objective)
         self.skips = SkipCounter(progress, config.max_skipped)
-        self._criterion = criterion
-        self._objective = objective
-        self._config = config
-        self._batches = batches
-        self._progress = progress
-        self._clip = clip
-        self._average = average
+        self.average = None if config.ema_decay is None else WeightAverage(network, config.ema_decay)
+        scaled = config.amp != "none" and config.amp_dtype == "float16"
+        self.loss_scale = LossScale(progress) if scaled else None
+        self.optimizer, self.clip = build_optimizer(config, network, total_steps, width, self.loss_scale)
         self.mixed = config.amp != "none" and not paddle.get_device().startswith("cpu")
+        self._cast = {
+            "enable": self.mixed,
+            "level": config.amp if self.mixed else "O1",
+            "dtype": config.amp_dtype,
+        }
+        # Without a loss and metrics of its own Paddle's loop passes on what `train_batch` returns and reads nothing.
+        self.prepare(self.optimizer)
 
     def train_batch(
-        self, inputs: Sequence[Tensor], labels: Sequence[Tensor] | None = None, update: bool = True
+        self, inputs: Sequence[Tensor], labels: Sequence[Any] | None = None, update: bool = True
     ) -> Tensor:
         """Runs one batch forward and backward, and after the last one of a step the optimiser.
 
         Args:
             inputs: of the network.
-            labels: of the criterion.
+            labels: of the criterion; then the batch's share of its step, and whether it completes the step.
             update: ignored: Paddle's flag is wrong after resuming.
 
         Returns:
-            The loss [], which stays on the device: a model that is prepared without loss and metrics, as this one
-            is, reads nothing back.
+            The loss [], still on the device.
+
+        Raises:
+            UserError: too many steps in a row were not finite.
         """
+        *labels, share, completes_step = labels or []
+        loss = self.compute_loss(inputs, labels)
+        self.backpropagate(loss, share)
+        if completes_step:
+            self.update_weights()
+        return loss.detach()
+
+    def compute_loss(self, inputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
+        """The loss [] of a batch, which the meter takes in."""
         self.network.train()
         self.mode = "train"
-        labels = list(labels or [])
-        outputs = self._forward(list(inputs))
-        loss = self._criterion(*outputs, *labels)  # []
-        loss.backward(self._root_gradient(loss))
-        self.meter.add(loss, self._objective.sums(self._criterion, outputs, labels), finite_only=True)
-        if self._batches.ends_step(self._progress.batch + 1):
-            self._step()
-        return loss.detach()
+        network = self._adapter.ddp_model if averages_in_backward() else self.network
+        with paddle.amp.auto_cast(**self._cast):
+            outputs = _as_list(network(*inputs))
+        low = (paddle.float16, paddle.bfloat16)
+        outputs = [output.astype("float32") if output.dtype in low else output for output in outputs]
+        loss = self.criterion(*outputs, *labels)
+        self.meter.add(loss, self.objective.sums(self.criterion, outputs, labels), finite_only=True)
+        return loss
+
+    def backpropagate(self, loss: Tensor, share: float) -> None:
+        """Adds the batch's gradients: those of its loss, times its share of the step, scaled.
+
+        Where the loss is not finite they all become NaN, also where its own gradient would be finite; so a bad
+        loss shows in the gradients of every process.
+        """
+        root = paddle.full_like(loss, share)
+        if self.loss_scale is not None:
+            root = root * self.loss_scale.value
+        loss.backward(paddle.where(paddle.isfinite(loss), root, paddle.full_like(root, math.nan)).detach())
+
+    def update_weights(self) -> None:
+        """Takes a step of the optimiser, or leaves it out where the gradients are not finite."""
+        average_gradients([p for p in self.network.parameters() if not p.stop_gradient])
+        self.optimizer.step()
+        self.network.clear_gradients()
+        if self.loss_scale is not None:
+            self.loss_scale.update(self.clip.finite)
+        if self.average is not None:
+            self.average.update()
+        self.optimizer._learning_rate.step()
+        self.skips.note(self.clip.finite)
 
     @paddle.no_grad()
     def eval_batch(self, inputs: Sequence[Tensor], labels: Sequence[Tensor] | None = None) -> Tensor:
-        """Adds one batch of this process to ``dev_meter`` and returns its loss []."""
+        """Adds one batch to ``dev_meter``, without asking the other processes, and returns its loss []."""
         self.network.eval()
         self.mode = "eval"
-        outputs = self.network(*inputs)
-        outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-        labels = list(labels or [])
-        loss = self._criterion(*outputs, *labels)
-        self.dev_meter.add(loss, self._objective.sums(self._criterion, outputs, labels))
+        outputs, labels = _as_list(self.network(*inputs)), list(labels or [])
+        loss = self.criterion(*outputs, *labels)
+        self.dev_meter.add(loss, self.objective.sums(self.criterion, outputs, labels))
         return loss
 
-    def _forward(self, inputs: list[Tensor]) -> list[Tensor]:
-        network: Any = self._adapter.ddp_model if averages_in_backward() else self.network
-        level, dtype = self._config.amp if self.mixed else "O1", self._config.amp_dtype
-        with paddle.amp.auto_cast(enable=self.mixed, level=level, dtype=dtype):
-            outputs = network(*inputs)
-        outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-        if not self.mixed:
-            return outputs
-        low = (paddle.float16, paddle.bfloat16)
-        return [output.astype("float32") if output.dtype in low else output for output in outputs]
 
-    def _root_gradient(self, loss: Tensor) -> Tensor:
-        """The factor of the loss: its share of the step, scaled; NaN where the loss is not finite.
-
-        So a bad loss shows in the gradients of every process, also where its own gradient would be finite.
-        """
-        root = paddle.full_like(loss, self._batches.share)
-        if self._clip.loss_scale is not None:
-            root = root * self._clip.loss_scale.value
-        return paddle.where(paddle.isfinite(loss), root, paddle.full_like(root, math.nan)).detach()
-
-    def _step(self) -> None:
-        average_gradients([p for p in self.network.parameters() if not p.stop_gradient])
-        self._optimizer.step()
-        self.network.clear_gradients()
-        finite = self._clip.finite
-        if self._clip.loss_scale is not None:
-            self._clip.loss_scale.update(finite)
-        if self._average is not None:
-            self._average.update()
-        self.skips.note(self._progress.step + 1, finite)
+def _as_list(outputs: Any) -> list[Tensor]:
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]

@@ -84,9 +84,6 @@ class VisualDLSink:
         """Adds a picture, RGB uint8 [height, width, 3]."""
         self._write(lambda new: new.image(tag, image, step, milliseconds()))
 
-    def close(self) -> None:
-        """Nothing to end: each record is in the file as soon as it is added."""
-
     def _add_point(self, tag: str, value: float, step: int) -> None:
         if math.isfinite(value):  # no place in a chart; the text log has it
             self._write(lambda new: new.scalar(tag, value, step, milliseconds()))

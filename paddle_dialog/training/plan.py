@@ -1,0 +1,65 @@
+"""When things happen in a run, counted in batches and in steps of the optimiser."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.training.progress import Progress
+
+
+class Stop(Enum):
+    """Why a run stops."""
+
+    FINISHED = "all steps are done"
+    EARLY = "the objective did not get better for training.patience evaluations"
+    ASKED = "asked to stop"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a run in numbers of batches and steps.
+
+    Args:
+        settings: the section ``training``.
+        batches_per_epoch: of each process.
+    """
+
+    settings: TrainingConfig
+    batches_per_epoch: int
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole run; what is left of an epoch's batches makes one too."""
+        whole = self.settings.epochs * math.ceil(self.batches_per_epoch / self.settings.accumulate)
+        return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
+
+    def completes_step(self, batch: int) -> bool:
+        """Whether a step follows the given batch of an epoch, counted from 1."""
+        return batch % self.settings.accumulate == 0 or batch >= self.batches_per_epoch
+
+    def reports_after(self, step: int) -> bool:
+        """Whether the log tells of a step."""
+        return step % self.settings.log_every == 0
+
+    def evaluates_after(self, step: int) -> bool:
+        """Whether the dev set is evaluated after a step."""
+        every = self.settings.eval_every
+        return step >= self.total_steps or (every > 0 and step % every == 0)
+
+    def evaluates_after_epoch(self, step: int) -> bool:
+        """Whether it is evaluated after an epoch that ends with a step: the last step was evaluated already."""
+        return self.settings.eval_every == 0 and step < self.total_steps
+
+    def saves_after(self, step: int) -> bool:
+        """Whether a checkpoint follows a step."""
+        return step % self.settings.save_every == 0
+
+    def completion(self, progress: Progress) -> Stop | None:
+        """Why a run that stands there is complete, or None."""
+        if progress.step >= self.total_steps:
+            return Stop.FINISHED
+        patience = self.settings.patience
+        return Stop.EARLY if patience is not None and progress.evaluations_without_gain >= patience else None
