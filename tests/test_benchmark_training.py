@@ -1,14 +1,24 @@
 """The training benchmark: who gets which batches, what is counted, and the plain Transformer it compares with."""
 
+import time
+
 import numpy as np
 import paddle
 import pytest
 
 from paddle_dialog.benchmark.plain_transformer import PlainTransformer
-from paddle_dialog.benchmark.training import WARM_UP_STEPS, TimedTraining, build_yardstick, measure_training
+from paddle_dialog.benchmark.training import (
+    WARM_UP_STEPS,
+    TimedTraining,
+    build_yardstick,
+    measure_training,
+    timed_batches,
+)
 from paddle_dialog.config import load_config
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.training_model import TrainingModel
 
 SMALL_LSTM = ["model.embedding_size=8", "model.hidden_size=8", "data.batch_size=4", "data.bucket_batches=20"]
 SMALL_TRANSFORMER = [
@@ -45,6 +55,30 @@ def test_the_book_gets_our_batches_and_random_ones_with_more_padding(monkeypatch
     assert sum(shares) == pytest.approx(1.0, abs=1e-3)
     rates = [result[name]["tokens_per_second"] for name in ("training", "book")]
     assert result["times_book"] == pytest.approx(rates[0] / rates[1], rel=1e-2)
+
+
+def test_the_step_that_is_timed_is_that_of_a_run() -> None:
+    """To the bit: the same batches, seed and weights, through the benchmark's model and through a run's."""
+    weights = []
+    for kind in (TimedTraining, TrainingModel):
+        task, config = load_config(LSTM, [*SMALL_LSTM, "model.dropout=0.3"])
+        paddle.seed(1)
+        data = task.prepare_data(config, None)
+        network = task.build_network(config, {"text": len(data.vocabularies["text"])})
+        criterion = task.build_criterion(config)
+        if kind is TimedTraining:
+            timed = TimedTraining(task, network, criterion, config)
+        else:
+            model = TrainingModel(network, criterion, task.objective, config.training, 8, 10_000, Progress())
+        for batch, reading in timed_batches(task, data, config, 1, time.perf_counter):
+            if kind is TimedTraining:
+                timed.step(batch, reading)
+            else:
+                tensors = [paddle.to_tensor(array) for array in batch]
+                model.train_batch(tensors[:3], [*tensors[3:], 1.0, True])
+        weights.append([parameter.numpy() for parameter in network.parameters()])
+    for ours, theirs in zip(*weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_the_plain_transformer_is_trained_on_our_batches() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
+import itertools
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,66 +16,43 @@ from paddle import Tensor, nn
 from paddle_dialog.benchmark.limit import measure_rates
 from paddle_dialog.benchmark.operations import PASSES, Product
 from paddle_dialog.benchmark.yardstick import PlainCriterion, Yardstick
-from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import EncodedData, Task, TrainingData
-from paddle_dialog.training.optimizer import build_optimizer
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.training_model import TrainingModel
 
 WARM_UP_STEPS = 2  # the first steps allocate memory
+
+PHASES = ("data", "forward", "backward", "optimizer")
 
 Batch = list[np.ndarray]
 
 
-@dataclass(frozen=True)
-class TrainingSpeed:
-    """Speed and memory of a number of training steps.
+class TimedTraining(TrainingModel):
+    """Takes the steps of a real run, and adds up the time of each phase.
 
     Args:
-        steps: timed steps.
-        tokens_per_second: real target tokens, padding not counted.
-        data, forward, backward, optimizer: shares of the time, 0 to 1, together 1.
-        peak_memory_mb: largest resident memory of the process so far, in MiB.
-    """
-
-    steps: int
-    tokens_per_second: float
-    data: float
-    forward: float
-    backward: float
-    optimizer: float
-    peak_memory_mb: float
-
-    def as_dict(self) -> dict[str, float]:
-        """Return the figures by name, ready for JSON."""
-        return {name: round(value, 4) for name, value in asdict(self).items()}
-
-
-class TimedTraining:
-    """Trains step by step on the batches of a recipe and adds up the time of each phase.
-
-    Args:
+        task: the task, for its objective and unit.
         network: what is trained.
         criterion: its loss.
-        config: the recipe, for optimiser and batches.
-        clock: seconds so far, of the wall clock or, on a busy machine, of the processor.
+        config: the recipe.
+        clock: seconds so far: of the wall, or of the processor on a machine that is busy with other work.
     """
 
     def __init__(
         self,
+        task: Task,
         network: nn.Layer,
         criterion: nn.Layer,
         config: Any,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.network = network
-        self.criterion = criterion
-        self.optimizer, _ = build_optimizer(config.training, network, 10_000, config.model.width)
+        width = config.model.width
+        super().__init__(network, criterion, task.objective, config.training, width, 10_000, Progress())
+        self._task = task
         self._clock = clock
-        self._inputs = len(inspect.signature(network.forward).parameters)  # as paddle.Model counts them
-        self._phases = np.zeros(4)  # seconds: data, forward, backward, optimizer
-        self._tokens = 0
-        self._steps = 0
-        network.train()
+        self._began = 0.0
+        self._steps: list[dict[str, float]] = []  # seconds by phase, and units
 
     def step(self, batch: Batch, reading: float) -> float:
         """Take one training step.
@@ -87,67 +64,87 @@ class TimedTraining:
         Returns:
             The loss.
         """
-        began = self._clock()
+        self._steps.append({"units": self._task.count_units(batch), "data": reading})
+        self._began = self._clock()
         tensors = [paddle.to_tensor(array) for array in batch]
-        ready = self._clock()
-        outputs = self.network(*tensors[: self._inputs])
-        loss = self.criterion(
-            *(outputs if isinstance(outputs, tuple) else (outputs,)), *tensors[self._inputs :]
-        )
-        value = _wait_for(loss)
-        forward = self._clock()
-        loss.backward()
-        _wait_for(next(p for p in self.network.parameters() if p.grad is not None).grad)
-        backward = self._clock()
-        self.optimizer.step()
-        self.optimizer.clear_grad()
-        _wait_for(self.network.parameters()[0])
-        done = self._clock()
-        self._steps += 1
-        if self._steps > WARM_UP_STEPS:
-            self._phases += [reading + ready - began, forward - ready, backward - forward, done - backward]
-            self._tokens += int(batch[-1].sum())
-        return value
+        self._ends("data")
+        inputs = len(self._inputs)
+        return float(self.train_batch(tensors[:inputs], [*tensors[inputs:], 1.0, True]))
+
+    def compute_loss(self, inputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
+        """As in a run."""
+        loss = super().compute_loss(inputs, labels)
+        self._ends("forward", loss)
+        return loss
+
+    def backpropagate(self, loss: Tensor, share: float) -> None:
+        """As in a run."""
+        super().backpropagate(loss, share)
+        self._ends("backward", next(p.grad for p in self.network.parameters() if p.grad is not None))
+
+    def update_weights(self) -> None:
+        """As in a run."""
+        super().update_weights()
+        self._ends("optimizer", self.network.parameters()[0])
+
+    def _ends(self, phase: str, result: Tensor | None = None) -> None:
+        """Adds the time since the last phase to this one, once its result is there."""
+        if result is not None:
+            float(result.flatten()[0])  # on a GPU this waits until all before it is computed
+        now = self._clock()
+        self._steps[-1][phase] = self._steps[-1].get(phase, 0.0) + now - self._began
+        self._began = now
+
+    def _total(self, name: str) -> float:
+        return sum(step[name] for step in self._steps[WARM_UP_STEPS:])
 
     @property
     def seconds(self) -> float:
-        """Seconds of the steps after the warm-up."""
-        return float(self._phases.sum())
+        """Of the steps after the warm-up."""
+        return sum(map(self._total, PHASES))
 
-    def speed(self) -> TrainingSpeed:
-        """Return the averages over the steps after the warm-up."""
-        total = self.seconds
+    @property
+    def units_per_second(self) -> float:
+        """Of the steps after the warm-up."""
+        return self._total("units") / self.seconds
+
+    def speed(self) -> dict[str, float]:
+        """The averages over the steps after the warm-up, ready for JSON.
+
+        Returns:
+            ``steps``, ``<units>_per_second`` (padding not counted), the shares of the phases in the time, 0 to 1,
+            and ``peak_memory_mb``, the largest resident memory of the process so far, in MiB.
+        """
+        shares = {phase: round(self._total(phase) / self.seconds, 4) for phase in PHASES}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        data, forward, backward, optimizer = (self._phases / total).tolist()
-        rate = self._tokens / total
-        return TrainingSpeed(self._steps - WARM_UP_STEPS, rate, data, forward, backward, optimizer, peak)
+        return {
+            "steps": len(self._steps) - WARM_UP_STEPS,
+            f"{self._task.unit}_per_second": round(self.units_per_second, 4),
+            **shares,
+            "peak_memory_mb": round(peak, 4),
+        }
 
 
 def timed_batches(
-    data: TrainingData, config: Any, steps: int, clock: Callable[[], float], bucketed: bool = True
+    task: Task, data: TrainingData, config: Any, steps: int, clock: Callable[[], float]
 ) -> Iterator[tuple[Batch, float]]:
     """Iterate over the first batches of a recipe's first epoch, warm-up included, with the seconds each took to make.
 
     Args:
-        data: the encoded examples.
+        task: the task.
+        data: the examples.
         config: the recipe.
         steps: timed steps.
         clock: seconds so far.
-        bucketed: False for random batches, padded to the longest line each happens to have.
     """
-    train, settings = data.train, config.data
-    if not isinstance(train, EncodedData):
-        raise UserError("data.streaming: the benchmark takes examples from memory; set it to false")
-    pool = settings.bucket_batches if bucketed else 1
-    sampler = LengthBucketSampler(train.lengths, settings.batch_size, seed=config.seed, bucket_batches=pool)
-    batches = iter(sampler)
+    order = task.training_batches(config, data.train)
+    batches = itertools.chain.from_iterable(itertools.repeat(order))  # a small corpus goes round again
     for _ in range(steps + WARM_UP_STEPS):
         began = clock()
-        indices = next(batches, None)
-        if indices is None:  # a small corpus starts over
-            batches = iter(sampler)
-            indices = next(batches)
-        batch = data.collate([train.dataset[index] for index in indices])
+        examples = next(batches)
+        if isinstance(data.train, EncodedData):
+            examples = [data.train.dataset[index] for index in examples]
+        batch = data.collate(examples)
         yield batch, clock() - began
 
 
@@ -194,28 +191,28 @@ def measure_training(
     unbucketed = f"{against}_random_batches"
     trainings = {
         "training": TimedTraining(
-            task.build_network(config, sizes), task.build_criterion(config), config, clock
+            task, task.build_network(config, sizes), task.build_criterion(config), config, clock
         )
     }
     if against is not None:
         rival = build_yardstick(against, task, config, sizes)
-        trainings[against] = TimedTraining(rival.network, rival.criterion, config, clock)
+        trainings[against] = TimedTraining(task, rival.network, rival.criterion, config, clock)
         if rival.random_batches:
-            trainings[unbucketed] = TimedTraining(rival.network, rival.criterion, config, clock)
-    random_batches = timed_batches(data, config, steps, clock, bucketed=False)
+            trainings[unbucketed] = TimedTraining(task, rival.network, rival.criterion, config, clock)
+    unsorted = dataclasses.replace(config, data=dataclasses.replace(config.data, bucket_batches=1))
+    random_batches = timed_batches(task, data, unsorted, steps, clock)
     products: list[list[Product]] = []
-    for batch, reading in timed_batches(data, config, steps, clock):
+    for batch, reading in timed_batches(task, data, config, steps, clock):
         products.append(task.products(config, sizes, batch))
         for name, training in trainings.items():
             training.step(*(next(random_batches) if name == unbucketed else (batch, reading)))
-    speeds = {name: training.speed() for name, training in trainings.items()}
-    result: dict[str, Any] = {name: speed.as_dict() for name, speed in speeds.items()}
+    result: dict[str, Any] = {name: training.speed() for name, training in trainings.items()}
+    own = trainings.pop("training")
     if any(products):
-        seconds = trainings["training"].seconds
-        result["limit"] = share_of_limit(products[WARM_UP_STEPS:], seconds, clock)
-    own = speeds.pop("training").tokens_per_second
+        result["limit"] = share_of_limit(products[WARM_UP_STEPS:], own.seconds, clock)
     return result | {
-        f"times_{name}": round(own / speed.tokens_per_second, 3) for name, speed in speeds.items()
+        f"times_{name}": round(own.units_per_second / other.units_per_second, 3)
+        for name, other in trainings.items()
     }
 
 
@@ -244,8 +241,3 @@ def share_of_limit(
         "limit_gflops": round(rates.best, 1),
         "share": round(useful / rates.best, 3),
     }
-
-
-def _wait_for(tensor: Tensor) -> float:
-    """Read one number; on a GPU this waits for all earlier computation."""
-    return float(tensor.flatten()[0])
