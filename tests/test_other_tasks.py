@@ -1,0 +1,246 @@
+"""Tasks that are not sequence to sequence go through the same run: a classifier, and a stateful language model."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+from paddle import io, nn
+from safetensors.numpy import load_file
+
+from paddle_dialog.bundle.folder import load_bundle
+from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.plan import Stop
+from paddle_dialog.training.run import Run
+
+
+@dataclass(frozen=True)
+class ToyModel:
+    name: str = "toy"
+    width: int = 8
+
+
+@dataclass(frozen=True)
+class ToyConfig(ExperimentConfig):
+    model: ToyModel = field(default_factory=ToyModel)  # type: ignore[assignment]
+
+
+class Examples(io.Dataset):
+    """Arrays side by side."""
+
+    def __init__(self, *arrays: np.ndarray) -> None:
+        super().__init__()
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self._arrays[0])
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, ...]:
+        return tuple(array[index] for array in self._arrays)
+
+
+def stacked(examples: list[Any]) -> list[np.ndarray]:
+    return [np.stack(column) for column in zip(*examples, strict=True)]
+
+
+class Classifier(Task):
+    """Whether the numbers of a vector add up to more than nothing. It has no vocabulary and answers nothing."""
+
+    name = "classifier"
+    config_class = ToyConfig
+    objective = Accuracy()
+
+    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
+        points = np.random.default_rng(1).normal(size=(90, 4)).astype("float32")
+        classes = (points.sum(-1) > 0).astype("int64")
+        parts = [Examples(points[part], classes[part]) for part in (slice(0, 60), slice(60, 90))]
+        train, dev = (EncodedData(part, np.ones(len(part), "int64")) for part in parts)
+        return TrainingData(train, dev, {}, stacked)
+
+    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        return nn.CrossEntropyLoss()
+
+
+class StatefulNetwork(nn.Layer):
+    """An LSTM over the windows of a few long texts, which goes on with the state that the window before left."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(6, 8)
+        self.lstm = nn.LSTM(8, 8)
+        self.output = nn.Linear(8, 6)
+        for name in ("h", "c"):
+            self.register_buffer(name, paddle.zeros([1, rows, 8]))
+
+    def forward(self, ids: paddle.Tensor, begins: paddle.Tensor) -> paddle.Tensor:
+        kept = (1.0 - begins).reshape([1, -1, 1])
+        state = (self.h * kept, self.c * kept) if self.training else None
+        x, state = self.lstm(self.embedding(ids), state)
+        if self.training:
+            self.h.set_value(state[0].detach())
+            self.c.set_value(state[1].detach())
+        return self.output(x)
+
+
+class InOrder:
+    """Window after window of all rows."""
+
+    def __init__(self, rows: int, windows: int) -> None:
+        self._batches = [[row * windows + window for row in range(rows)] for window in range(windows)]
+        self._first = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        pass
+
+    def skip_batches(self, count: int) -> None:
+        self._first = count
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        first, self._first = self._first, 0
+        return iter(self._batches[first:])
+
+
+class LanguageModel(Task):
+    """The next of six letters, in three texts of five windows each."""
+
+    name = "language_model"
+    config_class = ToyConfig
+    objective = Perplexity()
+    unit = "tokens"
+
+    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
+        ids = np.cumsum(np.random.default_rng(2).integers(1, 3, (3, 41)), axis=1) % 6
+        inputs, labels = (part.reshape(15, 8) for part in (ids[:, :-1], ids[:, 1:]))
+        begins = (np.arange(15) % 5 == 0).astype("float32")
+        windows = Examples(inputs, begins, labels, np.ones((15, 8), "float32"))
+        data = EncodedData(windows, np.full(15, 8))
+        return TrainingData(data, data, {}, stacked)
+
+    def training_batches(self, config: Any, examples: Any, processes: int = 1, rank: int = 0) -> InOrder:
+        return InOrder(3, 5)
+
+    def count_units(self, batch: Any) -> int:
+        return int(batch[-1].sum())
+
+    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        return StatefulNetwork(3)
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        return SequenceCrossEntropy()
+
+
+def recipe(task: Task, folder: Path, **training: Any) -> ToyConfig:
+    settings = {"learning_rate": 0.02, "log_every": 3, "save_every": 4, **training}
+    return ToyConfig(
+        task=task.name,
+        output_dir=str(folder),
+        data=DataConfig(batch_size=10),
+        training=TrainingConfig(**settings),
+    )
+
+
+def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:
+    config = recipe(Classifier(), tmp_path / "run", epochs=20, keep_best=2, patience=15)
+    run = Run.begin(Classifier(), config)
+    progress = run.train()
+    accuracies = [accuracy for _, accuracy in progress.curve]
+    assert progress.best_figure == max(accuracies) > 0.8 > accuracies[0]
+    assert progress.best_step == progress.curve[accuracies.index(max(accuracies))][0]
+    assert [accuracy for accuracy, _ in progress.kept] == sorted(accuracies)[-1:-3:-1]
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert re.search(r"step 6/\d+ epoch 1\.00 loss \S+ accuracy 0\.\d{4} lr .* \d+ examples/s ", log)
+    assert f"dev accuracy {max(accuracies):.4f} (best so far)" in log and "perplexity" not in log
+    best = load_bundle(tmp_path / "run" / "best")
+    assert "| step | dev accuracy |" in best.card and best.vocabularies == {}
+    with pytest.raises(UserError, match="a model of the task 'classifier' answers nothing by itself"):
+        run.task.predictor(config, run.model.network, {})
+
+
+def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
+    run = Run.begin(Classifier(), recipe(Classifier(), tmp_path, epochs=200, patience=2))
+    progress = run.train()
+    assert run.stop is Stop.EARLY and progress.step < 1200 and progress.finished
+    accuracies = [accuracy for _, accuracy in progress.curve]
+    assert max(accuracies) == accuracies[-3] == progress.best_figure
+
+
+@pytest.mark.parametrize("task", [Classifier(), LanguageModel()], ids=lambda task: task.name)
+def test_a_run_in_two_parts_ends_with_the_bits_of_one(task: Task, tmp_path: Path) -> None:
+    """The second part begins inside an epoch; the language model has a state that goes on there."""
+    settings: dict[str, Any] = {"epochs": 4, "accumulate": 2, "ema_decay": 0.9, "eval_every": 3}
+    whole = Run.begin(task, recipe(task, tmp_path / "whole", **settings)).train()
+    Run.begin(task, recipe(task, tmp_path / "parts", **settings, max_steps=5)).train()
+    resumed = Run.resume(task, recipe(task, tmp_path / "parts", **settings)).train()
+    assert whole.step == resumed.step == 12
+    # The last step of the first part was evaluated too.
+    ours, theirs = (dict(progress.curve) for progress in (resumed, whole))
+    assert theirs.items() <= ours.items() and ours.keys() - theirs.keys() == {5}
+    for name in ("model", "optimizer", "average"):
+        one, other = (
+            load_file(tmp_path / run / "last" / f"{name}.safetensors") for run in ("whole", "parts")
+        )
+        assert one.keys() == other.keys()
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key], err_msg=key)
+
+
+def test_accumulated_batches_are_weighted_by_their_examples(tmp_path: Path) -> None:
+    """Sixty examples by 25 and 35 in one step, and all at once; without dropout."""
+
+    class Uneven(Classifier):
+        def training_batches(self, config: Any, examples: Any, processes: int = 1, rank: int = 0) -> Any:
+            batches = InOrder(1, 60)
+            cuts = [0, 25, 60] if config.training.accumulate == 2 else [0, 60]
+            batches._batches = [list(range(first, end)) for first, end in itertools.pairwise(cuts)]
+            return batches
+
+        def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+            return nn.Linear(4, 2)
+
+    weights = []
+    for accumulate in (1, 2):
+        config = recipe(
+            Uneven(),
+            tmp_path / str(accumulate),
+            epochs=5,
+            accumulate=accumulate,
+            epsilon=1e-3,
+            optimizer="adam",
+        )
+        Run.begin(Uneven(), config).train()
+        weights.append(load_file(tmp_path / str(accumulate) / "last" / "model.safetensors"))
+    for name in weights[0]:
+        np.testing.assert_allclose(weights[0][name], weights[1][name], atol=1e-6)
+
+
+def test_a_run_is_not_resumed_for_another_objective(tmp_path: Path) -> None:
+    config = recipe(Classifier(), tmp_path, max_steps=1)
+    Run.begin(Classifier(), config).train()
+
+    class Changed(Classifier):
+        objective = Perplexity()
+
+    with pytest.raises(
+        UserError, match=r"compared by their accuracy, .* by their perplexity; begin the run anew"
+    ):
+        Run.resume(Changed(), dataclasses.replace(config))
+    assert json.loads((tmp_path / "last" / "progress.json").read_text())["objective"] == "accuracy"
