@@ -159,7 +159,39 @@ class CausalTransformerConfig(NetworkConfig):
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
 
+@dataclass(frozen=True)
+class CausalLmConfig:
+    """A causal Transformer that predicts each next token of a text."""
+
+    name: Literal["causal_lm"] = "causal_lm"
+    width: int = at_least(1, 256, "size of embeddings and layers")
+    num_heads: int = at_least(1, 4, "attention heads; must divide width")
+    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
+    num_layers: int = at_least(1, 4, "number of layers")
+    activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
+    bias: bool = setting(False, "linear layers have a bias")
+    max_positions: int = at_least(2, 256, "longest text in tokens, what stands before it included")
+    dropout: float = rate(0.0, "share of activations dropped in training")
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields settings that contradict each other."""
+        if self.width % self.num_heads:
+            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
+
+
+@dataclass(frozen=True)
+class RecurrentLmConfig:
+    """Stacked LSTM layers that carry their state from one window of a text to the next."""
+
+    name: Literal["recurrent_lm"] = "recurrent_lm"
+    width: int = at_least(1, 384, "size of embeddings and recurrent states")
+    num_layers: int = at_least(1, 2, "number of layers")
+    reset: bool = setting(True, "each text begins with an empty state; false carries it across texts")
+    dropout: float = rate(0.0, "share of activations dropped in training")
+
+
 ModelConfig = LstmAttentionConfig | TransformerConfig
+LanguageModelConfig = CausalLmConfig | RecurrentLmConfig
 
 FamilyConfig = (
     LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig | CausalTransformerConfig

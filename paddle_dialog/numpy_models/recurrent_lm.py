@@ -1,0 +1,76 @@
+"""The recurrent language model in decoding on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.models import RecurrentLmConfig
+from paddle_dialog.numpy_models.operators import Linear, Weights, without_padding
+from paddle_dialog.numpy_models.recurrent import cell_weights, lstm_cell
+
+
+class RecurrentLmState(NamedTuple):
+    """Hidden states and cells of each layer, [N, H] each."""
+
+    hidden: list[np.ndarray]
+    cell: list[np.ndarray]
+
+
+class NumpyRecurrentLm:
+    """Offer `StepModel` over arrays, with the numbers of `RecurrentLm`.
+
+    Args:
+        config: of the network.
+        vocab_size: V.
+        arrays: weights of the network by structured name.
+
+    Raises:
+        NotServed: a weight is missing or has another shape.
+    """
+
+    uses_arrays = True
+
+    def __init__(self, config: RecurrentLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
+        weights, width = Weights(arrays), config.width
+        table = weights.take("embedding.table.weight", vocab_size, width)
+        self._table, self._width = without_padding(table), width
+        self._cells = [
+            Linear(*cell_weights(weights, f"layers.{n}.{{}}_ih_l0", f"layers.{n}.{{}}_hh_l0", width, width))
+            for n in range(config.num_layers)
+        ]
+        self._output = Linear(table.T, weights.take("output.bias", vocab_size))
+        weights.check_all_taken()
+
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> RecurrentLmState:
+        """The state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
+        zeros = [np.zeros((len(source), self._width), dtype=np.float32) for _ in self._cells]
+        state = RecurrentLmState(zeros, zeros)
+        for place in range(source.shape[1]):
+            goes_on = (place < lengths)[:, None]  # [B, 1]
+            _, after = self._advance(source[:, place], state)
+            state = RecurrentLmState(
+                *([np.where(goes_on, *pair) for pair in zip(*parts, strict=True)]
+                  for parts in zip(after, state, strict=True))
+            )  # fmt: skip
+        return state
+
+    def step(self, token: np.ndarray, state: RecurrentLmState) -> tuple[np.ndarray, RecurrentLmState]:
+        """Logits [N, V] after one more token [N], and the new state."""
+        x, state = self._advance(token, state)
+        return self._output(x), state
+
+    def reorder(self, state: RecurrentLmState, index: np.ndarray) -> RecurrentLmState:
+        """The state of the rows `index` [M]."""
+        return RecurrentLmState(*([part[index] for part in parts] for parts in state))
+
+    def _advance(self, token: np.ndarray, state: RecurrentLmState) -> tuple[np.ndarray, RecurrentLmState]:
+        x = self._table[token]  # [N, H]
+        hidden, cells = [], []
+        for linear, h, c in zip(self._cells, *state, strict=True):
+            x, c = lstm_cell(linear(np.concatenate([x, h], axis=1)), c)  # [N, H]
+            hidden.append(x)
+            cells.append(c)
+        return x, RecurrentLmState(hidden, cells)

@@ -1,0 +1,77 @@
+"""The settings of the poem task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.models import CausalLmConfig, LanguageModelConfig
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+
+
+@dataclass(frozen=True)
+class PoemDataConfig(DataConfig):
+    """Texts are joined and cut into windows of one length, so that no batch has padding."""
+
+    window: int = at_least(2, 256, "characters of a window")
+    form_rate: float = rate(0.5, "share of the poems that an epoch shows with the name of their form")
+    title_rate: float = rate(0.5, "share of the poems that an epoch shows with their title")
+    max_title: int = at_least(0, 24, "characters of a title; the rest is cut")
+
+
+@dataclass(frozen=True)
+class PoemDecodingConfig(DecodingConfig):
+    """How poems are drawn."""
+
+    strategy: Literal["beam", "greedy", "sample"] = "sample"
+    temperature: float = field(default=0.8, metadata={"above": 0.0})
+    max_length: int = at_least(1, 80)
+    engine: Literal["fast"] = "fast"
+
+
+@dataclass(frozen=True)
+class VerseConfig:
+    """What a poem is held to; `tasks.poem.form_plan` says what happens where it cannot be."""
+
+    form: Literal["五绝", "七绝", "五律", "七律"] | None = setting(
+        None, "number and length of lines; null lets the model go on as it likes"
+    )
+    input: Literal["begin", "acrostic", "title"] = setting(
+        "begin", "what a text asks for: a beginning, the first character of each line (藏头), or a title"
+    )
+    title: str | None = setting(None, "a title that all poems are written to")
+    tones: bool = setting(True, "the lines of a form keep one of its patterns of level and oblique tones")
+    rhyme: bool = setting(True, "the even lines of a form end in one rhyme, on different characters")
+    candidates: int = at_least(1, 8, "poems drawn, of which the likeliest are shown (strategy: sample)")
+    samples: int = at_least(0, 10, "poems of each form that an evaluation draws and checks")
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings that contradict each other."""
+        if self.input == "acrostic" and self.form is None:
+            yield "form", "must be named where the lines begin with given characters, e.g. 七绝"
+
+
+@dataclass(frozen=True)
+class PoemConfig(GenerationConfig):
+    """A poem recipe."""
+
+    inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "verse")
+
+    model: LanguageModelConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
+    data: PoemDataConfig = field(default_factory=PoemDataConfig)
+    decoding: PoemDecodingConfig = field(default_factory=PoemDecodingConfig)
+    verse: VerseConfig = field(default_factory=VerseConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings of different sections that contradict each other."""
+        yield from super().problems()
+        if isinstance(self.model, CausalLmConfig):
+            longest = max(self.data.window, self.data.max_title + 2 + self.decoding.max_length)
+            if longest > self.model.max_positions:
+                yield (
+                    "model.max_positions",
+                    f"must be at least {longest} to hold data.window, and data.max_title with "
+                    f"decoding.max_length, and is {self.model.max_positions}",
+                )

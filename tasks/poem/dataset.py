@@ -1,0 +1,183 @@
+"""Poems and running text as a stream that is cut into windows, and as rows that stand alone.
+
+Positions count from the begin token of a text; those of the form and title before it are negative. A text begins
+where a position is not one above that before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from paddle import io
+
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.poem.config import PoemDataConfig
+from tasks.poem.data import FORM_TOKENS, Poem, characters
+from tasks.poem.forms import form_of
+
+Stream = np.ndarray  # int32 [N, 4]: inputs, positions, labels, and whether a label is learned
+
+
+class EncodedPoem:
+    """A poem's ids.
+
+    Args:
+        poem: the poem.
+        vocabulary: of characters.
+        max_title: characters of the title that are kept.
+    """
+
+    __slots__ = ("body", "form", "title")
+
+    def __init__(self, poem: Poem, vocabulary: Vocabulary, max_title: int) -> None:
+        form = form_of(poem.body)
+        self.form = np.array([] if form is None else [vocabulary.id(FORM_TOKENS[form.name])], np.int32)
+        self.title = np.array(vocabulary.encode(poem.title[:max_title]), np.int32)
+        self.body = np.array(vocabulary.encode(poem.body), np.int32)
+
+    def stream(self, with_form: bool = False, with_title: bool = False) -> Stream:
+        """The poem alone [T, 4]; the labels that are learned are those of the body and its end."""
+        prefix = np.concatenate([self.form[: int(with_form)], self.title if with_title else self.title[:0]])
+        text = np.concatenate([prefix, [Vocabulary.bos_id], self.body, [Vocabulary.eos_id]])
+        positions = np.arange(len(text) - 1) - len(prefix)
+        return np.stack([text[:-1], positions, text[1:], positions >= 0], axis=1).astype(np.int32)
+
+
+def encode_poems(poems: Sequence[Poem], vocabulary: Vocabulary, max_title: int) -> list[EncodedPoem]:
+    """Poems as ids."""
+    return [EncodedPoem(poem, vocabulary, max_title) for poem in poems]
+
+
+def stream_poems(poems: Sequence[EncodedPoem], settings: PoemDataConfig, seed: int, epoch: int) -> Stream:
+    """All poems, in another order and with other titles each epoch."""
+    rng = np.random.Generator(np.random.PCG64([seed, epoch]))
+    order = rng.permutation(len(poems))
+    forms, titles = rng.random(len(poems)) < settings.form_rate, rng.random(len(poems)) < settings.title_rate
+    return np.concatenate([poems[i].stream(forms[i], titles[i]) for i in order])
+
+
+def encode_text(text: str, vocabulary: Vocabulary) -> np.ndarray:
+    """The ids [N] of a running text."""
+    return np.array(vocabulary.encode(characters(text)), np.int32)
+
+
+def stream_text(ids: np.ndarray) -> Stream:
+    """A running text [N] as one."""
+    inputs = np.concatenate([[Vocabulary.bos_id], ids[:-1]])
+    return np.stack([inputs, np.arange(len(ids)), ids, np.ones(len(ids))], axis=1).astype(np.int32)
+
+
+def cut_text(ids: np.ndarray, window: int, seed: int, epoch: int) -> Stream:
+    """A running text in pieces of one length, each a text of its own, cut at other places each epoch."""
+    window = min(window, len(ids))
+    offset = np.random.Generator(np.random.PCG64([seed, epoch])).integers(len(ids) % window + 1)
+    starts = range(int(offset), len(ids) - window + 1, window)
+    return np.concatenate([stream_text(ids[start : start + window]) for start in starts])
+
+
+class Windows(io.Dataset):
+    """A stream cut into windows.
+
+    Args:
+        lay_out: makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
+            shorter one the beginning is repeated.
+        window: length T.
+        rows: None, or B: the stream is cut into B long rows, and window k of row r has the index k · B + r.
+    """
+
+    def __init__(self, lay_out: Callable[[int], Stream], window: int, rows: int | None = None) -> None:
+        super().__init__()
+        self._lay_out, self._rows = lay_out, rows
+        size = len(lay_out(0))
+        self._window = min(window, size // (rows or 1))
+        self._count = size // self._window // (rows or 1) * (rows or 1)
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Lay out an epoch."""
+        windows = np.resize(self._lay_out(epoch), (self._count * self._window, 4))
+        windows = windows.reshape(self._rows or 1, -1, self._window, 4)  # [B, windows of a row, T, 4]
+        self._windows = windows.swapaxes(0, 1).reshape(-1, self._window, 4)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Stream:
+        return self._windows[index]
+
+
+class Rows(io.Dataset):
+    """Texts that stand alone, as an evaluation reads them."""
+
+    def __init__(self, rows: Sequence[Stream]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Characters of each row [N]."""
+        return np.array([len(row) for row in self._rows])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Stream:
+        return self._rows[index]
+
+
+def single_rows(
+    settings: PoemDataConfig, texts: Sequence[Poem] | str, vocabulary: Vocabulary, titled: bool = False
+) -> Rows:
+    """Texts as an evaluation reads them: each poem from its beginning, where `titled` after form and title.
+
+    A running text is read in pieces of one length; the last may be shorter.
+    """
+    if isinstance(texts, str):
+        ids, window = encode_text(texts, vocabulary), settings.window
+        return Rows([stream_text(ids[start : start + window]) for start in range(0, len(ids), window)])
+    poems = encode_poems(texts, vocabulary, settings.max_title)
+    return Rows([poem.stream(titled, titled) for poem in poems])
+
+
+class ConsecutiveBatches:
+    """Batches of the rows' windows in the order of the text.
+
+    Args:
+        windows: how many there are, of `rows` rows for each process.
+        rows: of a batch of one process.
+        processes: how many share each step.
+        rank: which of them this one is.
+    """
+
+    def __init__(self, windows: int, rows: int, processes: int = 1, rank: int = 0) -> None:
+        self._steps, self._rows = windows // (rows * processes), rows
+        self._all, self._first, self._skip = rows * processes, rank * rows, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """The order is always the same; the data set lays out another text."""
+
+    def skip_batches(self, count: int) -> None:
+        """Let the next iteration start after so many batches."""
+        self._skip = count
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[list[int]]:
+        skip, self._skip = self._skip, 0
+        for step in range(skip, self._steps):
+            first = step * self._all + self._first
+            yield list(range(first, first + self._rows))
+
+
+def collate(rows: Sequence[Stream]) -> list[np.ndarray]:
+    """Make a batch.
+
+    Returns:
+        inputs int64 [B, T], positions int64 [B, T], labels int64 [B, T], mask float32 [B, T] of the labels that
+        count.
+    """
+    inputs, positions, labels, counts = (pad_batch([row[:, part] for row in rows], 0)[0] for part in range(4))
+    return [inputs, positions, labels, counts.astype(np.float32)]

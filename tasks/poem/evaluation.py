@@ -1,0 +1,97 @@
+"""All metrics of the poem task on one file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import paddle
+
+from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.errors import UserError
+from paddle_dialog.metrics.perplexity import token_perplexity
+from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from tasks.poem.data import read_texts
+from tasks.poem.dataset import Rows, collate, single_rows
+from tasks.poem.forms import FORMS
+
+if TYPE_CHECKING:
+    from tasks.poem.prediction import PoemPredictor
+
+
+def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+    """Measure a model on one source.
+
+    Args:
+        predictor: the model with its settings.
+        source: as for `read_texts`.
+        predictions: where the poems that are drawn for the form's rates are written, one JSON object a line.
+
+    Returns:
+        The metrics by name. `perplexity` is exp of the mean over all characters of the poems' bodies and their
+        ends, without titles before them; `perplexity_titled` sees form and title first.
+
+    Raises:
+        UserError: the source cannot be used, or the poems cannot be written.
+    """
+    texts, config = read_texts(source), predictor.config
+    rows = single_rows(config.data, texts, predictor.vocabulary)
+    nll, count, unknown = _likelihood(predictor, rows)
+    result: dict[str, Any] = {
+        "n": len(rows),
+        "perplexity": token_perplexity(nll, count),
+        "bits_per_character": nll / count / math.log(2.0),
+        "unknown_rate": unknown / count,
+    }
+    if not isinstance(texts, str) and predictor.knows_forms:
+        titled, *_ = _likelihood(
+            predictor, single_rows(config.data, texts, predictor.vocabulary, titled=True)
+        )
+        result["perplexity_titled"] = token_perplexity(titled, count)
+        drawn = draw_poems(predictor, [poem.title for poem in texts[: config.verse.samples]])
+        if predictions is not None:
+            _write(predictions, drawn)
+        if drawn:
+            kept = [record["form"] for record in drawn]
+            result["form"] = {
+                rule: float(np.mean([form[rule] for form in kept])) for rule in ("lengths", "tones", "rhyme")
+            }
+    return {**result, "decoding": predictor.decoding_summary()}
+
+
+def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[dict[str, Any]]:
+    """A poem of each form to each title, held to the form, as records of what is kept."""
+    drawn = []
+    for form in FORMS:
+        verse = replace(predictor.config.verse, form=form, input="title", title=None)
+        drawn += [found[0].as_dict() for found in predictor.predict(titles, 1, verse)]
+    return drawn
+
+
+def _likelihood(predictor: PoemPredictor, rows: Rows) -> tuple[float, int, int]:
+    """Negative log-likelihood of all characters that count, how many they are, and how many of them unknown."""
+    network, criterion = predictor.network, SequenceCrossEntropy()
+    nll, count, unknown = 0.0, 0, 0
+    for batch in LengthBucketSampler(rows.lengths, predictor.config.data.batch_size, shuffle=False):
+        arrays = collate([rows[index] for index in batch])
+        ids, positions, labels, mask = (paddle.to_tensor(array) for array in arrays)
+        with paddle.no_grad():
+            criterion(network(ids, positions), labels, mask)
+        nll += float(criterion.token_nll.numpy().astype(np.float64).sum())
+        count += int(arrays[3].sum())
+        unknown += int(((arrays[2] == Vocabulary.unk_id) * arrays[3]).sum())
+    return nll, count, unknown
+
+
+def _write(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    except OSError as error:
+        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error

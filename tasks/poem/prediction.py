@@ -1,0 +1,267 @@
+"""Writing poems and running text with a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paddle_dialog.config.models import CausalLmConfig
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, LogitsProcessor
+from paddle_dialog.decoding.search import decode
+from paddle_dialog.errors import UserError
+from paddle_dialog.numpy_models.causal_lm import NumpyCausalLm
+from paddle_dialog.numpy_models.recurrent_lm import NumpyRecurrentLm
+from paddle_dialog.predictor import GenerationPredictor
+from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.poem.config import PoemConfig, VerseConfig
+from tasks.poem.data import FORM_TOKENS, NEWLINE, characters, read_texts
+from tasks.poem.form_plan import CharacterTable, FormPlan, make_plan, place_acrostic, place_beginning
+from tasks.poem.form_processor import HeldForm
+from tasks.poem.forms import FORMS, Form, FormReport, form_of, report_form
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+# What is dropped where a form leaves nothing to write, in the order in which it is tried.
+RELAXATIONS: tuple[tuple[str, ...], ...] = (("rhyme",), ("tones",), ("tones", "rhyme"))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A text that was written.
+
+    Args:
+        text: all of it, the beginning included.
+        score: log-probability per character, the end included.
+        form: what it keeps of the form that was asked for, or that it happens to have.
+        relaxed: rules it could not be held to.
+    """
+
+    text: str
+    score: float
+    form: FormReport | None
+    relaxed: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The prediction as it is printed; `relaxed` only where something was."""
+        form = None if self.form is None else self.form.as_dict()
+        record = {"text": self.text, "score": self.score, "form": form}
+        return {**record, "relaxed": list(self.relaxed)} if self.relaxed else record
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one text asks for.
+
+    Args:
+        prefix: what stands before the begin token, the form's token and the title.
+        begin: how the text begins.
+        given: where a form has given characters.
+    """
+
+    prefix: tuple[str, ...]
+    begin: tuple[str, ...] = ()
+    given: Mapping[int, str] | None = None
+
+
+def step_model(config: PoemConfig, vocab_size: int, weights: Mapping[str, np.ndarray]) -> StepModel:
+    """The model over arrays; raises `NotServed` where there is none for the network."""
+    if isinstance(config.model, CausalLmConfig):
+        return NumpyCausalLm(config.model, vocab_size, weights)
+    return NumpyRecurrentLm(config.model, vocab_size, weights)
+
+
+class PoemPredictor(GenerationPredictor):
+    """Write with a trained model.
+
+    Args:
+        config: the recipe.
+        model: the steps.
+        vocabulary: of characters.
+        network: gives the network, for the perplexity.
+    """
+
+    def __init__(self, config: PoemConfig, model: StepModel, vocabulary: Vocabulary, network: Any) -> None:
+        self.config: PoemConfig = config
+        self.vocabulary = vocabulary
+        self._model = model
+        self._network = network
+        self.knows_forms = next(iter(FORM_TOKENS.values())) in vocabulary
+
+    @property
+    def network(self) -> nn.Layer:
+        """The network in evaluation mode."""
+        network: nn.Layer = self._network()
+        network.eval()
+        return network
+
+    @cached_property
+    def _table(self) -> CharacterTable:
+        return CharacterTable(self.vocabulary)
+
+    def predict(
+        self, texts: Sequence[str], n_best: int | None = None, verse: VerseConfig | None = None
+    ) -> list[list[Prediction]]:
+        """Write texts.
+
+        Args:
+            texts: what `verse.input` says: beginnings, first characters of the lines, or titles; may be empty.
+            n_best: candidates for each, the likeliest first; the config's number by default.
+            verse: what the texts mean and are held to; the config's section by default.
+
+        Returns:
+            The candidates of each text, at least one.
+
+        Raises:
+            UserError: a text cannot be used as that, or the model does not know the form.
+        """
+        verse = self.config.verse if verse is None else verse
+        wishes = [self._wish(text, verse) for text in texts]
+        wanted = self.config.decoding.n_best if n_best is None else n_best
+        answers: list[list[Prediction]] = []
+        for start in range(0, len(wishes), self.batch_size):
+            answers += self._write(wishes[start : start + self.batch_size], wanted, verse)
+        return answers
+
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+        """Answer as JSON records: `{"begin": …, "predictions": [{"text", "score", "form"}, …]}`."""
+        for text, predictions in zip(texts, self.predict(texts, n_best), strict=True):
+            yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
+
+    def format_record(self, record: dict[str, Any]) -> str:
+        """The texts below each other; two lines of verse stand in one."""
+        shown = []
+        for prediction in record["predictions"]:
+            note = f"  ({prediction['score']:.3f}"
+            note += f"; relaxed: {', '.join(prediction['relaxed'])})" if "relaxed" in prediction else ")"
+            text = (
+                prediction["text"].replace("。", "。\n").strip() if self.knows_forms else prediction["text"]
+            )
+            shown.append(text + note if len(record["predictions"]) > 1 or "relaxed" in prediction else text)
+        return "\n\n".join(shown) + "\n"
+
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """The first two lines of poems, or the first words of a text, for the benchmark."""
+        texts = read_texts(source)
+        if isinstance(texts, str):
+            return texts.splitlines()[:count]
+        return [poem.body.partition("。")[0] for poem in texts[:count]]
+
+    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
+        """All metrics on one source."""
+        from tasks.poem.evaluation import evaluate
+
+        return evaluate(self, source, predictions)
+
+    def decoding_summary(self) -> str:
+        """How texts are written, in a few words."""
+        settings, verse = self.config.decoding, self.config.verse
+        if settings.strategy != "sample":
+            return settings.strategy
+        draws = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
+        return f"{draws}, seed {self.config.seed}, best of {verse.candidates}"
+
+    def _wish(self, text: str, verse: VerseConfig) -> Wish:
+        """What a text asks for."""
+        form = None if verse.form is None else FORMS[verse.form]
+        if not self.knows_forms:
+            if form is not None or verse.input != "begin" or verse.title is not None:
+                raise UserError(
+                    "verse: this model was trained on running text; it can only continue a beginning"
+                )
+            return Wish((), tuple(characters(self._short(text))))
+        text, title = normalise_line(text), normalise_line(verse.title or "")
+        if verse.input == "title":
+            text, title = "", text
+        token = [] if form is None else [FORM_TOKENS[form.name]]
+        prefix = (*token, *title[: self.config.data.max_title])
+        if form is None:
+            return Wish(prefix, tuple(self._short(text)))
+        place = place_acrostic if verse.input == "acrostic" else place_beginning
+        return Wish(prefix, given=place(form, text))
+
+    def _short(self, text: str) -> str:
+        limit = self.config.decoding.max_length
+        if len(text) > limit:
+            raise UserError(
+                f"the beginning '{text[:20]}…' has {len(text)} characters, and texts of up to {limit} are written; "
+                "shorten it, or raise decoding.max_length"
+            )
+        return text
+
+    def _write(self, wishes: Sequence[Wish], wanted: int, verse: VerseConfig) -> list[list[Prediction]]:
+        """The best candidates of a batch; rules are dropped for the wishes they leave nothing to write."""
+        form = None if verse.form is None else FORMS[verse.form]
+        if form is None:
+            return self._search(wishes, [None] * len(wishes), wanted)
+        answers: list[list[Prediction]] = [[] for _ in wishes]
+        for dropped in ((), *RELAXATIONS):
+            left = [number for number, found in enumerate(answers) if not found]
+            if not left:
+                break
+            plans = [
+                make_plan(
+                    form,
+                    wishes[number].given or {},
+                    verse.tones and "tones" not in dropped,
+                    verse.rhyme and "rhyme" not in dropped,
+                )
+                for number in left
+            ]
+            plans = [replace(plan, relaxed=(*plan.relaxed, *dropped)) for plan in plans]
+            for number, found in zip(
+                left, self._search([wishes[n] for n in left], plans, wanted), strict=True
+            ):
+                answers[number] = found
+        if not all(answers):
+            raise UserError(f"verse.form: this model's vocabulary has too few hanzi for a {form.name}")
+        return answers
+
+    def _search(
+        self, wishes: Sequence[Wish], plans: Sequence[FormPlan | None], wanted: int
+    ) -> list[list[Prediction]]:
+        settings = self.config.decoding
+        pool = max(wanted, self.config.verse.candidates) if settings.strategy == "sample" else wanted
+        held: list[LogitsProcessor]
+        if plans[0] is None:
+            held = [
+                ForbiddenTokens([self._never_written]),
+                ForcedPrefix([self.vocabulary.encode(wish.begin) for wish in wishes]),
+            ]
+        else:
+            held = [HeldForm([plan for plan in plans if plan is not None], self._table)]
+        options = SearchOptions.of(settings, pool, self.config.seed, held)
+        if plans[0] is not None:
+            options = replace(options, max_length=plans[0].form.size)
+        source, lengths = pad_batch([self.vocabulary.encode(wish.prefix) for wish in wishes], 0)
+        found = decode(self._model, source, lengths, options)
+        return [
+            sorted((self._prediction(h, wish, plan) for h in drawn), key=lambda p: -p.score)[:wanted]
+            for drawn, wish, plan in zip(found, wishes, plans, strict=True)
+        ]
+
+    @property
+    def _never_written(self) -> list[int]:
+        """What is no character of a text."""
+        marks = [token for token in FORM_TOKENS.values() if token in self.vocabulary]
+        marks += [NEWLINE] if self.knows_forms else []
+        return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *self.vocabulary.encode(marks)]
+
+    def _prediction(self, hypothesis: Hypothesis, wish: Wish, plan: FormPlan | None) -> Prediction:
+        tokens = self.vocabulary.decode(hypothesis.tokens)
+        tokens[: len(wish.begin)] = wish.begin  # characters that the vocabulary does not have
+        for place, char in (wish.given or {}).items():
+            tokens[place] = char
+        text = "".join("\n" if token == NEWLINE else token for token in tokens)
+        form: Form | None = form_of(text) if plan is None else plan.form
+        report = None if form is None else report_form(text, form)
+        return Prediction(text, hypothesis.score, report, () if plan is None else plan.relaxed)

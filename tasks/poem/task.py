@@ -1,0 +1,132 @@
+"""The poem task: a character language model of classical verse, or of any text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
+from paddle_dialog.task import Display, EncodedData, EpochBatches, GenerationTask, TrainingData
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.poem.config import PoemConfig
+from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, read_texts
+from tasks.poem.prediction import PoemPredictor, step_model
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from paddle_dialog.bundle.trained import TrainedNetwork
+
+VOCABULARY = "text"
+
+
+class PoemTask(GenerationTask):
+    """Write verse, or any text, character by character."""
+
+    name = "poem"
+    config_class = PoemConfig
+
+    def prepare_data(self, config: PoemConfig, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
+        """Read and encodes the texts; the vocabulary is built from the training text alone."""
+        from paddle_dialog.training.distributed import num_ranks
+        from tasks.poem.dataset import Windows, collate, single_rows
+
+        settings = config.data
+        texts = read_texts(settings.train)
+        vocabulary = _vocabulary(config, texts) if vocabularies is None else vocabularies[VOCABULARY]
+        carries = isinstance(config.model, RecurrentLmConfig)
+        rows = settings.batch_size * num_ranks() if carries else None
+        windows = Windows(_lay_out(config, texts, vocabulary), settings.window, rows)
+        notes = [
+            f"training data {settings.train}: {_describe(texts)}, {len(windows):,} windows of {settings.window}",
+            f"vocabulary: {len(vocabulary):,} tokens, the special ones included",
+        ]
+        train = EncodedData(windows, np.full(len(windows), settings.window))
+        dev = None
+        if settings.dev is not None:
+            texts = read_texts(settings.dev)
+            notes.append(f"dev data {settings.dev}: {_describe(texts)}")
+            single = single_rows(settings, texts, vocabulary)
+            dev = EncodedData(single, single.lengths)
+        return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
+
+    def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """The model of the family that the config names."""
+        from paddle_dialog.models.causal_lm.network import CausalLm
+        from paddle_dialog.models.recurrent_lm.network import RecurrentLm
+
+        size = vocabulary_sizes[VOCABULARY]
+        if isinstance(config.model, CausalLmConfig):
+            return CausalLm(config.model, size)
+        return RecurrentLm(config.model, size, config.data.batch_size)
+
+    def training_batches(
+        self, config: PoemConfig, examples: Any, processes: int = 1, rank: int = 0
+    ) -> EpochBatches:
+        """The windows shuffled, or, where a state is carried from one to the next, in the order of the text."""
+        if isinstance(config.model, CausalLmConfig):
+            return super().training_batches(config, examples, processes, rank)
+        from tasks.poem.dataset import ConsecutiveBatches
+
+        return ConsecutiveBatches(len(examples.dataset), config.data.batch_size, processes, rank)
+
+    def display(self, config: PoemConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
+        """Texts that the network writes from nothing."""
+        if not count:
+            return Display()
+        drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
+        predictor = self.predictor(drawn, network, data.vocabularies)
+        return Display([prediction.text for prediction in predictor.predict([""], count)[0]])
+
+    def predictor(
+        self, config: PoemConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> PoemPredictor:
+        """A predictor around a trained network."""
+        network.eval()
+        return PoemPredictor(config, network, vocabularies[VOCABULARY], lambda: network)
+
+    def trained_predictor(
+        self, config: PoemConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> PoemPredictor:
+        """A predictor of a bundle's weights, which builds the network when it is asked for."""
+        vocabulary = vocabularies[VOCABULARY]
+        model: Any = trained.over_arrays(partial(step_model, config, len(vocabulary)))
+        return PoemPredictor(config, model or trained.network, vocabulary, lambda: trained.network)
+
+
+def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
+    """What makes the training stream of an epoch."""
+    from tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems, stream_text
+
+    settings = config.data
+    if not isinstance(texts, str):
+        return partial(
+            stream_poems, encode_poems(texts, vocabulary, settings.max_title), settings, config.seed
+        )
+    ids = encode_text(texts, vocabulary)
+    if isinstance(config.model, RecurrentLmConfig):
+        return lambda epoch: stream_text(ids)
+    return partial(cut_text, ids, settings.window, config.seed)
+
+
+def _describe(texts: list[Poem] | str) -> str:
+    return f"a text of {len(texts):,} characters" if isinstance(texts, str) else f"{len(texts):,} poems"
+
+
+def _vocabulary(config: PoemConfig, texts: list[Poem] | str) -> Vocabulary:
+    """The file that the config names, or the characters of the training texts."""
+    settings = config.data
+    if settings.vocabulary is not None:
+        return Vocabulary.load(settings.vocabulary)
+    if isinstance(texts, str):
+        return Vocabulary.build([characters(texts)], settings.min_count, settings.max_vocabulary, [NEWLINE])
+    parts = (text for poem in texts for text in (poem.title[: settings.max_title], poem.body))
+    reserved = [NEWLINE, *FORM_TOKENS.values()]
+    return Vocabulary.build(parts, settings.min_count, settings.max_vocabulary, reserved)
+
+
+TASK = PoemTask()

@@ -1,0 +1,123 @@
+"""Poems and running text, from files to windows."""
+
+import lzma
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.poem.config import PoemDataConfig
+from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, read_texts
+from tasks.poem.dataset import (
+    ConsecutiveBatches,
+    Windows,
+    collate,
+    cut_text,
+    encode_poems,
+    single_rows,
+    stream_poems,
+    stream_text,
+)
+
+POEM = Poem("登鹳雀楼", "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。")
+VOCABULARY = Vocabulary(
+    [
+        *SPECIAL_TOKENS,
+        NEWLINE,
+        *FORM_TOKENS.values(),
+        *sorted(set(POEM.title + POEM.body + "甲乙丙丁")),
+        "x",
+        "y",
+    ]
+)
+
+
+def texts_of(stream):
+    """The texts of a stream: inputs, positions and learned labels of each, as tokens."""
+    starts = [0, *(np.flatnonzero(np.diff(stream[:, 1]) != 1) + 1), len(stream)]
+    for start, stop in pairwise(starts):
+        part = stream[start:stop]
+        learned = part[part[:, 3] == 1, 2]
+        yield "".join(VOCABULARY.decode(part[:, 0])), part[0, 1], "".join(VOCABULARY.decode(learned))
+
+
+def test_a_file_of_poems_or_of_text_is_read(tmp_path):
+    poems = tmp_path / "poems.txt.xz"
+    poems.write_bytes(lzma.compress("题\t床前明月光,疑是 地上霜.\n\n\t无题\n".encode()))
+    assert read_texts(str(poems)) == [Poem("题", "床前明月光，疑是地上霜。"), Poem("", "无题")]
+    text = tmp_path / "text.txt"
+    text.write_text("First:\nBefore we  go\n\nAll:\n", encoding="utf-8")
+    assert read_texts(str(text)) == "First:\nBefore we  go\n\nAll:"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("题\t诗\n无题的诗\n", r"2: 1 column found; a line must be title<TAB>body, as the first line is"),
+        ("题\t诗\tx\n", r"1: 3 columns found"),
+        ("题\t \n", r"1: the poem is empty"),
+        ("\n\n", "nothing but blank lines"),
+    ],
+)
+def test_what_is_no_poem_is_told_with_its_place(tmp_path, content, message):
+    path = tmp_path / "poems.txt"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_texts(str(path))
+
+
+def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():
+    poem = encode_poems([POEM], VOCABULARY, 3)[0]
+    assert list(texts_of(poem.stream())) == [("<bos>" + POEM.body, 0, POEM.body + "<eos>")]
+    assert list(texts_of(poem.stream(True, True))) == [
+        ("<五绝>登鹳雀<bos>" + POEM.body, -4, POEM.body + "<eos>")
+    ]
+
+
+def test_an_epoch_has_each_poem_once_in_an_order_of_its_own():
+    poems = [Poem(title, title * 3) for title in "甲乙丙丁"]
+    encoded, settings = encode_poems(poems, VOCABULARY, 9), PoemDataConfig(title_rate=0.5)
+    orders = []
+    for epoch in (0, 0, 1, 2, 3):
+        found = list(texts_of(stream_poems(encoded, settings, 7, epoch)))
+        bodies = [learned for _, _, learned in found]
+        assert sorted(bodies) == sorted(f"{poem.body}<eos>" for poem in poems)
+        orders.append([text for text, _, _ in found])
+    assert orders[0] == orders[1] and any(orders[0] != order for order in orders[2:])
+    titled = [text.startswith("<bos>") for order in orders for text in order]
+    assert 0 < sum(titled) < len(titled)
+
+
+def test_windows_have_one_length_and_no_padding():
+    windows = Windows(lambda epoch: stream_text(np.arange(10, 33 + epoch)), 5)
+    assert len(windows) == 4
+    batch = collate([windows[index] for index in range(4)])
+    assert [array.shape for array in batch] == [(4, 5)] * 4 and batch[3].all()
+    np.testing.assert_array_equal(batch[2].ravel(), np.arange(10, 30))
+    windows.set_epoch(7)
+    assert len(windows) == 4
+
+
+def test_rows_of_a_batch_go_on_in_the_next_batch_and_processes_share_them():
+    ids = np.arange(4, 44)
+    windows = Windows(lambda epoch: stream_text(ids), 5, rows=4)
+    whole = [[windows[index][:, 2] for index in batch] for batch in ConsecutiveBatches(8, 4)]
+    rows = np.concatenate([np.stack(batch) for batch in whole], axis=1)  # [4, 10]
+    np.testing.assert_array_equal(rows, ids.reshape(4, 10))
+    shares = [list(ConsecutiveBatches(8, 2, 2, rank)) for rank in (0, 1)]
+    assert [a + b for a, b in zip(*shares, strict=True)] == list(ConsecutiveBatches(8, 4))
+    resumed = ConsecutiveBatches(8, 4)
+    resumed.skip_batches(1)
+    assert list(resumed) == [[4, 5, 6, 7]] and len(list(resumed)) == len(resumed) == 2
+
+
+def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_evaluation():
+    ids = np.array(VOCABULARY.encode("xy" * 11 + "x"))
+    places = {int(cut_text(ids, 4, 1, epoch)[0, 2]) for epoch in range(20)}
+    assert len(places) == 2
+    assert all(begin == "<bos>" for text, *_ in texts_of(cut_text(ids, 4, 1, 0)) for begin in [text[:5]])
+    rows = single_rows(PoemDataConfig(window=10), "xy" * 11 + "x", VOCABULARY)
+    assert list(rows.lengths) == [10, 10, 3]
+    assert sum(int(rows[index][:, 3].sum()) for index in range(3)) == 23

@@ -1,0 +1,146 @@
+"""The forms of verse: the rules as a processor against a checker of finished poems, and the table of rhymes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.poem.data import SAMPLE, read_texts
+from tasks.poem.form_plan import CharacterTable, make_plan, place_acrostic, place_beginning
+from tasks.poem.form_processor import HeldForm
+from tasks.poem.forms import FORMS, form_of, report_form, split_lines
+from tasks.poem.rhyme_table import SEEDS, find_rhymes
+from tasks.poem.rhymes import NAMES, common_rhymes, rhymes
+
+POEMS = read_texts(str(SAMPLE))
+HANZI = sorted(
+    {char for poem in POEMS for line in split_lines(poem.body) for char in line} | set("".join(SEEDS))
+)
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "，", "。", *HANZI])
+TABLE = CharacterTable(VOCABULARY)
+
+
+def allowed(plan, text):
+    """The characters, or the end, that may follow a text."""
+    scores = np.zeros((1, len(VOCABULARY)))
+    tokens = np.array([VOCABULARY.encode(text)], dtype=np.int64).reshape(1, -1)
+    HeldForm([plan], TABLE)(scores, Prefixes(tokens, np.zeros(1, np.int64), np.array([200])))
+    return {VOCABULARY.token(index) for index in np.flatnonzero(np.isfinite(scores[0]))}
+
+
+def write(plan, seed):
+    """A poem of characters drawn evenly from what may stand."""
+    rng, text = np.random.default_rng(seed), ""
+    while (choice := sorted(allowed(plan, text))) != ["<eos>"]:
+        assert choice, text
+        text += choice[rng.integers(len(choice))]
+    return text
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@given(seed=st.integers(0, 10**6), data=st.data())
+@settings(max_examples=8, deadline=None)
+def test_what_is_drawn_keeps_the_form_and_the_given_characters(form, seed, data):
+    hanzi = [place for place in range(form.size) if form.mark(place) is None]
+    characters = data.draw(st.dictionaries(st.sampled_from(hanzi), st.sampled_from(HANZI), max_size=4))
+    plan = make_plan(form, characters)
+    text = write(plan, seed)
+    assert len(text) == form.size and all(text[place] == char for place, char in characters.items())
+    report = report_form(text, form)
+    assert report.lengths
+    assert report.tones or "tones" in plan.relaxed
+    assert report.rhyme or "rhyme" in plan.relaxed
+
+
+@pytest.mark.parametrize("poem", POEMS, ids=[poem.title for poem in POEMS])
+def test_what_poets_wrote_is_allowed_where_it_keeps_the_form(poem):
+    form = form_of(poem.body)
+    report = report_form(poem.body, form)
+    plan = make_plan(form, {}, tones=report.tones, rhyme=report.rhyme)
+    first = split_lines(poem.body)[0][-1]
+    if can_be_level(first) and can_be_oblique(first):
+        pytest.skip("the end of the first line is left open by its two readings")
+    body = poem.body.replace("？", "。").replace("！", "。")
+    refused = [body[:place] for place in range(len(body)) if body[place] not in allowed(plan, body[:place])]
+    assert not refused
+    assert allowed(plan, body) == {"<eos>"}
+
+
+def test_a_classic_keeps_the_form_and_one_character_breaks_each_rule():
+    body, form = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。", FORMS["五绝"]
+    assert report_form(body, form).as_dict() == {
+        "name": "五绝",
+        "lengths": True,
+        "tones": True,
+        "rhyme": True,
+    }
+    assert not report_form(body.replace("入", "东"), form).tones
+    assert not report_form(body.replace("楼", "山"), form).rhyme
+    assert not report_form(body.replace("楼", "流"), form).rhyme  # the same character twice
+    assert not report_form(body.replace("更", ""), form).lengths
+    assert form_of(body) is form and form_of(body + "更上一层楼。") is None
+
+
+def test_patterns_oppose_within_a_couplet_and_stick_between_couplets():
+    for form in FORMS.values():
+        for pattern in form.patterns:
+            lines = [pattern[i : i + form.length] for i in range(0, len(pattern), form.length)]
+            assert len(lines) == form.lines
+            second = [line[1] for line in lines]  # the tone that decides
+            for number in range(0, form.lines, 2):
+                assert second[number] != second[number + 1]  # 对
+                assert number == 0 or second[number] == second[number - 1]  # 粘
+            assert all(line[-1] == "平" for line in lines[1::2])
+            assert all(line[-1] == "仄" for line in lines[2::2])
+
+
+def test_given_characters_that_no_pattern_has_room_for_relax_the_tones_alone():
+    form = FORMS["五绝"]
+    plan = make_plan(form, place_beginning(form, "山山山山山"))
+    assert plan.relaxed == ("tones",)
+    report = report_form(write(plan, 3), form)
+    assert report.rhyme and not report.tones
+
+
+def test_given_ends_without_a_common_rhyme_relax_the_rhyme():
+    form = FORMS["五绝"]
+    assert make_plan(form, {10: "流", 22: "山"}).relaxed == ("rhyme",)
+    assert make_plan(form, {10: "流", 22: "流"}).relaxed == ("rhyme",)
+    assert make_plan(form, {10: "流", 22: "楼"}).relaxed == ()
+
+
+def test_characters_stand_where_they_are_asked_for():
+    form = FORMS["七绝"]
+    assert place_acrostic(form, "春夏秋冬") == {0: "春", 8: "夏", 16: "秋", 24: "冬"}
+    assert place_beginning(form, "两个黄鹂鸣翠柳，一行") == {
+        **dict(enumerate("两个黄鹂鸣翠柳")),
+        8: "一",
+        9: "行",
+    }
+    for text in ("春夏秋", "春夏秋x"):
+        with pytest.raises(UserError, match="4 hanzi, one for each line"):
+            place_acrostic(form, text)
+    with pytest.raises(UserError, match="has 28; shorten it"):
+        place_beginning(form, "春" * 29)
+
+
+def test_the_table_knows_the_rhymes_of_the_book():
+    assert rhymes("东") == {"东"} and rhymes("楼") == {"尤"} and rhymes("雪") == frozenset()
+    assert common_rhymes("流楼") == {"尤"} and not common_rhymes("东流") and common_rhymes("") == set(NAMES)
+    for name, seeds in zip(NAMES, SEEDS, strict=True):
+        assert sum(name in rhymes(char) for char in seeds) >= 0.8 * len(seeds), name
+
+
+def test_rhymes_are_found_from_who_rhymes_with_whom():
+    generator = np.random.default_rng(0)
+    groups = ["东空红甲乙丙丁", "秋楼舟戊己庚辛"]
+    endings = [
+        "".join(generator.choice(list(group), 4, replace=False)) for group in groups for _ in range(200)
+    ]
+    found = find_rhymes(endings)
+    assert set(found["东"]) >= set("甲乙丙丁") and set(found["尤"]) >= set("戊己庚辛")
+    assert not any(set("甲乙丙丁戊己庚辛") & set(found[name]) for name in NAMES if name not in "东尤")
