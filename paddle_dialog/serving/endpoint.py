@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from paddle_dialog.serving.word_filter import WordFilter
 
@@ -24,6 +25,24 @@ class RequestModel(BaseModel):
     """A request's JSON: no unknown keys, no conversions, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def bounded(model: type[R], **bounds: Any) -> type[R]:
+    """Return a request model with a server's bounds on some of its fields.
+
+    Args:
+        model: the model, whose fields keep their own bounds, defaults and descriptions.
+        bounds: a `Field` by the field's name, e.g. `text=Field(max_length=100)`, or its type and a `Field`; a
+            default in it replaces the field's.
+    """
+    fields: dict[str, Any] = {}
+    for name, bound in bounds.items():
+        own = copy(model.model_fields[name])
+        kind, limit = bound if isinstance(bound, tuple) else (own.annotation, bound)
+        if not limit.is_required():
+            own.default = limit.default
+        fields[name] = (Annotated[kind, limit], own)
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
 @dataclass(frozen=True)

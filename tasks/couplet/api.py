@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field
 
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
@@ -115,15 +115,8 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     answer_model = CoupletAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:
-        first, n_best, lock = (CoupletRequest.model_fields[name] for name in ("first", "n_best", "lock"))
-        self.request_model = create_model(
-            "CoupletRequest",
-            __base__=CoupletRequest,
-            __doc__=CoupletRequest.__doc__,
-            first=(str, _bounded(first, max_length=limits.characters)),
-            n_best=(int, _bounded(n_best, le=limits.n_best, default=min(5, limits.n_best))),
-            lock=(str | None, _bounded(lock, max_length=limits.characters)),
-        )
+        length, count = Field(max_length=limits.characters), Field(min(5, limits.n_best), le=limits.n_best)
+        self.request_model = bounded(CoupletRequest, first=length, n_best=count, lock=length)
 
     def use(self, predictor: CoupletPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
@@ -192,12 +185,3 @@ def _record(item: CoupletItem, predictions: list[dict[str, Any]]) -> Record:
         "predictions": predictions,
         "tones": {"first": tone_names(item.line), "second": second},
     }
-
-
-def _bounded(field: Any, **bounds: Any) -> Any:
-    """Return a request's field within the server's limits."""
-    lower = {"ge": 1} if "le" in bounds else {}
-    lower |= {"min_length": 1} if field.is_required() else {}
-    kept = {name: getattr(field, name) for name in ("description", "examples", "json_schema_extra")}
-    default = {} if field.is_required() else {"default": field.default}
-    return Field(**{**default, **lower, **kept, **bounds})

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field
 
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import BannedWords
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer
@@ -130,24 +130,14 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     answer_model = ReplyAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:
-        context, n_best = ReplyRequest.model_fields["context"], ReplyRequest.model_fields["n_best"]
         self._limits = limits
         # `prepare` checks this, which says it in plain words.
         turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
-        self.request_model = create_model(
-            "ReplyRequest",
-            __base__=ReplyRequest,
-            __doc__=ReplyRequest.__doc__,
-            context=(
-                list[Annotated[str, Field(json_schema_extra=turn)]],
-                Field(
-                    min_length=1,
-                    max_length=limits.turns,
-                    description=context.description,
-                    examples=context.examples,
-                ),
-            ),
-            n_best=(int, Field(1, ge=1, le=min(MOST_REPLIES, limits.n_best), description=n_best.description)),
+        turns = list[Annotated[str, Field(json_schema_extra=turn)]]
+        self.request_model = bounded(
+            ReplyRequest,
+            context=(turns, Field(max_length=limits.turns)),
+            n_best=Field(le=min(MOST_REPLIES, limits.n_best)),
         )
 
     def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:
