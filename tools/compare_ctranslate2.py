@@ -2,8 +2,8 @@
 
 python tools/compare_ctranslate2.py --weights pretrained/couplet --data dev.tsv
 
-CTranslate2 is no dependency of the project: `pip install ctranslate2` first. It knows neither an input aligned to
-the source nor rules, so both sides do without, and every answer is as long as its line.
+CTranslate2 is not a dependency of the project: `pip install ctranslate2` first. It supports neither an input aligned
+to the source nor rules, so both sides do without, and every answer is as long as its line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from paddle_dialog.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Prints the median milliseconds of a line, their ratio, and how far the scores of our answers differ."""
+    """Print the median milliseconds of a line, their ratio, and how far the scores of our answers differ."""
     import numpy as np
 
     from paddle_dialog.bundle.folder import load_bundle
@@ -75,7 +75,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def ctranslate2_translator(config: Any, weights: dict[str, Any], tokens: list[str]) -> Any:
-    """The weights as a CTranslate2 translator of one thread."""
+    """Return the weights as a CTranslate2 translator of one thread."""
     try:
         import ctranslate2  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError as error:
@@ -102,7 +102,7 @@ def ctranslate2_translator(config: Any, weights: dict[str, Any], tokens: list[st
 def fill_stack(
     spec: Any, embedding: Any, stack: str, table: str, config: Any, weights: dict[str, Any]
 ) -> None:
-    """Fills CTranslate2's encoder or decoder."""
+    """Fill CTranslate2's encoder or decoder."""
     from paddle_dialog.layers.sinusoids import sinusoids
 
     def linear(part: Any, name: str) -> None:

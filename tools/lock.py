@@ -1,6 +1,6 @@
 """Regenerate requirements.lock: one resolution per supported Python, merged into one constraints file.
 
-One universal resolution does not do: what it finds for all Pythons at once does not import.
+A single universal resolution does not work: the versions it finds for all Pythons at once fail to import.
 
 Example: python tools/lock.py          (needs `uv` on the PATH)
 """

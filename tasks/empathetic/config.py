@@ -131,7 +131,7 @@ class EmpatheticDecodingConfig(DecodingConfig):
     rerank: RerankConfig = field(default_factory=RerankConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         yield from super().problems()
         if self.min_length > self.max_length:
             yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
@@ -153,7 +153,7 @@ class EmpatheticConfig(GenerationConfig):
     adversarial: AdversarialConfig = field(default_factory=AdversarialConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings of different sections that contradict each other."""
+        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.emotion.small_talk and not self.emotion.ngram_buckets:
             yield (
@@ -187,7 +187,7 @@ class EmpatheticConfig(GenerationConfig):
         if self.generator.context_weight:
             yield "generator.context_weight", f"needs a causal model, and {model.name} sees the whole context"
         limits = {"data.max_target_length": self.data.max_target_length}
-        if isinstance(model, ConvolutionalTransformerConfig):  # the others are checked above
+        if isinstance(model, ConvolutionalTransformerConfig):  # the base class checks the others
             limits["data.max_length"] = self.data.max_length
             limits["decoding.max_length"] = self.decoding.max_length
         for key, length in limits.items():

@@ -1,6 +1,6 @@
 """The empathetic task: a conversation to the listener's next turn, and the speaker's emotion.
 
-Importing Paddle takes seconds, and answering does without: what needs it is imported where it is used.
+Importing Paddle takes seconds and answering does not need it, so modules that need it are imported late.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ VOCABULARY = "text"  # one vocabulary for context and reply
 
 
 class EmpatheticTask(GenerationTask):
-    """Given a conversation that the speaker ends, predicts the emotion and writes the listener's turn."""
+    """Predicts the emotion of a conversation's speaker and writes the listener's next turn."""
 
     name = "empathetic"
     config_class = EmpatheticConfig
@@ -57,7 +57,7 @@ class EmpatheticTask(GenerationTask):
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Reads and encodes the dialogues; the vocabulary is built from the training text alone."""
+        """Read and encode the dialogues; the vocabulary is built from the training text alone."""
         from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 
         settings = config.data
@@ -71,7 +71,7 @@ class EmpatheticTask(GenerationTask):
             own = _count(more)
             counts.update(own)
             for word in [word for word in own if counts[word] < settings.more_min_count]:
-                if counts[word] == own[word]:  # no word of the task's own data
+                if counts[word] == own[word]:  # a word of the further conversations only
                     counts[word] = 0
         if vocabularies is not None:
             vocabulary = vocabularies[VOCABULARY]
@@ -106,7 +106,7 @@ class EmpatheticTask(GenerationTask):
     def bundle_files(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
-        """The n-grams of the training replies, by which replies are re-ranked, and which words are hints."""
+        """Return the n-grams of the training replies, for re-ranking, and the marks of the words that are hints."""
         files = super().bundle_files(config, vocabularies, known)
         if config.emotion.hints and HINTS not in files:
             lexicon = EmotionLexicon.load(config.emotion.lexicon)
@@ -114,13 +114,13 @@ class EmpatheticTask(GenerationTask):
         return files
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """EmoPrepend in the family that the config names."""
+        """Build EmoPrepend in the family that the config names."""
         from tasks.empathetic.network.emo_prepend import EmoPrepend
 
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        """Cross-entropy of reply and emotion, and the contest with the discriminators where there are any."""
+        """Build the loss: cross-entropy of reply and emotion, and the contest with any discriminators."""
         from tasks.empathetic.network.criterion import EmpatheticLoss
 
         own = EmpatheticLoss(
@@ -137,7 +137,7 @@ class EmpatheticTask(GenerationTask):
         return AdversarialLoss(own, config.adversarial, config.generator.pointer)
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Loads pretrained word vectors where the config names a file; shows discriminators the emotional words."""
+        """Load pretrained word vectors if the config names a file; give the discriminators the emotional words."""
         path, trainable = config.model.pretrained_vectors, config.model.train_vectors
         if path is not None:
             from paddle_dialog.layers.embeddings import set_vectors_from_file
@@ -152,12 +152,12 @@ class EmpatheticTask(GenerationTask):
     def starting_weights(
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
-        """All that is given; the selection is learned anew where that has none."""
+        """Take all given weights; the selection is learned anew if they have none."""
         new = {name: values for name, values in own.items() if name.startswith("selection.")}
         return {**new, **given}
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
-        """The n-gram classifier of the emotion."""
+        """Fit the n-gram classifier of the emotion."""
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
@@ -178,7 +178,7 @@ class EmpatheticTask(GenerationTask):
         return {**weights, "emotion_head.ngram_plainness": fitted.plainness} if plain else weights
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Emotions and greedy replies of the first dev contexts, the first's maps, and the emotion accuracy."""
+        """Show emotions and greedy replies of the first dev contexts, maps of the first, and the emotion accuracy."""
         from tasks.empathetic.data.dataset import DialogueDataset
         from tasks.empathetic.measuring.analysis import dev_emotion_accuracy, word_maps
 
@@ -204,13 +204,13 @@ class EmpatheticTask(GenerationTask):
     def predictor(
         self, config: EmpatheticConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> EmpatheticPredictor:
-        """A predictor around a trained network."""
+        """Return a predictor around a trained network."""
         return EmpatheticPredictor(config, network, vocabularies[VOCABULARY])
 
     def trained_predictor(
         self, config: EmpatheticConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> EmpatheticPredictor:
-        """A predictor of a bundle's weights, which builds the network when it is asked for."""
+        """Return a predictor of a bundle's weights, which builds the network on demand."""
         vocabulary = vocabularies[VOCABULARY]
         ngrams = trained.files.get(REPLY_NGRAMS)
         ranker = trained.files.get(RANKER)
@@ -233,7 +233,7 @@ class EmpatheticTask(GenerationTask):
         companion: Bundle,
         where: Path,
     ) -> dict[str, bytes]:
-        """The ranker of replies."""
+        """Make the ranker's file."""
         return {RANKER: ranker_of_bundle(companion, vocabularies[VOCABULARY], where)}
 
     def files_of_data(
@@ -243,7 +243,7 @@ class EmpatheticTask(GenerationTask):
         vocabularies: Mapping[str, Vocabulary],
         sources: Sequence[str],
     ) -> dict[str, bytes]:
-        """The store of replies, made of dialogues with the model's final weights."""
+        """Make the store of replies from dialogues with the model's final weights."""
         if not config.selection.size:
             raise UserError("a store of replies needs a model that chooses replies (selection.size above 0)")
         predictor = EmpatheticPredictor(config, trained, vocabularies[VOCABULARY])
@@ -252,13 +252,13 @@ class EmpatheticTask(GenerationTask):
     def products(
         self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
-        """Those of EmoPrepend, except in the family with convolutions."""
+        """Return the products of EmoPrepend; none in the family with convolutions."""
         learned = int((batch[0][:, :, NEXT] > 0).sum()) if config.generator.context_weight else 0
         return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch), learned)
 
     def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
-        """``POST`` address of the task."""
-        from tasks.empathetic.answering.api import ReplyEndpoint  # what only a server needs
+        """Return the `POST` address of the task."""
+        from tasks.empathetic.answering.api import ReplyEndpoint  # only a server needs it
 
         return ReplyEndpoint(limits)
 

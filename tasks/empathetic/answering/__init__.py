@@ -1,1 +1,1 @@
-"""A trained model that answers: from Python, in a chat and over HTTP."""
+"""Answering with a trained model: from Python, in a chat and over HTTP."""

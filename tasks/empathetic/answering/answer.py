@@ -1,4 +1,4 @@
-"""What the model makes of a conversation: an emotion and replies."""
+"""The answer to a conversation: an emotion and replies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Prediction:
     Args:
         text: for reading.
         score: log-probability per token, end token included.
-        tokens: as the model wrote it, or as it reads it.
-        origin: who wrote it: a ``person``, for a conversation of the training data or of a user's file, or the
-            ``model``.
+        tokens: as the model wrote or reads it.
+        origin: who wrote it: a `person`, for a conversation of the training data or of a user's file, or the
+            `model`.
         similarity: cosine of the vectors of the context and of a person's reply, in -1–1.
-        row: of a person's reply in the store.
+        row: row of a person's reply in the store.
     """
 
     text: str
@@ -35,24 +35,24 @@ class Prediction:
     row: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The reply as the command line prints it."""
+        """Return the reply as the command line prints it."""
         record = {"text": self.text, "score": round(self.score, 4), "origin": self.origin}
         return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
 
 
 def origin_note(record: Mapping[str, Any]) -> str:
-    """What is told beside a reply as ``Prediction.as_dict`` gives it: nothing of the model's own."""
+    """Return the note beside a reply of `Prediction.as_dict`; empty for one of the model's own."""
     return f" (from a person, {record['similarity']:.2f})" if record["origin"] == "person" else ""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model makes of a context.
+    """The answer to a context.
 
     Args:
         context: its turns.
         emotion: the most probable emotion, or the one that was given; None where none is likely enough, see
-            ``EmpatheticDecodingConfig.clear_emotion``.
+            `EmpatheticDecodingConfig.clear_emotion`.
         probabilities: of all emotions, as predicted [32].
         predictions: the replies, best first.
     """
@@ -64,11 +64,11 @@ class Answer:
 
     @property
     def predicted_emotion(self) -> str:
-        """The most probable emotion, whatever was given."""
+        """The most probable emotion, even if another one was given."""
         return EMOTIONS[int(self.probabilities.argmax())]
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer as the command line prints it."""
+        """Return the answer as the command line prints it."""
         top = np.argsort(-self.probabilities, kind="stable")[:TOP_EMOTIONS]
         return {
             "context": list(self.context),

@@ -28,7 +28,7 @@ from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 
 EXAMPLE = "I lost my dog yesterday."
 MOST_REPLIES = 5
-REMEMBERED = 10_000  # words or turns of earlier conversations; more fill the memory and slow down new words
+REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
 
@@ -131,7 +131,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def __init__(self, limits: LimitsConfig) -> None:
         self._limits = limits
-        # `prepare` checks this, which says it in plain words.
+        # `prepare` checks this, with a plainer message.
         turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
         turns = list[Annotated[str, Field(json_schema_extra=turn)]]
         self.request_model = bounded(
@@ -145,9 +145,11 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         self._predictor, self._words = predictor, words
         known = predictor.vocabulary
         banned = ([*map(known.id, tokenise(word))] for word in words.words)
-        # A word outside the vocabulary could only be copied, and no context is accepted that has it.
+        # A word outside the vocabulary could only be copied, and a context with such a word is refused.
         self._processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
-        predictor.answer([[EXAMPLE]], emotions=[EMOTIONS[0]])  # makes what would cost the first user time
+        predictor.answer(
+            [[EXAMPLE]], emotions=[EMOTIONS[0]]
+        )  # fills caches, so that the first request is quick
         return {
             "emotions": list(EMOTIONS),
             "needs_emotion": predictor.needs_emotion,
@@ -189,7 +191,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return answers
 
     def _forget(self) -> None:
-        """Keeps what tokeniser and encoder remember of words and turns from filling the memory."""
+        """Empty the caches of tokeniser and encoder when they are full."""
         encoder = self._predictor.encoder
         if max(len(encoder.words()), tokens_of.cache_info().currsize) > REMEMBERED:
             encoder.forget()
@@ -197,7 +199,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
-        """The server's settings with the request's changes, and without what these leave no room for."""
+        """Return the server's settings with the request's changes, and without those that these rule out."""
         config = self._predictor.config
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
         seed = changes.pop("seed", config.seed)
@@ -206,7 +208,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         decoding = dataclasses.replace(config.decoding, **changes)
         if decoding.strategy != "beam" or decoding.beam_size % decoding.groups:
             decoding = dataclasses.replace(decoding, groups=1)
-        SearchOptions.of(decoding, request.n_best, seed, [])  # refuses nonsense
+        SearchOptions.of(decoding, request.n_best, seed, [])  # checks the values
         return ReplySettings(request.n_best, seed, decoding)
 
     def _record(self, item: ReplyItem, answer: Answer) -> Record | Unanswerable:
@@ -229,7 +231,7 @@ def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
 
 
 def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
-    """Attention [T, S] of a reply's words, the end included, over the context."""
+    """Return attention [T, S] of a reply's words, the end included, over the context."""
     encoder = predictor.encoder
     context = encoder.context(item.context)
     packed, extended = encoder.pack(context, None if item.emotion is None else emotion_id(item.emotion))

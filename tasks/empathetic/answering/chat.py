@@ -1,4 +1,4 @@
-"""A conversation of many turns with a model: what was said, and the commands that steer it."""
+"""A conversation of many turns with a model: its state, and the commands of the user."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tasks.empathetic.emotion.labels import EMOTIONS, NO_CLEAR_EMOTION, emotion_
 
 SHOWN_EMOTIONS = 3
 MOST_CANDIDATES = 50
-_OTHER_FORMS = (".gz", ".xz", ".csv", ".tgz")  # which reading would take for compressed or for CSV
+_OTHER_FORMS = (".gz", ".xz", ".csv", ".tgz")  # which a reader would take for compressed or for CSV
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a line leads to.
+    """The response to a line.
 
     Args:
         reply: emotion and reply, for the user to read; None after a command.
-        note: something beside, e.g. what a command did; None if there is nothing to tell.
+        note: a further message, e.g. what a command did; None if there is none.
     """
 
     reply: str | None = None
@@ -41,22 +41,22 @@ class Chat:
 
     Args:
         predictor: the model.
-        history: a file to which a conversation is added when it ends; None keeps none.
+        history: a file to which each conversation is added when it ends, or None.
 
     Attributes:
-        turns: what was said, the user's turns and the replies alternating; it ends with a reply.
+        turns: the user's turns and the replies, alternating; the last is a reply.
         emotion: the one the user has set, or None where the model predicts it.
         n_best: replies shown for a turn; the first of them is the one that was given.
         finished: whether the user has asked to end.
 
     Raises:
-        UserError: ``history`` cannot be written.
+        UserError: `history` cannot be written.
     """
 
     def __init__(self, predictor: EmpatheticPredictor, history: Path | None = None) -> None:
         self.predictor = predictor
         self.turns: list[str] = []
-        self._told: list[str | None] = []  # the emotion that was set at each reply
+        self._told: list[str | None] = []  # the emotion set for each reply
         self.emotion: str | None = None
         self.n_best = predictor.config.decoding.n_best
         self.finished = False
@@ -80,13 +80,13 @@ class Chat:
         }
 
     def handle(self, line: str) -> Response:
-        """Answers a turn, or obeys a command.
+        """Answer a turn or carry out a command.
 
         Args:
             line: a turn of any length, or a command, which begins with a slash.
 
         Raises:
-            UserError: the line cannot be answered or obeyed; the conversation is as it was before.
+            UserError: the line cannot be answered or carried out; the conversation is unchanged.
         """
         try:
             cleaned = clean_turn(line, "the turn")
@@ -104,7 +104,7 @@ class Chat:
         return self._commands[name][0](argument)
 
     def end(self) -> None:
-        """Adds the conversation to the history file, if there are both.
+        """Add the conversation, if there is one, to the history file, if there is one.
 
         Raises:
             UserError: the file cannot be written.
@@ -113,10 +113,9 @@ class Chat:
             self._write(self._history)
 
     def as_example(self) -> dict[str, object]:
-        """The conversation as a dialogue example: its last reply is the target.
+        """Return the conversation as a dialogue example: its last reply is the target.
 
-        An emotion stands in it only where the user had set one for that reply: what the model predicted is no
-        annotation.
+        It has an emotion only if the user had set one for that reply: a prediction is not an annotation.
         """
         example: dict[str, object] = {"context": self.turns[:-1], "target": self.turns[-1]}
         return example if self._told[-1] is None else {**example, "emotion": self._told[-1]}
@@ -130,7 +129,7 @@ class Chat:
         return Response(format_answer(answer, self.emotion is not None), self._reading_note(turn))
 
     def _reading_note(self, turn: str) -> str | None:
-        """What the model could not read of a turn."""
+        """Describe what the model could not read of a turn."""
         words, limit = tokens_of(turn), self.predictor.config.data.max_length
         if len(words) > limit:
             return f"(your turn has {len(words):,} words; the model reads the last {limit} of them)"
@@ -199,11 +198,11 @@ class Chat:
 
 
 def format_answer(answer: Answer, is_set: bool = False) -> str:
-    """An answer for reading: the likeliest emotions with their probabilities, if one is clear, and the replies.
+    """Format an answer for a reader: the likeliest emotions with probabilities, if one is clear, and the replies.
 
     Args:
-        answer: with one reply or several, which are numbered and stand with their scores.
-        is_set: the emotion is not the model's, but was set by the user.
+        answer: with one reply, or several, which are numbered and shown with their scores.
+        is_set: the user has set the emotion.
     """
     top = np.argsort(-answer.probabilities, kind="stable")[:SHOWN_EMOTIONS]
     predicted = ", ".join(f"{EMOTIONS[index]} {answer.probabilities[index]:.0%}" for index in top)
@@ -224,10 +223,10 @@ def _shortened(turn: str) -> str:
 
 
 def _append(path: Path, line: str) -> None:
-    """Adds a line to a file of dialogues.
+    """Add a line to a file of dialogues.
 
     Raises:
-        UserError: it cannot be written, or reading would take it for another form.
+        UserError: it cannot be written, or a reader would take it for another format.
     """
     if path.suffix.lower() in _OTHER_FORMS:
         raise UserError(f"{path}: a conversation is saved as plain JSON lines; take a name like chat.jsonl")

@@ -1,4 +1,4 @@
-"""Replies that the model writes itself, and how it is told to search for them."""
+"""Replies that the model writes itself, and the search for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tasks.empathetic.data.tokenise import detokenise
 def write_replies(
     model: StepModel, encoder: DialogueEncoder, packed: Sequence[Packed], options: SearchOptions
 ) -> list[list[Prediction]]:
-    """Writes replies.
+    """Write replies.
 
     Args:
         model: of the network.
@@ -44,7 +44,7 @@ def write_replies(
 def _predictions(
     encoder: DialogueEncoder, hypotheses: Sequence[Hypothesis], extended: dict[int, int]
 ) -> list[Prediction]:
-    """Replies; ``extended`` holds the extended id of each of the encoder's numbers that has one."""
+    """Make replies of hypotheses; `extended` maps the encoder's numbers to extended ids."""
     copied = {index: number for number, index in extended.items()}
     words = encoder.words() if copied else []
     size = len(encoder.vocabulary)
@@ -66,14 +66,14 @@ def search_options(
     more: Sequence[LogitsProcessor],
     has_store: bool,
 ) -> SearchOptions:
-    """The search for candidates.
+    """Return the options of the search for candidates.
 
     Args:
         settings: of decoding.
         n_best: replies asked for. Where they are ranked, there are more candidates.
         seed: of the draws.
         more: rules of the search beside those of the settings.
-        has_store: people's replies are candidates too, so that ``n_best`` need not all be written.
+        has_store: people's replies are candidates too, so the generator need not write all `n_best`.
     """
     count = n_best
     if has_store:
@@ -90,12 +90,12 @@ def search_options(
 
 
 def ranks(settings: EmpatheticDecodingConfig) -> bool:
-    """Whether the order of the generator's candidates is not that of the search."""
+    """Return whether the generator's candidates are re-ranked."""
     return settings.rerank.is_active and settings.strategy != "greedy"
 
 
 def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -> str:
-    """How the generator searches, in a few words."""
+    """Describe the generator's search in a few words."""
     penalty = f"length penalty {settings.length_penalty}" + (
         f" {settings.alpha}" if settings.length_penalty != "none" else ""
     )

@@ -46,9 +46,9 @@ class EmpatheticPredictor(GenerationPredictor):
 
     Args:
         config: decoding settings, and what the model reads.
-        network: the trained network, or one that is built when it is asked for.
+        network: the trained network, or one that is built on demand.
         vocabulary: of context and reply.
-        encoder: one that exists already, so that its lexicon is not read again.
+        encoder: an existing one, so that its lexicon is not read again.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
         find_replies: makes the store of people's replies with the model and its encoder; None finds none.
         load_ranker: reads the bundle's ranker; None where there is none.
@@ -93,23 +93,23 @@ class EmpatheticPredictor(GenerationPredictor):
         return self._trained.network
 
     def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Attention [B, T, S] of targets [B, T], begin token first, over packed contexts [B, S, k] of lengths [B]."""
+        """Return attention [B, T, S] of targets [B, T], begin token first, over contexts [B, S, k] of lengths [B]."""
         arrays = (to_model(self._model, array) for array in (source, lengths, target))
         with evaluation_mode(self._model):
             return to_array(self._model.attention_weights(*arrays))
 
     @property
     def model(self) -> EmoPrepend | NumpyEmoPrepend:
-        """What answers: the network, or its form over arrays."""
+        """The model that answers: the network, or its form over arrays."""
         return self._model
 
     @property
     def encoder(self) -> DialogueEncoder:
-        """What makes numbers of conversations."""
+        """The encoder of conversations."""
         return self._encoder
 
     def prepare(self) -> None:
-        """Reads what the first answer would otherwise wait for.
+        """Load what the first answer would otherwise wait for.
 
         Raises:
             UserError: the config asks for a ranker that is missing or of other weights.
@@ -120,7 +120,7 @@ class EmpatheticPredictor(GenerationPredictor):
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
     ) -> list[list[Prediction]]:
-        """Writes replies.
+        """Write replies.
 
         Args:
             contexts: each one turn, or a conversation: its turns oldest first, the speaker's first and last.
@@ -130,7 +130,7 @@ class EmpatheticPredictor(GenerationPredictor):
             The replies to each context.
 
         Raises:
-            UserError: see ``answer``.
+            UserError: see `answer`.
         """
         turns = [[context] if isinstance(context, str) else context for context in contexts]
         return [list(answer.predictions) for answer in self.answer(turns, n_best)]
@@ -144,15 +144,15 @@ class EmpatheticPredictor(GenerationPredictor):
         seed: int | None = None,
         processors: Sequence[LogitsProcessor] = (),
     ) -> list[Answer]:
-        """Emotions and replies.
+        """Predict emotions and write replies.
 
         Args:
             contexts: conversations; of a long one the newest turns are read.
             n_best: replies to each; the config's number by default.
-            emotions: the emotion of each, told to the model in the place of its prediction where not None.
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
             decoding: how to search and rank; as the config says by default.
             seed: of the draws; the config's by default.
-            processors: rules of the search beside those of ``decoding``.
+            processors: rules of the search beside those of `decoding`.
 
         Returns:
             An answer to each context.
@@ -182,22 +182,22 @@ class EmpatheticPredictor(GenerationPredictor):
     def greedy(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[Answer]:
-        """Answers by greedy search, for a look at a model in training; ``emotions`` are used by gold ones only."""
+        """Answer by greedy search, to show a model in training; only a model of gold emotions uses `emotions`."""
         settings = dataclasses.replace(self.config.decoding, strategy="greedy")
         return self.answer(contexts, 1, emotions if self.needs_emotion else None, settings)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
-        """Answers as JSON records.
+        """Answer as JSON records.
 
         Args:
-            texts: each a single turn, or a conversation as ``{"context": [turn, …]}``.
+            texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
             n_best: replies to each; the config's number by default.
         """
         for answer in self.answer([parsed_context(text) for text in texts], n_best):
             yield answer.as_dict()
 
     def format_record(self, record: dict[str, Any]) -> str:
-        """The emotion with its probability and the reply; several replies stand below each other."""
+        """Format the emotion with its probability and the reply, several replies one below the other."""
         emotion, replies = record["emotion"], record["predictions"]
         head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (
             f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
@@ -208,28 +208,28 @@ class EmpatheticPredictor(GenerationPredictor):
         return "\n".join([head, *rows])
 
     def example_inputs(self, source: str, count: int) -> list[str]:
-        """The first contexts of a data source, for the benchmark; as JSON, which ``predict_records`` reads."""
+        """Return the first contexts of a data source, for the benchmark; as JSON, which `predict_records` reads."""
         return [json.dumps({"context": d.context}) for d in read_dialogues(source)[:count]]
 
     def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """All empathetic metrics on one source."""
+        """Measure all empathetic metrics on one source."""
         from tasks.empathetic.measuring.evaluation import evaluate
 
         return evaluate(self, source, predictions)
 
     def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Emotions taken for others, and attention and copying in the first examples."""
+        """Draw confusions of emotions, and attention and copying in the first examples."""
         from tasks.empathetic.measuring.figures import write_figures
 
         write_figures(self, source, folder)
 
     @property
     def needs_emotion(self) -> bool:
-        """Whether the model was made to be told the emotion."""
+        """Whether the model must be given the emotion."""
         return self.config.emotion.prepend == "gold"
 
     def decoding_summary(self) -> str:
-        """How the replies are searched for and ordered, in a few words."""
+        """Describe search and ranking in a few words."""
         decoding, replies = self.config.decoding, self.config.replies
         search = search_summary(decoding, self.search_options(decoding, decoding.n_best))
         if self.store is not None:
@@ -241,20 +241,20 @@ class EmpatheticPredictor(GenerationPredictor):
         return search
 
     def make_store(self, sources: Sequence[str]) -> ReplyStore:
-        """A store of the replies of dialogues that serve in other conversations; see ``store_of_corpus``."""
+        """Make a store of replies that fit other conversations too; see `store_of_corpus`."""
         return store_of_corpus(sources, cast(SelectionModel, self._model), self._encoder)
 
     def read(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[ReadContext]:
-        """Contexts as the model reads them.
+        """Encode contexts for the model.
 
         Args:
             contexts: conversations.
-            emotions: the emotion of each, told to the model in the place of its prediction where not None.
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
 
         Raises:
-            UserError: see ``answer``.
+            UserError: see `answer`.
         """
         turns = [checked_context(context) for context in contexts]
         labels = [None] * len(turns) if emotions is None else list(emotions)
@@ -270,7 +270,7 @@ class EmpatheticPredictor(GenerationPredictor):
         ]
 
     def candidates(self, contexts: Sequence[ReadContext], options: SearchOptions) -> list[list[Prediction]]:
-        """What the generator writes and what the store has nearest, for contexts of one batch."""
+        """Return the generator's replies and the nearest of the store, for contexts of one batch."""
         found: list[list[Prediction]] = [[] for _ in contexts]
         if self.config.replies.generate or self._finder is None:
             found = write_replies(
@@ -282,7 +282,7 @@ class EmpatheticPredictor(GenerationPredictor):
         return found
 
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
-        """Contexts of one batch with the emotions that the model predicts, and with their vectors."""
+        """Add predicted emotions and vectors to the contexts of one batch."""
         sources = [context.packed[0] for context in contexts]
         source, lengths = (to_model(self._model, array) for array in pad_sources(sources))
         with evaluation_mode(self._model):
@@ -302,12 +302,12 @@ class EmpatheticPredictor(GenerationPredictor):
         seed: int | None = None,
         processors: Sequence[LogitsProcessor] = (),
     ) -> SearchOptions:
-        """How the generator is asked for candidates where ``n_best`` replies are wanted."""
+        """Return the generator's search for candidates where `n_best` replies are wanted."""
         seed = self.config.seed if seed is None else seed
         return search_options(settings, n_best, seed, processors, has_store=self.store is not None)
 
 
 def _clear(probabilities: np.ndarray, least: float) -> str | None:
-    """The likeliest emotion of probabilities [32], None where it has less than the ``least`` that is named."""
+    """Return the likeliest emotion of probabilities [32], None if its probability is below `least`."""
     best = int(probabilities.argmax())
     return EMOTIONS[best] if probabilities[best] >= least else None

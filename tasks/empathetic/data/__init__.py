@@ -1,1 +1,1 @@
-"""Conversations: where they are read from, and how they become ids and batches."""
+"""Reading conversations and turning them into ids and batches."""

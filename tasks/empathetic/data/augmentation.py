@@ -1,4 +1,4 @@
-"""Training examples made of others: conversations that change their subject, which a corpus lacks and a chat has."""
+"""Training examples made from others: conversations that change their subject, as chats do."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tasks.empathetic.data.dialogue import Dialogue
 
 
 def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> list[Dialogue]:
-    """Examples that follow the end of another conversation, so that the newest turns are seen to count.
+    """Make examples that follow the end of another conversation, so that the model learns to heed the newest turns.
 
     Args:
         dialogues: annotated or not.
-        rate: how many are made, as a share of ``dialogues`` in 0–1; fewer where a conversation would follow itself.
+        rate: how many are made, as a share of `dialogues` in 0–1; fewer where a conversation would follow itself.
         seed: of the draws.
 
     Returns:
-        Examples with the emotion and the target of the later conversation. Their contexts teach nothing new.
+        Examples with the emotion and the target of the later conversation. Their contexts are not learned again.
     """
     rng = np.random.default_rng(seed)
     count = round(rate * len(dialogues))

@@ -1,4 +1,4 @@
-"""What a user gives to be answered, checked."""
+"""Checks on the conversations that users enter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tasks.empathetic.data.sources import parse_context
 
 
 def checked_context(context: Sequence[str]) -> list[str]:
-    """The turns of a conversation, cleaned.
+    """Return the turns of a conversation, cleaned.
 
     Raises:
         UserError: there is none, one is empty, or speaker and listener do not alternate.
@@ -27,10 +27,10 @@ def checked_context(context: Sequence[str]) -> list[str]:
 
 
 def parsed_context(text: str) -> list[str]:
-    """The turns of a single turn or of a conversation as JSON; see ``parse_context``.
+    """Return the turns of a single turn or of a conversation as JSON; see `parse_context`.
 
     Raises:
-        UserError: a conversation is meant and broken.
+        UserError: it is meant as a conversation and is malformed.
     """
     try:
         return parse_context(text)

@@ -1,4 +1,4 @@
-"""Conversations without annotation, to learn the language of: `{"turns": [turn, …]}`, one a line."""
+"""Conversations without annotation, to learn the language from: `{"turns": [turn, …]}`, one a line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tasks.empathetic.data.dialogue import Dialogue, clean_turn
 from tasks.empathetic.data.encoding import tokens_of
 
 _SHAPE = '{"turns": [turn, turn, …]}'
-_REPEATED = 2  # turns of the piece before that stand first in the next; even, so that the speaker begins
+_REPEATED = 2  # turns of a piece that the next one repeats first; even, so that the speaker begins
 
 
 def read_conversations(source: str, max_tokens: int) -> list[Dialogue]:
-    """Read conversations, cut into pieces that a model can take.
+    """Read conversations and cut them into pieces that a model can take.
 
     Args:
         source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
@@ -27,7 +27,7 @@ def read_conversations(source: str, max_tokens: int) -> list[Dialogue]:
         Each piece as an example: its last turn is the target, all others are the context.
 
     Raises:
-        UserError: the file cannot be read, or a line is no conversation of two turns or more.
+        UserError: the file cannot be read, or a line is not a conversation of two turns or more.
     """
     path, pieces = Path(source), []
     for number, line in read_lines(path):
@@ -54,7 +54,7 @@ def _turns(line: str) -> list[str]:
 
 
 def _pieces(turns: Sequence[str], max_tokens: int) -> Iterator[Dialogue]:
-    """Pieces with an even number of turns: a context that the speaker ends, and the listener's reply.
+    """Iterate over pieces with an even number of turns: a context that the speaker ends, and the listener's reply.
 
     Of a conversation with an odd number of turns the last is left out.
     """

@@ -1,6 +1,6 @@
 """EmpatheticDialogues (Rashkin et al., 2019) as published: CSV files, alone or in their archive.
 
-The CSV knows no quoting: a comma inside a text is written `_comma_` and a quotation mark is an ordinary,
+The CSV has no quoting: a comma inside a text is written `_comma_` and a quotation mark is an ordinary,
 sometimes unbalanced, character. Python's csv module would join lines at such a mark.
 """
 
@@ -32,12 +32,12 @@ class _Row:
 
 
 def is_archive(source: str) -> bool:
-    """Whether a data source is `….tar.gz` or `….tgz`, with or without `:split`."""
+    """Return whether a data source is `….tar.gz` or `….tgz`, with or without `:split`."""
     return _ARCHIVE.fullmatch(source) is not None
 
 
 def read_archive(source: str) -> list[Dialogue]:
-    """Examples of one split of the official archive.
+    """Read the examples of one split of the official archive.
 
     Args:
         source: `path.tar.gz` (its train split) or `path.tar.gz:train|valid|test`.
@@ -58,7 +58,7 @@ def read_archive(source: str) -> list[Dialogue]:
 
 
 def read_csv(path: str | Path) -> list[Dialogue]:
-    """Examples of one official CSV file, plain, `.gz` or `.xz`; otherwise like `read_archive`."""
+    """Read the examples of one official CSV file, plain, `.gz` or `.xz`; otherwise like `read_archive`."""
     return list(_examples(read_lines(path), str(path)))
 
 
@@ -115,8 +115,8 @@ def _examples(lines: Iterable[tuple[int, str]], where: str) -> Iterator[Dialogue
 
 def _row(line: str) -> _Row:
     fields = line.split(",")
-    # A ninth column with candidate replies stands in some published files; it is not needed. A bare comma in
-    # a text makes nine as well, but then words stand where the ratings (5|5|5_5|5|5) should be.
+    # Some published files have a ninth column, candidate replies, which is not needed. A bare comma in a text makes
+    # nine columns too, but then words stand where the ratings (5|5|5_5|5|5) should be.
     candidates = len(fields) == len(COLUMNS) + 1 and _RATINGS.fullmatch(fields[6])
     if len(fields) != len(COLUMNS) and not candidates:
         raise ValueError(
@@ -144,7 +144,7 @@ def _text(field: str) -> str:
 
 
 def _check_order(row: _Row, earlier: list[_Row]) -> None:
-    """Make sure that a row continues its conversation: numbered from 1, two people in turn, one emotion."""
+    """Check that a row continues its conversation: numbered from 1, two people in turn, one emotion."""
     if row.number != len(earlier) + 1:
         raise ValueError(
             f"utterance_idx is {row.number}, but the next of conversation {row.conversation} "

@@ -40,9 +40,9 @@ class Example(NamedTuple):
 
 
 def longest_target(config: EmpatheticConfig) -> int:
-    """Words of a reply that the model can score, which is far more than training takes."""
+    """Return the length of the longest reply that the model can score, far longer than those in training."""
     positions = getattr(config.model, "max_positions", UNLIMITED)
-    if isinstance(config.model, CausalTransformerConfig):  # after the longest context and its mark
+    if isinstance(config.model, CausalTransformerConfig):  # those after the longest context and its mark
         positions -= config.data.max_length + 1
     return positions - 1  # the end token needs a position
 
@@ -55,9 +55,9 @@ class DialogueDataset(io.Dataset):
         config: of the run.
         vocabulary: of context and reply.
         max_target_length: longest reply; the rest is cut.
-        counts: occurrences in the training text; given for training data only, where some of the words seen once
-            are shown as unknown, others in each epoch.
-        encoder: one that has met no word yet, of a model whose bundle brings its hints; made by default.
+        counts: occurrences in the training text, for training data only: some of the words seen once are shown as
+            unknown, different ones in each epoch.
+        encoder: a fresh one of a model whose bundle brings its hints; made by default.
 
     Attributes:
         dialogues: the examples as they were read.
@@ -102,7 +102,7 @@ class DialogueDataset(io.Dataset):
         return np.array([[len(context.words) + 1, len(target)] for context, target in pairs])
 
     def context_words(self, index: int) -> list[str]:
-        """What stands at each position of an example's source."""
+        """Return the word at each position of an example's source."""
         words = self.encoder.words()
         return ["<cls>", *(words[number] for number in self._contexts[index].words)]
 
@@ -119,7 +119,7 @@ class DialogueDataset(io.Dataset):
         return Example(source, self.encoder.target(target, extended, unknown), emotion)
 
     def annotated_contexts(self, situations: bool) -> tuple[list[EncodedContext], np.ndarray]:
-        """The contexts whose emotion is known, and that emotion [N].
+        """Return the contexts with a known emotion, and that emotion [N].
 
         Args:
             situations: add the situation of each conversation, once, as a context of a single turn.
@@ -135,9 +135,10 @@ class DialogueDataset(io.Dataset):
         return contexts, np.array(labels, dtype=np.int64)
 
     def conversations(self, situations: bool) -> np.ndarray:
-        """The conversation of each of ``annotated_contexts``, int64 [N]; texts of different ones share nothing.
+        """Return the conversation of each of `annotated_contexts`, int64 [N]; those of different ones share no text.
 
-        Contexts belong together that open alike or have one situation, and whatever another's opening stands in.
+        Contexts belong together if they have the same opening or situation, or if one contains the opening of
+        another.
         """
         openings = {dialogue.context[0]: number for number, dialogue in enumerate(self.dialogues)}
         told: dict[str, int] = {}
@@ -163,7 +164,7 @@ class DialogueDataset(io.Dataset):
         self._emotions.append(NO_EMOTION if label is None else emotion_id(label))
 
     def _shown_as_unknown(self, index: int, *texts: np.ndarray) -> set[int]:
-        """Words of an example that this epoch hides, a function of seed, epoch and example."""
+        """Draw the words of an example that this epoch hides, a function of seed, epoch and example."""
         if not self._unknown_rate:
             return set()
         words = np.unique(np.concatenate(texts))
@@ -173,7 +174,7 @@ class DialogueDataset(io.Dataset):
 
 
 def collate(examples: list[Example]) -> list[np.ndarray]:
-    """Pads examples to a training batch.
+    """Pad examples to a training batch.
 
     Returns:
         packed sources [B, S, k], their lengths [B], target input ids [B, T] (begin token first); then the labels:
@@ -189,6 +190,6 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
 
 
 def _situations(dialogues: Sequence[Dialogue]) -> list[tuple[str, str]]:
-    """Each conversation's situation and emotion, once."""
+    """Return each conversation's situation and emotion, once."""
     pairs = ((d.situation, d.emotion) for d in dialogues)
     return list(dict.fromkeys((s, e) for s, e in pairs if s is not None and e is not None))

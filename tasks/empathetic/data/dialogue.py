@@ -1,4 +1,4 @@
-"""A dialogue example and the rules that every one obeys, whatever file it comes from."""
+"""A dialogue example, and the checks that apply to all of them."""
 
 import re
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ class Dialogue:
         target: the listener's reply.
         emotion: the speaker's emotion, one of `EMOTIONS`, or None if unknown.
         situation: what the speaker had in mind, or None if unknown. No model sees it.
-        new_turns: how many of the newest turns of the context stand in no earlier example of the conversation, so
-            that a model that learns contexts too learns each turn once.
+        new_turns: how many of the newest turns of the context are in no earlier example of the conversation, so
+            that a model that also learns contexts learns each turn once.
     """
 
     context: list[str]
@@ -28,19 +28,19 @@ class Dialogue:
     new_turns: int = 1
 
 
-HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that finds something in every turn which is not empty
+HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that matches in every turn that is not empty
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's characters to a terminal
 
 
 def clean_turn(text: str, role: str) -> str:
-    """A turn on one line without control characters and outer or doubled blanks, of any length.
+    """Return a turn on one line, without control characters and superfluous blanks.
 
     Args:
         text: the turn as written.
         role: what to call it in a message, for example "turn 2 of the context".
 
     Raises:
-        ValueError: nothing but blanks is in it, or something that is no character.
+        ValueError: it has nothing but blanks, or an invalid character.
     """
     text = " ".join(_CONTROL.sub(" ", text).split())
     if not text:
@@ -50,17 +50,17 @@ def clean_turn(text: str, role: str) -> str:
 
 
 def check_characters(text: str, role: str) -> None:
-    """Make sure that a text can be written as UTF-8.
+    """Check that a text can be written as UTF-8.
 
     Raises:
-        ValueError: it has half of a surrogate pair, which JSON can spell and a misread terminal gives.
+        ValueError: it has half of a surrogate pair, as JSON can spell and a misread terminal produces.
     """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
 
 
 def check_alternation(context: Sequence[str]) -> None:
-    """Make sure that the speaker begins and ends the context.
+    """Check that the speaker begins and ends the context.
 
     Raises:
         ValueError: the number of turns is even, so that the speaker would answer himself.
@@ -73,7 +73,7 @@ def check_alternation(context: Sequence[str]) -> None:
 
 
 def known_emotion(label: str) -> str:
-    """The label as it stands in `EMOTIONS`.
+    """Return the label as it stands in `EMOTIONS`.
 
     Raises:
         ValueError: the label is unknown; the message suggests the nearest.

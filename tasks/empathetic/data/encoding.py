@@ -1,9 +1,9 @@
-"""Dialogues as numbers: what a position of the context tells the network, packed into one array.
+"""Encoding of dialogues: all that a position of the context tells the network, packed into one array.
 
 A packed source is int64 [S, k]. Its columns are the word's id (extended: V, V + 1, … for words outside the
-vocabulary, see ``paddle_dialog.layers.pointer_generator``), the id of its role, the id of a hint, the id that a
-language model is to predict there (0 for none; training data alone has them), and the buckets of its n-grams, each
-where it stands first. Position 0 is CLS; there the hint column holds the id of the emotion where that is given.
+vocabulary, see `paddle_dialog.layers.pointer_generator`), the id of its role, the id of a hint, the id that a
+language model is to predict there (0 for none; in training data only), and the buckets of its n-grams, each where it
+first occurs. Position 0 is CLS; there the hint column holds the id of the emotion where that is given.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tasks.empathetic.emotion.ngrams import (
     word_features,
 )
 
-HINTS = "hints.txt"  # the file in a bundle that marks the vocabulary's words which are hints
+HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabulary are hints
 WORD, ROLE, HINT, NEXT, NGRAMS = range(5)  # columns of a packed source
 _ROLE_IDS = np.zeros(3, dtype=np.int64)
 _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
@@ -54,7 +54,7 @@ class EncodedContext:
     Args:
         words: [n], all kept turns, oldest first.
         roles: role of each word [n].
-        first_turn: how many of the words belong to the conversation's first turn.
+        first_turn: number of words that belong to the conversation's first turn.
     """
 
     words: np.ndarray
@@ -64,7 +64,7 @@ class EncodedContext:
 
 @lru_cache(maxsize=1 << 16)
 def tokens_of(turn: str) -> tuple[str, ...]:
-    """Tokens of a turn; remembered, since a turn stands in many contexts of a corpus."""
+    """Return the tokens of a turn; cached, since a turn occurs in many contexts of a corpus."""
     return tuple(tokenise(turn))
 
 
@@ -91,19 +91,19 @@ class DialogueEncoder:
         self.forget()
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
-        """This encoder's number of each word, int32 [n]."""
+        """Return this encoder's number of each word, int32 [n]."""
         return np.array([self._number(word) for word in words], dtype=np.int32)
 
     def words(self) -> list[str]:
-        """All words met so far, in the order of their numbers."""
+        """Return all words numbered so far, in the order of their numbers."""
         return list(self._numbers)
 
     def fresh(self) -> DialogueEncoder:
-        """Another encoder of the same model, which has met no word yet."""
+        """Return another encoder of the same model, without any words yet."""
         return DialogueEncoder(self.vocabulary, self._config, self._lexicon)
 
     def forget(self) -> None:
-        """Drops all words met so far, which a long-lived encoder would gather without end; numbers start anew."""
+        """Drop all words numbered so far, which would otherwise accumulate; numbers start anew."""
         self._numbers: dict[str, int] = {}
         self._rows: list[tuple[int, int, int]] = []  # vocabulary id, hint, hash
         self._grams: list[np.ndarray] = []
@@ -111,7 +111,7 @@ class DialogueEncoder:
         self._gram_table = np.zeros((0, FEATURES - WORD_FEATURES), dtype=np.int64)
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
-        """A context of turns, oldest first, cut to the newest that the model reads."""
+        """Encode turns, oldest first, cut to the newest that the model reads."""
         history = flatten(self._marked([tokens_of(turn) for turn in turns]), self._max_length)
         roles = np.array(history.roles, dtype=np.int8)
         first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
@@ -120,11 +120,11 @@ class DialogueEncoder:
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
     ) -> Packed:
-        """Packs a context.
+        """Pack a context.
 
         Args:
             context: of this encoder.
-            emotion: class id to be told to the network, or None.
+            emotion: class id to give to the network, or None.
             unknown: words to be treated as outside the vocabulary.
 
         Returns:
@@ -150,10 +150,10 @@ class DialogueEncoder:
         return source, extended
 
     def learned(self, context: EncodedContext, turns: Sequence[str], count: int) -> np.ndarray:
-        """What a language model is to predict at each position of a packed context, for the newest turns.
+        """Return the targets of a language model at each position of a packed context, for the newest turns.
 
         Args:
-            context: of ``turns``, made by an encoder that marks them.
+            context: of `turns`, made by an encoder that marks them.
             turns: of the context.
             count: how many of the newest are learned.
 
@@ -172,7 +172,7 @@ class DialogueEncoder:
         return np.append(0, following)
 
     def _marked(self, turns: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-        """The turns with a mark before each, where there are marks."""
+        """Return the turns, each with a mark before it if the model has marks."""
         if not self._marks:
             return turns
         return [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(turns)]
@@ -180,7 +180,7 @@ class DialogueEncoder:
     def target(
         self, words: np.ndarray, extended: dict[int, int], unknown: Collection[int] = ()
     ) -> np.ndarray:
-        """Ids of a reply; a word outside the vocabulary has the extended id that its context gave it."""
+        """Return the ids of a reply; a word outside the vocabulary has the extended id that its context gave it."""
         ids = self._ids(words, unknown)  # [n]
         for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
             ids[place] = extended.get(int(words[place]), Vocabulary.unk_id)
@@ -193,7 +193,7 @@ class DialogueEncoder:
         return ids
 
     def _extend(self, words: np.ndarray, ids: np.ndarray) -> dict[int, int]:
-        """Gives the unknown words of ``ids`` extended ones, in place."""
+        """Give the unknown words of `ids` extended ones, in place."""
         extended: dict[int, int] = {}
         if self._extends:
             for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
@@ -220,12 +220,12 @@ class DialogueEncoder:
 def make_encoder(
     config: EmpatheticConfig, vocabulary: Vocabulary, marks: bytes | None = None
 ) -> DialogueEncoder:
-    """The encoder that a config describes.
+    """Return the encoder that a config describes.
 
     Args:
         config: of the model.
         vocabulary: of context and reply.
-        marks: which words of it are hints, from a bundle; None loads the config's lexicon.
+        marks: which of its words are hints, from a bundle; None loads the config's lexicon.
 
     Raises:
         UserError: the marks are faulty, or the lexicon cannot be read.
@@ -238,7 +238,7 @@ def make_encoder(
 
 
 def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Packed sources [S, k] as one array [B, S, k] and their lengths [B]."""
+    """Pad packed sources [S, k] to one array [B, S, k]; return it and the lengths [B]."""
     lengths = np.array([len(source) for source in sources], dtype=np.int64)
     batch = np.zeros((len(sources), int(lengths.max()), sources[0].shape[1]), dtype=np.int64)
     for row, source in zip(batch, sources, strict=True):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Role ids index the role embedding; 0 belongs to padding and to what nobody said, such as CLS.
+# Role ids index the role embedding; 0 belongs to padding and to positions that nobody said, such as CLS.
 NO_ROLE, SPEAKER, LISTENER = 0, 1, 2
 
 
@@ -25,10 +25,10 @@ class History:
 
 
 def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> History:
-    """Join the turns of a context, the newest kept first if there are too many tokens.
+    """Join the turns of a context; if there are too many tokens, keep the newest.
 
-    Whole turns are kept from the newest back; of the first that does not fit, its newest tokens fill what
-    room is left, and all older turns are dropped.
+    Whole turns are kept from the newest back. The first that does not fit is cut to its newest tokens, and all older
+    turns are dropped.
 
     Args:
         turns: tokens of each turn, oldest first; the speaker has the first.
@@ -47,7 +47,7 @@ def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> Hi
         if not part and turns[position]:
             break
         kept.append((LISTENER if position % 2 else SPEAKER, part))
-        # Older turns must not fill the room that is left beside a cut one.
+        # Older turns must not fill the space beside a cut one.
         room = room - len(part) if len(part) == len(turns[position]) else 0
     kept.reverse()
     tokens = [token for _, part in kept for token in part]

@@ -1,7 +1,7 @@
-"""Vocabulary entries that are no words: they share the words' embedding table.
+"""Vocabulary entries other than words, which share the words' embedding table.
 
-A role, a hint or an emotion is an embedding that is added to a word's or takes a word's place, so it is a row of the
-one table, and no model needs further tables.
+The embedding of a role, a hint or an emotion is added to a word's or replaces it, so each is a row of the one table,
+and no model needs further tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
 )
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + len(RESERVED)
 TURN_MARKS = RESERVED[1:3]  # what stands before the speaker's turns and the listener's where turns are marked
-# What a reply never holds.
+# Never part of a reply.
 NOT_WORDS = (
     Vocabulary.pad_id,
     Vocabulary.unk_id,
@@ -36,7 +36,7 @@ NOT_WORDS = (
 
 
 def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]]]) -> Counter[str]:
-    """Occurrences of each word, where a turn that several examples of a conversation repeat counts once.
+    """Count the occurrences of each word; a turn that several examples of a conversation repeat counts once.
 
     Args:
         dialogues: context turns and target of each example as tokens; examples of one conversation follow each
@@ -54,10 +54,10 @@ def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]
 
 
 def build_vocabulary(counts: Counter[str], min_count: int, max_size: int | None) -> Vocabulary:
-    """The vocabulary of words counted in the training text.
+    """Build the vocabulary from the words counted in the training text.
 
     Raises:
-        UserError: ``max_size`` leaves no room for a word.
+        UserError: `max_size` leaves no room for a word.
     """
     if max_size is not None and max_size <= SMALLEST_VOCABULARY:
         raise UserError(
@@ -69,10 +69,10 @@ def build_vocabulary(counts: Counter[str], min_count: int, max_size: int | None)
 
 
 def check_vocabulary(vocabulary: Vocabulary, where: str) -> Vocabulary:
-    """The vocabulary itself, if it has the reserved entries in their place.
+    """Return the vocabulary itself if the reserved entries are in their places.
 
     Raises:
-        UserError: it has not.
+        UserError: they are not.
     """
     if vocabulary.tokens[len(SPECIAL_TOKENS) : SMALLEST_VOCABULARY] != RESERVED:
         raise UserError(

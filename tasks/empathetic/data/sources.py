@@ -89,14 +89,14 @@ def parse_dialogue(line: str) -> Dialogue:
 
 
 def parse_context(text: str) -> list[str]:
-    """Read what a user gives to be answered.
+    """Read a user's input.
 
     Args:
         text: a single turn, or a conversation as `{"context": [turn, …]}`; other keys, such as those of a
             dialogue example, are ignored.
 
     Raises:
-        ValueError: a conversation is meant, and the JSON is broken or `context` no list of strings.
+        ValueError: it is meant as a conversation, but the JSON is malformed or `context` is not a list of strings.
     """
     if not _CONVERSATION.match(text):
         return [text]

@@ -1,15 +1,15 @@
 """The tokenisation used by published systems on EmpatheticDialogues: lower case, contractions, Treebank.
 
 It is written out here, not taken from nltk, because importing any part of nltk loads scikit-learn, scipy and
-pandas where they are installed, which doubles the start-up time of every command. A test holds both together.
+pandas where they are installed, which doubles the start-up time of every command. A test compares the two.
 """
 
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Replaced wherever they occur, even inside a longer word ("spirit's" gives "spirit is"): the published
-# data was made so. Contractions that are missing here ("i'll", "haven't", "he's") are left to Treebank.
+# Replaced wherever they occur, even inside a longer word ("spirit's" gives "spirit is"), as in the published data.
+# Contractions that are missing here ("i'll", "haven't", "he's") are left to Treebank.
 CONTRACTIONS: dict[str, str] = {
     "i'm": "i am",
     "i've": "i have",
@@ -66,8 +66,8 @@ def tokenise(text: str, *, published: bool = False) -> list[str]:
 
     Args:
         text: one turn, any case.
-        published: reproduce the published files exactly. By default typographic quotes are first made
-            plain, so that "I’m" and "I'm" are the same words, and emoji are separated from words.
+        published: reproduce the published files exactly. By default typographic quotes are made plain
+            first, so that "I’m" and "I'm" are the same words, and emoji are separated from words.
 
     Returns:
         Tokens; joined by blanks they are the form of the published `.tok` files.
@@ -84,12 +84,12 @@ def tokenise(text: str, *, published: bool = False) -> list[str]:
 
 
 def forget_chunks() -> None:
-    """Drops the chunks remembered since the start, which a server must not keep for every user it had."""
+    """Empty the cache of chunks, which a server must not keep for every user."""
     _split_chunk.cache_clear()
 
 
 def _ends_sentence(chunk: str, following: str | None) -> bool:
-    """Whether the period at the end of a blank-separated chunk is a full stop of its own."""
+    """Return whether the period at the end of a blank-separated chunk is a full stop of its own."""
     if "." not in chunk:
         return False
     match = _FINAL_PERIOD.match(chunk)
@@ -106,7 +106,7 @@ def _ends_sentence(chunk: str, following: str | None) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _split_chunk(chunk: str, ends_sentence: bool) -> tuple[str, ...]:
-    """Treebank tokens of a chunk without blanks (rules of the Penn Treebank tokenisation)."""
+    """Return Treebank tokens of a chunk without blanks (rules of the Penn Treebank tokenisation)."""
     if chunk.isalpha() and not _JOINED.fullmatch(chunk):
         return (chunk,)
     tokens: list[str] = []
@@ -138,7 +138,7 @@ _SECOND_HALVES = frozenset(
     {("can", "not"), ("gon", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"), ("wan", "na")}
 )
 _QUOTES = {"``": '"', "''": '"'}
-# The published contraction rules make "isn't she" into "is not she", which nobody says.
+# The published contraction rules turn "isn't she" into "is not she", which nobody says.
 _INVERTED = re.compile(
     r"\b(is|are|was|were|do|does|did|could|can|will|would|should|has|have|had)"
     r" ?not (?=(?:i|you|he|she|it|we|they)\b)"

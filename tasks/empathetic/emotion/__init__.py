@@ -1,1 +1,1 @@
-"""The speaker's emotion: its labels, the features and classifiers that tell it, and the words that hint at it."""
+"""The speaker's emotion: labels, features and classifiers, and the words that hint at it."""

@@ -1,4 +1,4 @@
-"""Which of the 32 emotions a context expresses."""
+"""The classifier of the 32 emotions of a context."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
 
-    The map is trained; the classifier (``tasks.empathetic.emotion.ngram_classifier``) is fitted to the training
-    texts before and stays as it is. ``answer`` makes one of both.
+    The map is trained; the classifier (`tasks.empathetic.emotion.ngram_classifier`) is fitted to the training
+    texts before and stays fixed. `answer` combines the two.
 
     Args:
         width: of the encoder outputs H.
-        pooling: ``cls`` takes position 0; ``attention`` weighs all positions by a learned query.
+        pooling: `cls` takes position 0; `attention` weighs all positions by a learned query.
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
         encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
         character_weight: of the n-grams of characters beside those of words.
-        tells_plain: whether contexts without emotion are told from their n-grams.
+        tells_plain: whether the n-grams also tell contexts without emotion.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EmotionHead(nn.Layer):
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
         self.has_ngrams = ngram_buckets > 0
-        if self.has_ngrams:  # buffers: no optimiser touches them
+        if self.has_ngrams:  # buffers, so that no optimiser changes them
             self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, len(EMOTIONS)]))
             self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
             if tells_plain:
@@ -55,7 +55,7 @@ class EmotionHead(nn.Layer):
         self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
 
     def forward(self, outputs: Tensor, real: Tensor) -> Tensor:
-        """Logits [B, 32] of the emotions by the encoder, which are to be trained.
+        """Return the encoder's logits [B, 32] of the emotions, which are trained.
 
         Args:
             outputs: of the encoder [B, S, H].
@@ -65,7 +65,7 @@ class EmotionHead(nn.Layer):
         return self.output(self.dropout(pooled))
 
     def answer(self, logits: Tensor, ngrams: Tensor) -> Tensor:
-        """The emotions' logits [B, 32] by both classifiers, without a gradient.
+        """Combine the logits [B, 32] of both classifiers, without a gradient.
 
         Args:
             logits: by the encoder [B, 32].

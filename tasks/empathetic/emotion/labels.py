@@ -40,13 +40,13 @@ EMOTIONS: tuple[str, ...] = (
     "trusting",
 )
 
-NO_CLEAR_EMOTION = "no clear emotion"  # what is written for a reader where none is likely enough
+NO_CLEAR_EMOTION = "no clear emotion"  # shown where none is likely enough
 
 _IDS = {label: number for number, label in enumerate(EMOTIONS)}
 
 
 def emotion_id(label: str) -> int:
-    """Class id of an emotion label.
+    """Return class id of an emotion label.
 
     Args:
         label: one of `EMOTIONS`; case and outer blanks do not matter.
@@ -67,5 +67,5 @@ def emotion_id(label: str) -> int:
 
 
 def nearest_emotion(label: str) -> str:
-    """The known label most similar in spelling to `label` (Ratcliff/Obershelp similarity)."""
+    """Return the known label most similar in spelling to `label` (Ratcliff/Obershelp similarity)."""
     return difflib.get_close_matches(label.strip().lower(), EMOTIONS, n=1, cutoff=0.0)[0]

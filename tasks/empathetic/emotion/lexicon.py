@@ -50,24 +50,24 @@ class EmotionLexicon:
         return len(self._words)
 
     def hints(self, tokens: Iterable[str]) -> list[int]:
-        """1 for each token that is in the lexicon, 0 for each that is not."""
+        """Return 1 for each token that is in the lexicon, 0 for each that is not."""
         return [int(token in self) for token in tokens]
 
     def to_marks(self, vocabulary: Vocabulary) -> bytes:
-        """What a bundle carries of the lexicon, so that answering needs none: a line for each token, 1 or 0."""
+        """Return the lexicon as a file of a bundle, so that answering needs none: a line for each token, 1 or 0."""
         return "".join(f"{hint}\n" for hint in self.hints(vocabulary)).encode("ascii")
 
     @classmethod
     def from_marks(cls, marks: bytes, vocabulary: Vocabulary, where: str) -> EmotionLexicon:
-        """The words that the marks of a vocabulary's tokens name.
+        """Make a lexicon of the words that the marks of a vocabulary's tokens name.
 
         Args:
-            marks: what ``to_marks`` made.
+            marks: what `to_marks` made.
             vocabulary: for which it made them.
             where: the file, for messages.
 
         Raises:
-            UserError: the marks have another form or number.
+            UserError: the marks are malformed, or their number differs.
         """
         lines = marks.split(b"\n")
         if lines.pop() or set(lines) - {b"0", b"1"} or len(lines) != len(vocabulary):

@@ -1,7 +1,7 @@
-"""The linear classifier of a context's n-grams, fitted to the training texts once and then left alone.
+"""The linear classifier of a context's n-grams, fitted once to the training texts and then fixed.
 
-Support vector machines over weighted n-grams name the emotion of a new context better than an encoder that learned
-from the same few conversations; they are convex problems, solved in minutes, so that training has nothing to add.
+Support vector machines over weighted n-grams predict the emotion of a new context better than an encoder that learned
+from the same few conversations. They are convex problems, solved in minutes, so training has nothing to add.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PLAIN_FROM, PLAIN_WIDTH = (
     -0.8,
     0.05,
 )  # from which margin of that machine on contexts are plain, and how gradually
-HELD_OUT = 5  # the scale is fitted on one in so many conversations
-SCALES = (0.1, 50.0)  # from margins to logits: between which it is sought
+HELD_OUT = 5  # one in this many conversations is held out to fit the scale
+SCALES = (0.1, 50.0)  # range of the factor from margins to logits
 
 
 class NgramClassifier(NamedTuple):
-    """What is fitted.
+    """The fitted weights.
 
     Args:
         idf: weights of the features [buckets].
@@ -52,21 +52,21 @@ def fit_ngram_classifier(
     character_weight: float = 1.0,
     plain: Sequence[Sequence[str]] = (),
 ) -> NgramClassifier:
-    """Fits the classifier to the annotated contexts of a data set.
+    """Fit the classifier to the annotated contexts of a data set.
 
     The features are vectors of unit length of idf(bucket) = ln((1 + N) / (1 + texts with it)) + 1. For each emotion
     they are scaled by a power of their |log-count ratio| (Wang and Manning 2012, "Baselines and Bigrams", section
     2.3, where the power is 1) for a machine with squared hinge loss, it against all others (Fan et al. 2008,
-    "LIBLINEAR", section 2). One scale turns their margins into logits: the likeliest on
-    conversations held out of a fit of its own (as the temperature of Guo et al. 2017, "On Calibration of Modern
+    "LIBLINEAR", section 2). One scale turns their margins into logits: the most likely
+    one on conversations held out of a separate fit (as the temperature of Guo et al. 2017, "On Calibration of Modern
     Neural Networks", section 4.2).
 
     Args:
         dataset: training examples.
-        buckets: that n-grams are hashed to.
+        buckets: number of buckets that n-grams are hashed to.
         situations: also fit to the situation sentence of each conversation.
         character_weight: of the n-grams of characters beside those of words.
-        plain: contexts without any emotion, which one more machine tells from all others.
+        plain: contexts without any emotion, which a further machine tells from all others.
     """
     contexts, labels = dataset.annotated_contexts(situations)
     idf, table = np.zeros(buckets, dtype=np.float32), np.zeros((buckets, len(EMOTIONS)), dtype=np.float32)
@@ -74,7 +74,7 @@ def fit_ngram_classifier(
     plainness = np.zeros(buckets, dtype=np.float32)
     plainness[0] = PLAIN_FROM / PLAIN_WIDTH
     if len(known) < 2:
-        return NgramClassifier(idf, table, plainness)  # nothing to tell apart
+        return NgramClassifier(idf, table, plainness)  # no contexts to tell apart
     encoder = dataset.encoder
     features = ngram_features(encoder, contexts, buckets, character_weight)  # [N, buckets]
     texts_with = np.bincount(features.indices, minlength=buckets)  # [buckets]
@@ -82,7 +82,7 @@ def fit_ngram_classifier(
     features = _unit_vectors(features, idf)
     held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
     table[:] = _scale(features, labels, held_out) * _margins(features, labels)
-    # An emotion that the data lack is less likely than any they have.
+    # An emotion that is not in the data is less likely than any that is.
     table[:, np.setdiff1d(np.arange(len(EMOTIONS)), known)] = table[:, known].min()
     table[0] = 0.0
     if plain:
@@ -99,7 +99,7 @@ def ngram_features(
     buckets: int,
     character_weight: float = 1.0,
 ) -> csr_matrix:
-    """Which buckets each context has, by the weights of their columns, a sparse float32 matrix [N, buckets]."""
+    """Return the buckets of each context, weighted by column, as a sparse float32 matrix [N, buckets]."""
     found, weights = [], []
     for context in contexts:
         packed = encoder.pack(context)[0][:, NGRAMS:]  # [S, G]
@@ -112,7 +112,7 @@ def ngram_features(
 
 
 def _unit_vectors(features: csr_matrix, idf: np.ndarray) -> csr_matrix:
-    """Features [N, buckets] weighted by idf and brought to unit length, in place."""
+    """Weight features [N, buckets] by idf and scale them to unit length, in place."""
     features.sort_indices()
     features.data *= idf[features.indices]
     squares = np.asarray(features.multiply(features).sum(axis=1)).ravel()  # [N]
@@ -121,17 +121,17 @@ def _unit_vectors(features: csr_matrix, idf: np.ndarray) -> csr_matrix:
 
 
 def _scale(features: csr_matrix, labels: np.ndarray, held_out: np.ndarray) -> float:
-    """What margins are multiplied with to be logits.
+    """Fit the factor that turns margins into logits.
 
     Args:
         features: unit vectors [N, buckets].
         labels: emotions [N].
-        held_out: whom the logits are to fit [N]; the machines are fitted to the others.
+        held_out: the examples that the factor is fitted to [N]; the machines are fitted to the others.
     """
     known = np.unique(labels[~held_out])
     held_out = held_out & np.isin(labels, known)
     if len(known) < 2 or not held_out.any():
-        return 1.0  # too little to hold anything out
+        return 1.0  # too few to hold any out
     fitted = _margins(features[~held_out], labels[~held_out])
     margins, gold = features[held_out] @ fitted, labels[held_out]  # [K, 32], [K]
 
@@ -142,7 +142,7 @@ def _scale(features: csr_matrix, labels: np.ndarray, held_out: np.ndarray) -> fl
 
 
 def _machine(features: csr_matrix, plain: int) -> np.ndarray:
-    """Weights [buckets] of the machine that tells the last ``plain`` of features [N, buckets] from the others."""
+    """Fit the machine [buckets] that tells the last `plain` of the features [N, buckets] from the others."""
     from sklearn.svm import LinearSVC
 
     is_plain = np.arange(features.shape[0]) >= features.shape[0] - plain  # [N]
@@ -153,8 +153,8 @@ def _machine(features: csr_matrix, plain: int) -> np.ndarray:
 
 
 def _margins(features: csr_matrix, labels: np.ndarray) -> np.ndarray:
-    """Weights [buckets, 32] that give the margins of each emotion that is among the labels [N], of others 0."""
-    # It costs a second to import and only training needs it.
+    """Fit the weights [buckets, 32] of each emotion's machine; 0 for emotions not among the labels [N]."""
+    # Takes a second to import, and only training needs it.
     from sklearn.svm import LinearSVC
 
     table = np.zeros((features.shape[1], len(EMOTIONS)), dtype=np.float32)
@@ -168,7 +168,7 @@ def _margins(features: csr_matrix, labels: np.ndarray) -> np.ndarray:
 
 
 def _ratios(features: csr_matrix, labels: np.ndarray) -> np.ndarray:
-    """Factors of the features [buckets, 32]: powers of the |log-count ratios|, with a mean square of 1."""
+    """Return factors of the features [buckets, 32]: powers of the |log-count ratios|, with a mean square of 1."""
     present = csr_matrix((np.ones_like(features.data), features.indices, features.indptr), features.shape)
     emotions = np.eye(len(EMOTIONS), dtype=np.float32)[labels]  # [N, 32]
     inside = present.T @ emotions + 1  # [buckets, 32], smoothed by 1

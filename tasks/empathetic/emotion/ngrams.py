@@ -9,23 +9,21 @@ import numpy as np
 CHARACTER_SIZES = (3, 4, 5)
 MOST_CHARACTER_NGRAMS = 16
 WORD_FEATURES = 3  # the word by its role, the pair with the word before, the word of a first turn
-LEAST_CLARITY = (
-    0.05  # what is left of the logits of a plain context: the likeliest emotion stays the likeliest
-)
-FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets a position has
+LEAST_CLARITY = 0.05  # factor of the logits of a plain context; the likeliest emotion stays the likeliest
+FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets of a position
 
 
 def stable_hash(text: str) -> int:
-    """CRC-32 of the UTF-8 text: unlike ``hash``, the same in every process."""
+    """Return CRC-32 of the UTF-8 text: unlike `hash`, the same in every process."""
     return zlib.crc32(text.encode("utf-8"))
 
 
 def character_ngrams(word: str, buckets: int) -> np.ndarray:
-    """Buckets of the character n-grams of ``<word>``, int64 [MOST_CHARACTER_NGRAMS].
+    """Return the buckets of the character n-grams of `<word>`, int64 [MOST_CHARACTER_NGRAMS].
 
     Args:
         word: the word; of a long one the shorter n-grams come first and the rest is left out.
-        buckets: number of buckets; 0 means no feature, so that 1 to ``buckets`` - 1 are given out.
+        buckets: number of buckets; 0 means no feature, so that 1 to `buckets` - 1 are given out.
     """
     framed = f"<{word}>"
     grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)][
@@ -37,15 +35,15 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
 
 
 def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
-    """Buckets of each word, of the pair it ends, and once more of the words of the first turn.
+    """Return the buckets of each word, of the pair it ends, and again of the words of the first turn.
 
-    The same word is another feature from the speaker than from the listener; no pair crosses two turns.
+    The same word is a different feature for speaker and listener; no pair crosses two turns.
 
     Args:
-        hashes: ``stable_hash`` of each word, int64 [n].
+        hashes: `stable_hash` of each word, int64 [n].
         roles: of each word [n].
         first_turn: how many words the conversation's first turn has here.
-        buckets: as for ``character_ngrams``.
+        buckets: as for `character_ngrams`.
 
     Returns:
         int64 [n, WORD_FEATURES].
@@ -62,14 +60,14 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
 
 
 def column_weights(character_weight: float) -> np.ndarray:
-    """What a feature counts by its column, float32 [FEATURES]: those of words 1, those of characters as given."""
+    """Return the weight of each column, float32 [FEATURES]: 1 for words, `character_weight` for characters."""
     weights = np.ones(FEATURES, dtype=np.float32)
     weights[WORD_FEATURES:] = character_weight
     return weights
 
 
 def once_each(buckets: np.ndarray) -> np.ndarray:
-    """Buckets of any shape where only the first occurrence of each is left and the others are 0."""
+    """Return buckets of any shape with only the first occurrence of each; the others become 0."""
     kept = np.zeros_like(buckets)
     first = np.unique(buckets, return_index=True)[1]  # in the flattened array
     kept.flat[first] = buckets.flat[first]

@@ -1,1 +1,1 @@
-"""What is measured and drawn of a trained model."""
+"""Metrics and figures of a trained model."""

@@ -1,4 +1,4 @@
-"""What can be seen of a model at work: the emotions it predicts, where it looks, and what it copies."""
+"""A model at work: the emotions it predicts, where it attends, and what it copies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tasks.empathetic.data.dataset import DialogueDataset, Example, collate
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 
-GLANCE = 1000  # examples that tell an accuracy to about 1.5 points within seconds
+GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within seconds
 
 
 def emotion_probabilities(
     network: EmoPrepend, dataset: DialogueDataset, indices: Sequence[int], batch_size: int
 ) -> np.ndarray:
-    """The predicted emotions of some examples, by the encoder alone.
+    """Return the predicted emotions of some examples, by the encoder alone.
 
     Args:
         network: of the task.
@@ -28,7 +28,7 @@ def emotion_probabilities(
         batch_size: examples read at once.
 
     Returns:
-        Probabilities [N, 32], in the order of ``indices``.
+        Probabilities [N, 32], in the order of `indices`.
     """
     probabilities = np.zeros((len(indices), len(EMOTIONS)), dtype=np.float32)
     with paddle.no_grad(), evaluation_mode(network):
@@ -41,7 +41,7 @@ def emotion_probabilities(
 
 
 def dev_emotion_accuracy(network: EmoPrepend, dataset: DialogueDataset, batch_size: int) -> float | None:
-    """Share of annotated dialogues whose emotion is predicted, on at most ``GLANCE`` of them, evenly spread.
+    """Measure the accuracy of the emotion on at most `GLANCE` annotated dialogues, evenly spread.
 
     Returns:
         The accuracy, or None where nothing is annotated.
@@ -57,10 +57,10 @@ def dev_emotion_accuracy(network: EmoPrepend, dataset: DialogueDataset, batch_si
 
 
 def word_maps(network: EmoPrepend, example: Example) -> Mapping[str, np.ndarray]:
-    """Where the model looks at each word of the true reply, given those before it.
+    """Return where the model attends at each word of the true reply, given those before it.
 
     Returns:
-        ``attention`` [T, S] over the context, and with a pointer ``copy`` [T, S]: the probability that the next
+        `attention` [T, S] over the context, and with a pointer `copy` [T, S]: the probability that the next
         word is copied from that position.
     """
     source, lengths, target = (paddle.to_tensor(array) for array in collate([example])[:3])

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How well a model foresees the replies.
+    """How well a model predicts the replies.
 
     Args:
         nll: sum of -log p over the words and the end of each reply, in nats [N].
         tokens: how many these are [N].
-        unknown_rate: share of them outside the vocabulary, be they copied or not.
+        unknown_rate: share of them outside the vocabulary, copied or not.
     """
 
     nll: np.ndarray
@@ -45,22 +45,22 @@ class Likelihood:
 
 
 def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
-    """Measures a model on one source of dialogues.
+    """Measure a model on one source of dialogues.
 
     Args:
         predictor: the model with its decoding settings.
-        source: as for ``read_dialogues``.
+        source: as for `read_dialogues`.
         predictions: where the replies are written, one JSON record a line with the annotated emotion as
-            ``gold_emotion`` and the true reply as ``reference``.
+            `gold_emotion` and the true reply as `reference`.
 
     Returns:
-        The metrics by name; ``decoding`` says how the replies were made. ``emotion_accuracy`` is that of the
-        likeliest emotion, be it clear or not, and ``calibration_error`` that of its probability; None where
-        nothing is annotated. ``recall_at_1``, of a model that chooses replies, is None where the
+        The metrics by name; `decoding` describes the search. `emotion_accuracy` is that of the
+        likeliest emotion, clear or not, and `calibration_error` that of its probability; None where
+        nothing is annotated. `recall_at_1`, of a model that chooses replies, is None where the
         source has fewer than a hundred replies to choose among.
 
     Raises:
-        UserError: the source cannot be used, or the replies cannot be written; the latter before any work.
+        UserError: the source cannot be used, or the replies cannot be written, which is checked first.
     """
     if predictions is not None:
         _check_writable(predictions)
@@ -88,7 +88,7 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
 def _selection_metrics(
     predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue], told: Sequence[str | None] | None
 ) -> dict[str, float | None]:
-    """``recall_at_1`` of the true reply among 100 by the cosine alone; nothing of a model without selection."""
+    """Measure `recall_at_1` of the true reply among 100 by the cosine; nothing for a model without selection."""
     if not predictor.config.selection.size:
         return {}
     model, size = cast(SelectionModel, predictor.model), predictor.config.decoding.batch_size
@@ -104,7 +104,7 @@ def _selection_metrics(
 
 
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Likelihood:
-    """Runs the model over the true replies, batched by length."""
+    """Run the model over the true replies, batched by length."""
     config, network = predictor.config, predictor.network
     encoder = predictor.encoder.fresh()
     dataset = DialogueDataset(
@@ -125,7 +125,7 @@ def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialo
 
 
 def _check_writable(path: Path) -> None:
-    """Opens the file without changing what it holds."""
+    """Open the file without changing what it holds."""
     try:
         path.open("a", encoding="utf-8").close()
     except OSError as error:

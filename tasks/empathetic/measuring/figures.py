@@ -1,4 +1,4 @@
-"""What a model makes of a file of dialogues, as pictures: emotions taken for others, attention, copying."""
+"""Pictures of a model on a file of dialogues: confusions of emotions, attention, copying."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
 MAPPED_EXAMPLES = 4
-# From pleasant to unpleasant, related emotions side by side, so that what is easily confused lies near the
-# diagonal; a fixed order lets two models be compared.
+# From pleasant to unpleasant, related emotions side by side, so that easily confused ones lie near the
+# diagonal; the order is fixed, so that two models can be compared.
 BY_KINSHIP: tuple[str, ...] = (
     *("excited", "joyful", "surprised", "impressed", "proud", "confident", "prepared", "hopeful"),
     *("anticipating", "content", "grateful", "trusting", "faithful", "caring", "sentimental", "nostalgic"),
@@ -31,17 +31,17 @@ BY_KINSHIP: tuple[str, ...] = (
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
-    """Draws a confusion matrix, the accuracy of each emotion, and maps of the first dialogues' true replies.
+    """Draw a confusion matrix, the accuracy of each emotion, and maps of the first dialogues' true replies.
 
-    Where no dialogue is annotated, only the maps are drawn; ``emotions.json`` holds the numbers of the former.
+    Where no dialogue is annotated, only the maps are drawn; `emotions.json` holds the numbers of the former.
 
     Args:
         predictor: the model.
-        source: as for ``read_dialogues``.
+        source: as for `read_dialogues`.
         folder: takes the pictures.
 
     Raises:
-        UserError: the source cannot be used, or the folder not written.
+        UserError: the source cannot be used, or the folder cannot be written.
     """
     config = predictor.config
     dialogues = read_dialogues(source)
@@ -59,18 +59,18 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
 
 
 def confusion_counts(gold: Sequence[int], predicted: Sequence[int]) -> np.ndarray:
-    """How many examples of each class were taken for each class: int64 [32, 32], annotated ones down."""
+    """Count how often each class was taken for each: int64 [32, 32], annotated classes down."""
     counts = np.zeros((len(EMOTIONS), len(EMOTIONS)), dtype=np.int64)
     np.add.at(counts, (np.asarray(gold), np.asarray(predicted)), 1)
     return counts
 
 
 def emotion_report(counts: np.ndarray) -> dict[str, Any]:
-    """A confusion matrix [32, 32] as plain numbers.
+    """Summarise a confusion matrix [32, 32] in plain numbers.
 
     Returns:
-        ``n``, ``accuracy``, and ``emotions``: for each annotated label its ``n``, ``accuracy``, how often it was
-        ``predicted`` at all, and ``taken_for``: the labels it was taken for with their counts, most frequent first.
+        `n`, `accuracy`, and `emotions`: for each annotated label its `n`, `accuracy`, how often it was
+        `predicted` at all, and `taken_for`: the labels it was taken for with their counts, most frequent first.
     """
     emotions: dict[str, Any] = {}
     for index, label in enumerate(EMOTIONS):

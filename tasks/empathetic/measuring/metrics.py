@@ -1,4 +1,4 @@
-"""What is measured on replies and predicted emotions; perplexity, which needs the model, is elsewhere.
+"""Metrics of replies and predicted emotions; perplexity, which needs the model, is elsewhere.
 
 All reply metrics count the tokens of `tokenise`, for hypotheses and references alike: lower case,
 contractions written out, Treebank.
@@ -44,17 +44,17 @@ def reply_metrics(
 
 
 def unique_replies(replies: Sequence[Sequence[str]]) -> float:
-    """Number of different replies / number of replies."""
+    """Return the number of different replies / the number of replies."""
     return _share(len({tuple(reply) for reply in replies}), replies)
 
 
 def stock_replies(replies: Sequence[Sequence[str]]) -> float:
-    """Share of replies that say "sorry to hear" anywhere."""
+    """Return the share of replies that say "sorry to hear" anywhere."""
     return _share(sum(STOCK_PHRASE in _ngrams(reply, len(STOCK_PHRASE)) for reply in replies), replies)
 
 
 def repeated_ngrams(replies: Sequence[Sequence[str]], n: int) -> float:
-    """Share of replies in which some n-gram stands twice or more (overlapping counts)."""
+    """Return the share of replies in which some n-gram stands twice or more (overlapping counts)."""
     repeating = 0
     for reply in replies:
         ngrams = _ngrams(reply, n)
@@ -63,12 +63,12 @@ def repeated_ngrams(replies: Sequence[Sequence[str]], n: int) -> float:
 
 
 def mean_length(replies: Sequence[Sequence[str]]) -> float:
-    """Mean number of tokens a reply, the end token not counted."""
+    """Return the mean number of tokens in a reply, the end token not counted."""
     return _share(sum(map(len, replies)), replies)
 
 
 def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> float | None:
-    """Share of contexts whose predicted emotion is the annotated one.
+    """Return the share of contexts whose predicted emotion is the annotated one.
 
     Args:
         predicted: the most probable label for each context.
@@ -85,7 +85,7 @@ def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> fl
 
 
 def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> float | None:
-    """`paddle_dialog.metrics.classification.calibration_error` of the emotions.
+    """Return `paddle_dialog.metrics.classification.calibration_error` of the emotions.
 
     Args:
         probabilities: of the emotions for each context [N, 32].

@@ -1,1 +1,1 @@
-"""A ranker of replies: one causal Transformer reads a context and each candidate after it, and says which fits."""
+"""A ranker of replies: one causal Transformer reads a context, then each candidate, and scores how well it fits."""

@@ -29,7 +29,7 @@ class CandidateConfig:
         return 1 + self.near + self.same_emotion + self.spliced + self.generated
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.generated and self.file is None:
             yield "file", "is needed for generated replies; name one, or set generated to 0"
         if self.count < 2:
@@ -40,12 +40,12 @@ class CandidateConfig:
 
 @dataclass(frozen=True)
 class RankerConfig(EmpatheticConfig):
-    """A recipe of the ranker, which of a generator's uses `model`, `data` and `emotion.roles` alone."""
+    """A recipe of the ranker, which uses only `model`, `data` and `emotion.roles` of a generator's keys."""
 
     candidates: CandidateConfig = field(default_factory=CandidateConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings of different sections that contradict each other."""
+        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if not isinstance(self.model, CausalTransformerConfig):
             yield "model.name", "a ranker is a causal_transformer"
@@ -64,7 +64,7 @@ class RankerConfig(EmpatheticConfig):
         for key, (value, why) in unused.items():
             if value:
                 yield key, f"is {str(value).lower()}, but a ranker {why}"
-        parts = 2 if self.candidates.spliced else 1  # the longest reply is two whole ones
+        parts = 2 if self.candidates.spliced else 1  # a spliced reply can be as long as two
         longest = 1 + self.data.max_length + parts * self.data.max_target_length + 2
         if longest > self.model.max_positions:
             yield (

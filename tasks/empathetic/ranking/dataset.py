@@ -1,4 +1,4 @@
-"""Contexts with their own reply and wrong ones beside it."""
+"""Contexts with their own reply and wrong ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.encoding import reply_ids
 
 _SHAPE = '{"context": [turn, …], "predictions": [{"text": …}, …]}'
-_SPLICES = 10  # tries to make one that is not the own reply again
+_SPLICES = 10  # attempts at a splice that differs from the own reply
 
 
 class Choice(NamedTuple):
@@ -38,13 +38,13 @@ class ChoiceDataset(io.Dataset):
         dialogues: contexts and true replies.
         config: of the run.
         vocabulary: of the model.
-        generated: what a generator replied to a context, by the context's turns.
+        generated: a generator's replies to a context, by the context's turns.
 
     Attributes:
-        answered: contexts that ``generated`` has a wrong reply to.
+        answered: number of contexts for which `generated` has a wrong reply.
 
     Raises:
-        UserError: no two contexts share a word, where the nearest ones are wanted.
+        UserError: the nearest contexts are wanted, but no two contexts share a word.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class ChoiceDataset(io.Dataset):
         return Choice(source, [own, *wrong])
 
     def _others(self, index: int, pool: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Replies that are wrong to a context: of other conversations, and in other words than its own.
+        """Draw wrong replies for a context: from other conversations, and in other words than its own.
 
         Args:
             index: of the context.
-            pool: examples to draw from; where it has too few, all are drawn from.
+            pool: examples to draw from; all examples if it has too few.
             count: replies wanted.
             rng: of the draws.
 
@@ -127,7 +127,7 @@ class ChoiceDataset(io.Dataset):
         return found
 
     def _is_wrong(self, index: int, other: int) -> bool:
-        """Whether an example is of another conversation and has another reply."""
+        """Return whether an example is of another conversation and has another reply."""
         is_foreign = self._conversations[index] != self._conversations[other]
         return bool(is_foreign) and not np.array_equal(self._replies[index], self._replies[other])
 
@@ -136,7 +136,7 @@ class ChoiceDataset(io.Dataset):
 
 
 def collate(choices: list[Choice]) -> list[np.ndarray]:
-    """Pads choices to a batch.
+    """Pad choices to a batch.
 
     Returns:
         packed sources [B, S, k], their lengths [B], candidates [B, K, T]; then labels [B, 1], all 0, and a mask
@@ -150,10 +150,10 @@ def collate(choices: list[Choice]) -> list[np.ndarray]:
 
 
 def read_generated(path: Path) -> dict[tuple[str, ...], list[str]]:
-    """What a generator replied, by the turns of the context; blank lines are passed over.
+    """Read a generator's replies, by the turns of the context; skip blank lines.
 
     Raises:
-        UserError: the file cannot be read, has no line, or a line is not a record of ``tools/predict.py --json``.
+        UserError: the file cannot be read, has no line, or a line is not a record of `tools/predict.py --json`.
     """
     found: dict[tuple[str, ...], list[str]] = {}
     for number, line in read_lines(path):
@@ -173,16 +173,16 @@ def read_generated(path: Path) -> dict[tuple[str, ...], list[str]]:
 
 
 def nearest_contexts(dialogues: Sequence[Dialogue], count: int) -> np.ndarray:
-    """For each context the most alike of other conversations by TF-IDF, [N, ``count``], fewer of small data.
+    """Find the contexts of other conversations most similar to each by TF-IDF, [N, `count`], fewer for small data.
 
     Raises:
         UserError: no two contexts share a word.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    # The last turn counts twice: it is what a reply answers.
+    # The last turn counts twice: the reply answers it.
     texts = [" ".join([*dialogue.context, dialogue.context[-1]]) for dialogue in dialogues]
-    common = max(len(texts) // 10, 2)  # contexts of a word that tells nothing
+    common = max(len(texts) // 10, 2)  # a word in more contexts than this is not informative
     vectorizer = TfidfVectorizer(min_df=2, max_df=common, sublinear_tf=True, dtype=np.float32)
     try:
         vectors = vectorizer.fit_transform(texts)
@@ -202,13 +202,13 @@ def nearest_contexts(dialogues: Sequence[Dialogue], count: int) -> np.ndarray:
 
 
 def _conversations(dialogues: Sequence[Dialogue]) -> np.ndarray:
-    """The conversation of each example, by its first turn, [N]."""
+    """Return the conversation of each example, by its first turn, [N]."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(dialogue.context[0], len(numbers)) for dialogue in dialogues])
 
 
 def _spliced(own: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The first words of one reply and the last of another, at least one of each, and not the one reply again."""
+    """Splice the first words of one reply and the last of another, at least one of each, into a new reply."""
     for _ in range(_SPLICES):
         first, second = rng.integers(1, len(own) - 1), rng.integers(1, len(other) - 1)
         made = np.concatenate([own[: first + 1], other[second:]])

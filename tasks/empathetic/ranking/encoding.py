@@ -1,4 +1,4 @@
-"""Replies as the ranker reads them, in training and in use."""
+"""Encoding of replies for the ranker."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tasks.empathetic.data.encoding import DialogueEncoder
 
 
 def reply_ids(encoder: DialogueEncoder, tokens: Sequence[str], longest: int) -> np.ndarray:
-    """Ids of a reply with begin and end token, int64 [T].
+    """Return the ids of a reply with begin and end token, int64 [T].
 
     Args:
-        encoder: of the ranker; a word outside its vocabulary is unknown, one of the context too.
+        encoder: of the ranker; a word outside its vocabulary is unknown, even if the context has it.
         tokens: of the reply.
-        longest: how many of them are read.
+        longest: greatest number of tokens read.
     """
     words = encoder.numbers(tokens[:longest])
     return np.concatenate([[Vocabulary.bos_id], encoder.target(words, {}), [Vocabulary.eos_id]])

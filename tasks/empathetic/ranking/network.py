@@ -21,8 +21,8 @@ from tasks.empathetic.ranking.config import RankerConfig
 class ReplyRanker(nn.Layer):
     """Scores replies to a context: the stack reads the context once, then each reply as if it came next.
 
-    A reply's score is the mean of what a linear map says at each of its positions. The embeddings stay those that the
-    ranker starts from, so that it can share them with the generator.
+    A reply's score is the mean of a linear map at each of its positions. The embeddings stay as they were at the
+    start, so that the ranker can share them with the generator.
 
     Args:
         config: sizes.
@@ -39,7 +39,7 @@ class ReplyRanker(nn.Layer):
         self.output = nn.Linear(config.model.width, 1, bias_attr=False)
 
     def forward(self, source: Tensor, source_lengths: Tensor, candidates: Tensor) -> Tensor:
-        """Scores [B, K] of candidates [B, K, T], begin and end tokens included, after packed sources [B, S, k]."""
+        """Score [B, K] of candidates [B, K, T], begin and end tokens included, after packed sources [B, S, k]."""
         batch, count, length = candidates.shape
         real = length_mask(source_lengths, source.shape[1])  # [B, S]
         embedded = self.embedding(source[:, :, WORD])  # [B, S, D]
@@ -61,19 +61,19 @@ class ReplyRanker(nn.Layer):
 class ChoiceLoss(nn.Layer):
     """Mean -log p of the first candidate among all of its context's.
 
-    ``token_nll`` [B, 1] keeps the values of the last call, so a run's perplexity is that of the choice.
+    `token_nll` [B, 1] keeps the values of the last call, so a run's perplexity is that of the choice.
     """
 
     token_nll: Tensor
 
     def forward(self, scores: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """The loss, a scalar, of scores [B, K]; labels [B, 1] are 0, the mask [B, 1] is 1."""
+        """Return the loss, a scalar, of scores [B, K]; labels [B, 1] are 0, the mask [B, 1] is 1."""
         nll = F.cross_entropy(scores, label, reduction="none")  # [B, 1]
         self.token_nll = nll.detach()
         return mean_over_ranks((nll * mask).sum(), mask.sum())
 
 
 def _repeat(x: Tensor, count: int) -> Tensor:
-    """Each row ``count`` times, one after the other: [B, …] to [B * count, …]."""
+    """Repeat each row `count` times in a row: [B, …] to [B * count, …]."""
     shape = [x.shape[0], count, *x.shape[1:]]
     return x.unsqueeze(1).expand(shape).reshape([-1, *x.shape[1:]])

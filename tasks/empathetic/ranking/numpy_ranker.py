@@ -19,7 +19,7 @@ from tasks.empathetic.ranking.encoding import reply_ids
 
 
 class NumpyReplyRanker:
-    """The numbers of ``ReplyRanker``.
+    """The numbers of `ReplyRanker`.
 
     Args:
         config: it was trained with.
@@ -42,7 +42,7 @@ class NumpyReplyRanker:
         weights.check_all_taken()
 
     def __call__(self, source: np.ndarray, replies: Sequence[np.ndarray]) -> np.ndarray:
-        """Scores of replies to one context, which is read once.
+        """Score replies to one context, which is read once.
 
         Args:
             source: packed context [S, k].
@@ -63,7 +63,7 @@ class NumpyReplyRanker:
         return scores
 
     def _embedded(self, words: np.ndarray, roles: np.ndarray) -> np.ndarray:
-        """Words and roles [n] as the sum of their rows of the table, [n, D]."""
+        """Embed words and roles [n] as the sum of their rows of the table, [n, D]."""
         embedded: np.ndarray = self._table[words] * self._factor
         if self._roles:
             embedded += self._table[roles] * self._factor
@@ -71,11 +71,11 @@ class NumpyReplyRanker:
 
 
 class CandidateRanker:
-    """Scores candidates, given as tokens, to a conversation, given as turns.
+    """Scores candidates, given as tokens, for a conversation, given as turns.
 
     Args:
         config: of the ranker.
-        vocabulary: of it.
+        vocabulary: of the ranker.
         model: its network.
     """
 
@@ -85,12 +85,12 @@ class CandidateRanker:
         self._model = model
 
     def scores(self, turns: Sequence[str], replies: Sequence[Sequence[str]]) -> np.ndarray:
-        """How well each reply fits, float64 [M]; only differences between replies to one conversation mean anything.
+        """Return how well each reply fits, float64 [M]; only differences within one conversation are meaningful.
 
         Args:
             turns: of the conversation, oldest first; of a long one the newest are read.
             replies: tokens of each; of a long one as many as in training are read.
         """
-        encoder = self._encoder.fresh()  # one that lives long would gather words without end
+        encoder = self._encoder.fresh()  # a long-lived one would accumulate words
         source, _ = encoder.pack(encoder.context(turns))
         return self._model(source, [reply_ids(encoder, tokens, self._longest) for tokens in replies])

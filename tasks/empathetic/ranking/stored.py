@@ -1,4 +1,4 @@
-"""A ranker as one file of a bundle: its matrices in 8 bits a number, its vectors in 32, and what it reads."""
+"""A ranker as one file of a bundle: matrices in 8 bits a number, vectors in 32, and its settings."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker, NumpyReplyRanker
 
 RANKER = "ranker.safetensors"  # in a bundle
-_SETTINGS, _SCALE = "settings", ".scale"  # a tensor's name; the end of that of a matrix' scales
+_SETTINGS, _SCALE = "settings", ".scale"  # name of a tensor; suffix of the names of a matrix's scales
 _STEPS = 127  # of a number's magnitude
 
 
 def ranker_to_bytes(config: RankerConfig, weights: Mapping[str, np.ndarray]) -> bytes:
-    """A ranker as a safetensors file; the largest number of each row of a matrix is 127 steps.
+    """Pack a ranker into a safetensors file; the largest number of each row of a matrix is 127 steps.
 
     Args:
-        config: it was trained with, of which the file has what the network reads and no path.
+        config: it was trained with; the file keeps what the network reads, and no path.
         weights: by structured name, float.
     """
     tensors = {_SETTINGS: np.frombuffer(json.dumps(_read_settings(config)).encode("utf-8"), np.uint8)}
@@ -45,15 +45,15 @@ def ranker_to_bytes(config: RankerConfig, weights: Mapping[str, np.ndarray]) -> 
 
 
 def ranker_of_bundle(bundle: Bundle, vocabulary: Vocabulary, where: Path) -> bytes:
-    """The file of a trained ranker.
+    """Make the file of a trained ranker.
 
     Args:
         bundle: of the ranker's run.
-        vocabulary: of the generator in whose bundle it is to stand.
+        vocabulary: of the generator whose bundle it joins.
         where: the ranker's folder, for messages.
 
     Raises:
-        UserError: it is no ranker, or one of another vocabulary.
+        UserError: it is not a ranker, or has another vocabulary.
     """
     _, config = config_from_text(bundle.config_text, f"{where}/config.yaml")
     if not isinstance(config, RankerConfig):
@@ -65,12 +65,12 @@ def ranker_of_bundle(bundle: Bundle, vocabulary: Vocabulary, where: Path) -> byt
             "the generator, or on the one that this began with"
         )
     content = ranker_to_bytes(config, bundle.weights)
-    ranker_from_bytes(content, vocabulary, str(where))  # what cannot be read must not ship
+    ranker_from_bytes(content, vocabulary, str(where))  # a file that cannot be read must not ship
     return content
 
 
 def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> CandidateRanker:
-    """Reads what ``ranker_to_bytes`` made.
+    """Read what `ranker_to_bytes` made.
 
     Args:
         content: of the file.
@@ -78,7 +78,7 @@ def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> Can
         where: the file, for messages.
 
     Raises:
-        UserError: the content is something else, or of another vocabulary.
+        UserError: the content is something else, or has another vocabulary.
     """
     try:
         tensors = load(content)
@@ -98,7 +98,7 @@ def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> Can
 
 
 def _read_settings(config: RankerConfig) -> dict[str, Any]:
-    """What a network's numbers depend on, as a config."""
+    """Return the settings that a network's output depends on, as a config."""
     read = {
         "data": ("max_length", "max_target_length", "mark_turns"),
         "emotion": ("roles", "hints"),

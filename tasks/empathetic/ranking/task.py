@@ -1,4 +1,4 @@
-"""Training the ranker: a task of its own, whose weights the empathetic task uses."""
+"""The task of training the ranker, whose weights the empathetic task uses."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from paddle_dialog.bundle.trained import TrainedNetwork
 
 VOCABULARY = "text"
-OUTPUT = "output.weight"  # the only weight that a generator lacks
+OUTPUT = "output.weight"  # the only weight that a generator does not have
 _ANSWERS_NOTHING = (
     "a ranker answers nothing by itself; it orders replies of the empathetic task, in whose bundle it ships"
 )
 
 
 class RankerTask(Task):
-    """Given a context and replies, says which one a person gave."""
+    """Tells which of several replies to a context a person gave."""
 
     name = "empathetic.ranking"
     former_names = ("empathetic_ranker",)
     config_class = RankerConfig
-    objective = Perplexity()  # of the choice
+    objective = Perplexity()  # of the choice among replies among replies
     vocabulary_names = (VOCABULARY,)
     starts_from = "empathetic"
     path_keys = ("data.more", "candidates.file")
@@ -42,7 +42,7 @@ class RankerTask(Task):
     def prepare_data(
         self, config: RankerConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Reads dialogues and draws wrong replies; the vocabulary is that of the generator it starts from."""
+        """Read dialogues and draw wrong replies; the vocabulary is that of the generator it starts from."""
         from tasks.empathetic.ranking.dataset import ChoiceDataset, collate, read_generated
 
         if vocabularies is None:
@@ -66,7 +66,7 @@ class RankerTask(Task):
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: RankerConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """The ranker, its embeddings frozen."""
+        """Build the ranker with frozen embeddings."""
         from tasks.empathetic.ranking.network import ReplyRanker
 
         network = ReplyRanker(config, vocabulary_sizes[VOCABULARY])
@@ -76,7 +76,7 @@ class RankerTask(Task):
     def starting_weights(
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
-        """The generator's embeddings and stack; the output is learned anew."""
+        """Take the generator's embeddings and stack; the output is learned anew."""
         missing = sorted(own.keys() - given.keys() - {OUTPUT})
         if missing:
             raise UserError(
@@ -86,7 +86,7 @@ class RankerTask(Task):
         return {name: given.get(name, values) for name, values in own.items()}
 
     def build_criterion(self, config: RankerConfig) -> nn.Layer:
-        """The choice of the true reply."""
+        """Return the loss of choosing the true reply."""
         from tasks.empathetic.ranking.network import ChoiceLoss
 
         return ChoiceLoss()
@@ -94,13 +94,13 @@ class RankerTask(Task):
     def predictor(
         self, config: RankerConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> Predictor:
-        """None: the ranker answers only inside the empathetic task."""
+        """Refuse: the ranker answers only inside the empathetic task."""
         raise UserError(_ANSWERS_NOTHING)
 
     def trained_predictor(
         self, config: RankerConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> Predictor:
-        """None, see ``predictor``; told before the network is built."""
+        """Refuse as `predictor` does, before the network is built."""
         raise UserError(_ANSWERS_NOTHING)
 
 

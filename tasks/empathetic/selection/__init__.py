@@ -1,1 +1,1 @@
-"""Replies that people wrote: a store of them, the search in it, and how it is made of a corpus or a file."""
+"""Replies that people wrote: a store of them, the search in it, and its making from a corpus or a file."""

@@ -1,4 +1,4 @@
-"""A store of replies made of a corpus or of a user's file."""
+"""Making a store of replies from a corpus or a user's file."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from tasks.empathetic.selection.word_use import WordUse
 
 logger = logging.getLogger("paddle_dialog")
 
-MOST_USER_WORDS = 64  # of a reply of a user's file
-PIECE = 512  # replies scored together, so that the log can tell how far it is
+MOST_USER_WORDS = 64  # longest reply of a user's file
+PIECE = 512  # replies scored between two progress messages
 PROBES, SAME_COSINE = (
     8,
     0.999,
-)  # replies by which a model is known again, and what rounding leaves of a cosine of 1
+)  # replies that identify a model, and the least cosine that rounding leaves of 1
 
 
 def find_store(
     config: EmpatheticConfig, content: bytes | None, model: SelectionModel, encoder: DialogueEncoder
 ) -> ReplyStore | None:
-    """The store that a config asks for.
+    """Return the store that a config asks for.
 
     Args:
         config: of the predictor.
-        content: of the bundle's ``REPLY_STORE``; None where it has none.
+        content: of the bundle's `REPLY_STORE`; None where it has none.
         model: that reads the contexts, and the replies of a user's file.
         encoder: of the model.
 
     Returns:
-        None where the config wants none, and where it leaves the choice to a bundle that has none.
+        None where the config wants none, or leaves the choice to a bundle that has none.
 
     Raises:
-        UserError: the store is asked for and missing, of another model, or the user's file is faulty.
+        UserError: the store is required but missing, it belongs to another model, or the user's file is faulty.
     """
     settings = config.replies
     if settings.store is False or not config.selection.size:
@@ -74,15 +74,15 @@ def find_store(
 
 
 def store_of_corpus(sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder) -> ReplyStore:
-    """A store of the listeners' turns that serve in other conversations too; what was dropped is logged.
+    """Make a store of the listeners' turns that fit other conversations too; log how many were dropped.
 
     Args:
-        sources: as for ``read_dialogues``.
+        sources: as for `read_dialogues`.
         model: whose vectors and probabilities are kept.
         encoder: of the model.
 
     Raises:
-        UserError: a source cannot be read, or none of its replies serves.
+        UserError: a source cannot be read, or none of its replies is usable.
     """
     dialogues = [dialogue for source in sources for dialogue in read_dialogues(source)]
     kept, dropped = good_replies(dialogues)
@@ -101,14 +101,14 @@ def store_of_corpus(sources: Sequence[str], model: SelectionModel, encoder: Dial
 
 
 def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[str | None]], Counter[str]]:
-    """The replies that serve in other conversations too.
+    """Find the replies that fit other conversations too.
 
     Args:
         dialogues: examples, those of one conversation one after the other.
 
     Returns:
         Each reply, tidied, with the emotion of every conversation that has it, and how many replies each rule of
-        ``RULES`` has dropped, "repeated" those that differ from an earlier one in punctuation alone.
+        `RULES` has dropped, "repeated" those that differ from an earlier one in punctuation alone.
     """
     use = WordUse(_turns(dialogues))
     kept: dict[tuple[str, ...], tuple[str, list[str | None]]] = {}
@@ -129,16 +129,16 @@ def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[str | No
 def store_of_file(
     path: Path, model: SelectionModel, encoder: DialogueEncoder, cache: Path | None
 ) -> ReplyStore:
-    """A store of a user's replies, one a line; blank lines and repetitions are passed over.
+    """Make a store of a user's replies, one a line; skip blank lines and repetitions.
 
     Args:
-        path: plain, ``.gz`` or ``.xz``.
+        path: plain, `.gz` or `.xz`.
         model: whose vectors and probabilities are kept.
         encoder: of the model.
-        cache: where what the model makes of the file is kept; None keeps nothing.
+        cache: file to keep the vectors and probabilities in; None keeps none.
 
     Raises:
-        UserError: the file cannot be read, a line is longer than ``MOST_USER_WORDS``, no line has a reply, or the
+        UserError: the file cannot be read, a line is longer than `MOST_USER_WORDS`, no line has a reply, or the
             cache cannot be read or written.
     """
     texts = _user_replies(path)
@@ -187,7 +187,7 @@ def _read_cache(cache: Path) -> ReplyStore:
 
 
 def _is_of(model: SelectionModel, encoder: DialogueEncoder, store: ReplyStore) -> bool:
-    """Whether a model gives a store's first replies the vectors that stand there, but for their rounding."""
+    """Return whether a model gives a store's first replies the stored vectors, up to rounding."""
     texts = [tokens_of(text) for text in store.texts[:PROBES]]
     vectors = reply_vectors(model, encoder.vocabulary, texts)  # [P, K]
     known = store.vectors[:PROBES]
@@ -197,11 +197,13 @@ def _is_of(model: SelectionModel, encoder: DialogueEncoder, store: ReplyStore) -
 def _store(
     texts: Sequence[str], emotions: np.ndarray, model: SelectionModel, encoder: DialogueEncoder
 ) -> ReplyStore:
-    """Asks a model for the vectors and the probabilities of replies."""
+    """Compute the vectors and the probabilities of replies."""
     tokens = [tokens_of(text) for text in texts]
     vectors = reply_vectors(model, encoder.vocabulary, tokens)
     scores = np.zeros(len(texts), dtype=np.float32)
-    order = sorted(range(len(texts)), key=lambda row: tokens[row])  # those that begin alike are read together
+    order = sorted(
+        range(len(texts)), key=lambda row: tokens[row]
+    )  # replies with a common prefix are read together
     for start in range(0, len(order), PIECE):
         rows = order[start : start + PIECE]
         scores[rows] = log_probs(model, encoder, [tokens[row] for row in rows])
@@ -211,7 +213,7 @@ def _store(
 
 
 def _turns(dialogues: Iterable[Dialogue]) -> Iterator[str]:
-    """Every turn once, where examples of one conversation repeat those before."""
+    """Iterate over every turn once, where examples of one conversation repeat those before."""
     before: list[str] = []
     for dialogue in dialogues:
         turns = [*dialogue.context, dialogue.target]

@@ -1,8 +1,8 @@
-"""Which of a corpus's replies serve in other conversations than their own.
+"""Rules that tell which replies of a corpus fit other conversations than their own.
 
-A reply goes into the store if none of the rules finds fault with it. The rules are simple on purpose: there are
-more replies than are needed, so that a good one lost costs little, and one that gives another's wife, town or
-answer to somebody costs much.
+A reply goes into the store if no rule finds fault with it. The rules are deliberately simple: there are more replies
+than needed, so losing a good one costs little, while a reply that gives somebody another's wife, town or answer
+costs much.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _VERBS_BEFORE_HAVE = frozenset(["must", "could", "should", "would", "might"])
 _OWN = word_list("own")
 _COARSE = word_list("coarse")
 _NOT_OWN = {("oh", "my"), *(("my", word) for word in word_list("my"))}
-# What a listener may say of himself: feelings about what he hears, guesses, wishes and promises.
+# What listeners may say of themselves: feelings about what they hear, guesses, wishes and promises.
 _ADVERBS = word_list("adverbs")
 _MAY_SAY = word_list("may say")
 _MAY_BE = word_list("may be")
@@ -71,13 +71,13 @@ def _is_long(reply: Reply, use: WordUse) -> bool:
 
 
 def _answers(reply: Reply, use: WordUse) -> bool:
-    """It answers a question, or begins as if it did ("yes, last week")."""
+    """Return whether it answers a question, or begins as if it did ("yes, last week")."""
     first, second = (*reply.tokens, "", "")[:2]
     return reply.asked or (first in _ANSWERS and second not in _NO_ANSWERS)
 
 
 def _has_numbers(reply: Reply, use: WordUse) -> bool:
-    """It has a number, a date or a time."""
+    """Return whether it has a number, a date or a time."""
     return any(
         token in _NUMBERS or token in _DATES or any(character.isdigit() for character in token)
         for token in reply.tokens
@@ -85,12 +85,12 @@ def _has_numbers(reply: Reply, use: WordUse) -> bool:
 
 
 def _has_names(reply: Reply, use: WordUse) -> bool:
-    """It names a person, a place, a people or a make, whether it has the capital or not."""
+    """Return whether it names a person, place, people or brand, capitalised or not."""
     return any(use.is_name(token) for token in reply.tokens)
 
 
 def _claims_facts(reply: Reply, use: WordUse) -> bool:
-    """The listener tells of himself: "my wife and I", "I had one too"."""
+    """Return whether it tells facts about the listener: "my wife and I", "I had one too"."""
     tokens = reply.tokens
     if any(tokens[at : at + len(claim)] == claim for claim in _CLAIMS for at in range(len(tokens))):
         return True
@@ -103,7 +103,7 @@ def _claims_facts(reply: Reply, use: WordUse) -> bool:
 
 
 def _says_nothing_of_himself(rest: Sequence[str]) -> bool:
-    """Whether a sentence that begins with "I" goes on with a wish, a guess or what is felt about the other."""
+    """Return whether a sentence that begins with "I" goes on with a wish, a guess or a feeling about the other."""
     words = [word for word in rest[:6] if word not in _ADVERBS]
     if words[:1] in (["am"], ["'m"]):
         return words[1:2] != [] and words[1] in _MAY_BE
@@ -111,12 +111,12 @@ def _says_nothing_of_himself(rest: Sequence[str]) -> bool:
 
 
 def _is_coarse(reply: Reply, use: WordUse) -> bool:
-    """It has a coarse or insulting word."""
+    """Return whether it has a coarse or insulting word."""
     return any(token in _COARSE for token in reply.tokens)
 
 
 def _is_misspelt(reply: Reply, use: WordUse) -> bool:
-    """It has a word that the corpus hardly knows, "must of", or characters that no sentence needs."""
+    """Return whether it has a very rare word, "must of", or characters that no sentence needs."""
     if any(one in _VERBS_BEFORE_HAVE and other == "of" for one, other in pairwise(reply.tokens)):
         return True
     return any(
@@ -138,17 +138,17 @@ RULES: Mapping[str, Rule] = {
 
 
 def fault_of(reply: Reply, use: WordUse) -> str | None:
-    """The first rule that finds fault with a reply, by its name in ``RULES``; None for a good one.
+    """Return the name in `RULES` of the first rule that finds fault with a reply; None for a good one.
 
     Args:
         reply: where it was said.
-        use: of the words of the corpus it comes from.
+        use: of words in its corpus.
     """
     return next((name for name, finds_fault in RULES.items() if finds_fault(reply, use)), None)
 
 
 def same_words(tokens: Sequence[str]) -> tuple[str, ...]:
-    """What two replies have in common that differ in punctuation alone."""
+    """Return the words of a reply, which are equal for replies that differ in punctuation alone."""
     return tuple(token for token in tokens if _LETTER.search(token))
 
 

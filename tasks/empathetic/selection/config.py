@@ -1,4 +1,4 @@
-"""Where replies come from, and by what they are ordered."""
+"""The settings of people's replies and of re-ranking."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RerankConfig:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Those that are not 0, by name."""
+        """The weights that are not 0, by name."""
         return {name: value for name, value in vars(self).items() if name != "candidates" and value}
 
     @property
@@ -88,5 +88,5 @@ class RerankConfig:
         return bool(self.weights.keys() - {"model"})
 
     def summary(self) -> str:
-        """The sum in a few words."""
+        """Describe the sum in a few words."""
         return " + ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in self.weights.items())

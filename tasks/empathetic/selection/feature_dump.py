@@ -1,11 +1,11 @@
-"""What speaks for each candidate of some contexts, as JSON lines: to choose the weights of ``decoding.rerank`` by.
+"""Write the features of all candidates of some contexts as JSON lines, to choose the weights of `decoding.rerank`.
 
 python -m tasks.empathetic.selection.feature_dump -c configs/empathetic.yaml --input dev.jsonl --output features.jsonl
 
-Each input line is ``{"context": [turn, …]}``, with ``"target"`` where the true reply is known, which then is a
-candidate too. Each output line has the ``context`` and its ``candidates``, each with ``text``, ``origin`` and
-``features``, values by name; origin is ``person``, ``model`` or, of the true reply, ``true``. The sum that orders the
-candidates is that of weight times value over the features, where those of ``rerank.AGAINST`` are subtracted.
+Each input line is `{"context": [turn, …]}`, with `"target"` if the true reply is known, which is then a candidate
+too. Each output line has the `context` and its `candidates`, each with `text`, `origin` and `features`, values by
+name; origin is `person`, `model` or, of the true reply, `true`. The sum that orders the candidates is that of weight
+times value over the features, where those of `rerank.AGAINST` are subtracted.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tasks.empathetic.selection.vectors import log_probs
 
 
 def features(predictor: EmpatheticPredictor, turns: list[str], target: str | None = None) -> dict[str, Any]:
-    """The candidates of a context with all their features.
+    """Return the candidates of a context with all their features.
 
     Args:
         predictor: the model with its settings.
         turns: of the conversation.
-        target: the true reply, if it is to stand among them, in the last place.
+        target: the true reply, which becomes the last candidate if given.
 
     Raises:
-        UserError: see ``EmpatheticPredictor.answer``.
+        UserError: see `EmpatheticPredictor.answer`.
     """
     (context,) = predictor.understand(predictor.read([turns]))
     settings = predictor.config.decoding
@@ -73,7 +73,7 @@ def _true(predictor: EmpatheticPredictor, context: ReadContext, target: str) -> 
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Writes the features of every context of a file."""
+    """Write the features of every context of a file."""
     predictor = load_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
@@ -99,7 +99,7 @@ def _contexts(name: str) -> Iterator[tuple[list[str], str | None]]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument("--weights", metavar="DIR", help="a bundle")
     parser.add_argument("--input", required=True, metavar="FILE", help="contexts, one JSON object a line")

@@ -1,4 +1,4 @@
-"""Replies of a store for contexts, and how near any reply is to its context."""
+"""Finds the nearest replies of a store."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ReadContext:
     Attributes:
         turns: of the conversation, the speaker's first and last.
         packed: as the encoder packs it.
-        given: the emotion that the user has told, a class id, or None.
-        predicted: probabilities of what the speaker feels [32]; None before the model was asked.
-        vector: of unit length [K]; None before the model was asked, and of a model without selection.
+        given: the emotion that the user has given, a class id, or None.
+        predicted: probabilities of the emotions [32]; None before the model has run.
+        vector: of unit length [K]; None before the model has run, and for a model without selection.
     """
 
     turns: Sequence[str]
@@ -40,7 +40,7 @@ class ReadContext:
 
     @property
     def emotions(self) -> np.ndarray:
-        """Probabilities of what the speaker feels [32], those of one who knows where it was told."""
+        """Probabilities of the emotions [32]; 1 for the given one, if any."""
         if self.given is not None:
             return np.eye(len(EMOTIONS))[self.given]
         assert self.predicted is not None, "the model was not asked"
@@ -62,7 +62,7 @@ class ReplyFinder:
         self._store = store
 
     def find(self, contexts: Sequence[ReadContext], count: int) -> list[list[Prediction]]:
-        """The replies nearest to each context, nearest first.
+        """Return the replies nearest to each context, nearest first.
 
         Args:
             contexts: with their vectors.

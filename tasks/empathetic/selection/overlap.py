@@ -1,4 +1,4 @@
-"""What a reply shares with the turns before it, in words."""
+"""The words that a reply shares with the turns before it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tasks.empathetic.selection.word_lists import word_list
 
 Tokens = Sequence[str]
 
-# Words that say little by themselves; all others are content words.
+# Function words; all others are content words.
 _FUNCTION_WORDS = word_list("function words")
 _LETTERS_OF_STEM = 5  # "walk", "walked" and "walking" begin alike
 
 
 def content_words(tokens: Tokens) -> set[str]:
-    """The stems of a text's content words: their first letters, which most forms of a word share."""
+    """Return the stems of a text's content words: their first letters, which most forms of a word share."""
     return {
         token[:_LETTERS_OF_STEM]
         for token in tokens
@@ -26,7 +26,7 @@ def content_words(tokens: Tokens) -> set[str]:
 
 
 def overlaps(reply: Tokens, turns: Sequence[Tokens]) -> tuple[float, float]:
-    """The shares of a reply's content words that stand in the last turn, and in earlier turns alone; in 0–1."""
+    """Return the shares of a reply's content words that occur in the last turn, and in earlier turns only; in 0–1."""
     own = content_words(reply)
     if not own or not turns:
         return 0.0, 0.0
@@ -36,8 +36,9 @@ def overlaps(reply: Tokens, turns: Sequence[Tokens]) -> tuple[float, float]:
 
 
 def echo(reply: Tokens, turns: Sequence[Tokens]) -> float:
-    """How much a reply asks what was said: the share of its questions' content words that stand in
-    the speaker's turns, in 0–1.
+    """Return how much a reply asks for what was said already.
+
+    That is the share of its questions' content words that occur in the speaker's turns, in 0–1.
 
     Args:
         reply: tokens.
@@ -51,13 +52,13 @@ def echo(reply: Tokens, turns: Sequence[Tokens]) -> float:
 
 
 def repetition(reply: Tokens, turns: Sequence[Tokens]) -> float:
-    """What a reply shares with the listener's turn most like it, see ``likeness``; in 0–1, 1 for the same words."""
+    """Return the greatest `likeness` of a reply to a turn of the listener; in 0–1, 1 for the same words."""
     listener = list(turns[1::2])
     return float(likeness([reply, *listener])[0, 1:].max()) if listener else 0.0
 
 
 def likeness(texts: Sequence[Tokens]) -> np.ndarray:
-    """F1 of the uni- and bigrams of each two texts, in 0–1 [K, K], K at least 1."""
+    """Return the F1 of the uni- and bigrams of each two texts, in 0–1 [K, K], K at least 1."""
     places: dict[Hashable, int] = {}
     bags = [[places.setdefault(gram, len(places)) for gram in [*text, *pairwise(text)]] for text in texts]
     counts = np.stack([np.bincount(bag, minlength=len(places)) for bag in bags])  # [K, n-grams]
@@ -68,7 +69,7 @@ def likeness(texts: Sequence[Tokens]) -> np.ndarray:
 
 
 def _questions(tokens: Tokens) -> list[list[str]]:
-    """The sentences that end with a question mark."""
+    """Return the sentences that end with a question mark."""
     found: list[list[str]] = []
     sentence: list[str] = []
     for token in tokens:

@@ -1,4 +1,4 @@
-"""How often the true reply of a context is found among others."""
+"""Recall of the true reply of a context among others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def recall_at_1(
     seed: int,
     candidates: int = CANDIDATES,
 ) -> float | None:
-    """The share of contexts whose own reply has a higher cosine than all of some other contexts' replies.
+    """Return the share of contexts whose own reply has a higher cosine than all of some other contexts' replies.
 
     This is recall@1 of 100 (Lowe et al. 2015, "The Ubuntu Dialogue Corpus", section 4.4; Rashkin et al. 2019 call it
     P@1,100).
@@ -24,7 +24,7 @@ def recall_at_1(
     Args:
         contexts: unit vectors [N, K].
         replies: unit vectors of the true replies [N, K].
-        texts: of the replies; one that is the same as the true one is no wrong candidate.
+        texts: of the replies; one equal to the true one is not a wrong candidate.
         seed: of the draws of the wrong candidates.
         candidates: the true reply and the wrong ones.
 

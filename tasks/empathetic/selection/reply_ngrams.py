@@ -1,4 +1,4 @@
-"""How often word sequences stand in the training replies: what tells a stock reply from one of its own."""
+"""Counts of word sequences in the training replies, by which stock replies are recognised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEGIN, END = "<bos>", "<eos>"
 
 
 class ReplyNgrams:
-    """Occurrences of the n-grams of 1 to ``LONGEST`` tokens, the reply's begin and end being tokens too.
+    """Occurrences of the n-grams of 1 to `LONGEST` tokens, the reply's begin and end being tokens too.
 
     Args:
         counts: by the tokens joined by spaces.
@@ -27,7 +27,7 @@ class ReplyNgrams:
 
     @classmethod
     def of(cls, replies: Iterable[Sequence[str]]) -> ReplyNgrams:
-        """Counts the n-grams of replies, given as tokens."""
+        """Count the n-grams of replies, given as tokens."""
         counts: Counter[str] = Counter()
         for reply in replies:
             for size in range(1, LONGEST + 1):
@@ -36,10 +36,10 @@ class ReplyNgrams:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> ReplyNgrams:
-        """Reads what ``to_bytes`` made.
+        """Read what `to_bytes` made.
 
         Raises:
-            UserError: the content of ``where`` is something else.
+            UserError: the content of `where` is something else.
         """
         try:
             lines = lzma.decompress(content).decode("utf-8").splitlines()
@@ -52,30 +52,30 @@ class ReplyNgrams:
             raise UserError(f"{where}: holds no n-gram counts ({error}); take another bundle") from error
 
     def to_bytes(self) -> bytes:
-        """A line ``count<TAB>n-gram`` each, in the order of the n-grams, compressed by xz."""
+        """Write a line `count<TAB>n-gram` for each, in the order of the n-grams, compressed by xz."""
         lines = (f"{count}\t{gram}\n" for gram, count in sorted(self._counts.items()))
         return lzma.compress("".join(lines).encode("utf-8"))
 
     def count(self, *tokens: str) -> int:
-        """Occurrences of an n-gram of at most ``LONGEST`` tokens; 0 for fewer than ``LEAST_COUNT``."""
+        """Return the occurrences of an n-gram of at most `LONGEST` tokens; 0 for fewer than `LEAST_COUNT`."""
         return self._counts.get(" ".join(tokens), 0)
 
     def familiarity(self, reply: Sequence[str], size: int = LONGEST) -> float:
-        """How common a reply's word sequences are: the mean of ln(1 + count) over its n-grams of one size.
+        """Return how common a reply's word sequences are: the mean of ln(1 + count) over its n-grams of one size.
 
         Args:
             reply: tokens; its begin and end are counted as tokens, so that whole short replies are n-grams.
-            size: of the n-grams, 1 to ``LONGEST``; a shorter reply is one n-gram.
+            size: of the n-grams, 1 to `LONGEST`; a shorter reply is one n-gram.
 
         Returns:
-            0 where nothing is known, 6 where every n-gram stands 400 times in the training replies.
+            0 if all its n-grams are unknown, 6 if each occurs 400 times in the training replies.
         """
         counts = [self._counts.get(gram, 0) for gram in _ngrams(reply, size)]
         return float(np.log1p(counts).mean())
 
 
 def _ngrams(reply: Sequence[str], size: int) -> Iterator[str]:
-    """The n-grams of a reply with its begin and end; at least one, if need be a shorter one."""
+    """Iterate over the n-grams of a reply with its begin and end; at least one, if need be a shorter one."""
     tokens = [BEGIN, *reply, END]
     for start in range(max(len(tokens) - size, 0) + 1):
         yield " ".join(tokens[start : start + size])

@@ -1,8 +1,8 @@
-"""The order of a context's replies by what speaks for them beside the model's own score.
+"""Re-ranking: orders the replies to a context by the model's score and other features.
 
-A model's best replies are those that fit every context ("i am sorry to hear that"). Re-ranking asks how much a
-reply owes to its context, how near it is to it, or how worn its word sequences are. Replies that people wrote and
-replies of the generator are ordered by one sum.
+A model's likeliest replies fit every context ("i am sorry to hear that"). Re-ranking asks how much a reply owes to
+its context, how near it is to it, or how common its word sequences are. Replies of people and of the generator are
+ordered by the same sum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tasks.empathetic.selection.store import ReplyStore
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_vectors
 
 REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
-AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # count against a reply
+AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # subtracted
 
 Lists = Sequence[Sequence[Prediction]]  # candidates of each context
 Feature = Callable[[Sequence[ReadContext], Lists], np.ndarray]  # of all candidates, context by context [N]
@@ -41,11 +41,11 @@ class Reranker:
         encoder: of the model's sources.
         ngrams: of the training replies; None where they are not known.
         store: of the candidates that people wrote; None where there are none.
-        load_ranker: reads the bundle's ranker when it is first asked for; None where there is none.
+        load_ranker: reads the bundle's ranker on first use; None where there is none.
         compares: whether the model has vectors of contexts and replies.
 
     Attributes:
-        features: what can be in the sum, by the names of ``RerankConfig``.
+        features: the terms of the sum, by the names of `RerankConfig`.
     """
 
     def __init__(
@@ -81,19 +81,19 @@ class Reranker:
 
     @property
     def known(self) -> Collection[str]:
-        """The features that can be told with what the bundle has."""
+        """The features that the bundle has the data for."""
         has = {"familiarity": self._ngrams, "ranker": self._load_ranker, "selection": self._compares or None}
         return [name for name in self.features if has.get(name, True) is not None]
 
     def order(
         self, contexts: Sequence[ReadContext], lists: Lists, weights: RerankConfig
     ) -> list[list[Prediction]]:
-        """The candidates of each context, every text once, best first; equal sums stay in the order they came.
+        """Order the candidates of each context, every text once, best first; equal sums keep their order.
 
         Args:
             contexts: what is answered.
             lists: candidates of each context; those of a search in its order.
-            weights: of the sum; with none beside ``model`` the order of a search's candidates stays.
+            weights: of the sum; with none beside `model` the order of a search's candidates stays.
 
         Raises:
             UserError: a weight needs the n-grams of the training replies, and they are not known.
@@ -112,11 +112,11 @@ class Reranker:
         ]
 
     def unconditional(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """log p(reply) per token, the end token counted, float64 [N]: what the model says of a reply to nobody."""
+        """Return log p(reply) per token without any context, the end token counted, float64 [N]."""
         return log_probs(self._model, self._encoder, texts)
 
     def _without_context(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
-        """``unconditional`` [N], which a store knows of its own replies."""
+        """Return `unconditional` [N]; a store has it for its own replies."""
         found = [one for own in lists for one in own]
         values = np.array(
             [0.0 if one.row is None else self._known(one.row).log_probs[one.row] for one in found]
@@ -134,12 +134,12 @@ class Reranker:
         return self._ngrams.familiarity(candidate.tokens)
 
     def _cosines(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
-        """Cosines of the vectors of each candidate and its context [N]."""
+        """Return cosines of the vectors of each candidate and its context [N]."""
         pairs = [(context, one) for context, own in zip(contexts, lists, strict=True) for one in own]
         values = np.array([one.similarity or 0.0 for _, one in pairs])
         new = [place for place, (_, one) in enumerate(pairs) if one.similarity is None]
         if new:
-            model = cast(SelectionModel, self._model)  # the config has made sure of it
+            model = cast(SelectionModel, self._model)  # the config requires it
             replies = reply_vectors(
                 model, self._encoder.vocabulary, [pairs[place][1].tokens for place in new]
             )
@@ -151,7 +151,7 @@ class Reranker:
         """The bundle's ranker.
 
         Raises:
-            UserError: there is none, or it is of other weights.
+            UserError: there is none, or it belongs to other weights.
         """
         if self._load_ranker is None:
             raise UserError(
@@ -161,7 +161,7 @@ class Reranker:
         return self._load_ranker()
 
     def _rank(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
-        """The ranker's scores [N]."""
+        """Return the ranker's scores [N]."""
         return _joined(
             self.ranker.scores(context.turns, [one.tokens for one in own])
             for context, own in zip(contexts, lists, strict=True)
@@ -169,7 +169,7 @@ class Reranker:
         )
 
     def _agreement(self, context: ReadContext, candidate: Prediction) -> float:
-        """p of the likeliest emotion in which the reply was given over that of the likeliest of all."""
+        """Return p of the likeliest emotion in which the reply was given over that of the likeliest of all."""
         if candidate.row is None:
             return 1.0
         bits = int(self._known(candidate.row).emotions[candidate.row])
@@ -187,7 +187,7 @@ def _vector(context: ReadContext) -> np.ndarray:
 
 
 def _each(value: Callable[[ReadContext, Prediction], float]) -> Feature:
-    """A feature that is asked for one candidate at a time."""
+    """Make a feature that is computed for one candidate at a time."""
     return lambda contexts, lists: np.array(
         [value(context, one) for context, own in zip(contexts, lists, strict=True) for one in own],
         dtype=float,
@@ -199,7 +199,7 @@ def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def distinct(candidates: Sequence[Prediction]) -> list[Prediction]:
-    """Every text once, in the place of its first; a person's before the same of the generator."""
+    """Return every text once, in the place of its first occurrence; a person's wins over the generator's."""
     texts: dict[tuple[str, ...], Prediction] = {}
     for candidate in candidates:
         known = texts.setdefault(candidate.tokens, candidate)
@@ -209,9 +209,9 @@ def distinct(candidates: Sequence[Prediction]) -> list[Prediction]:
 
 
 def consensus(texts: Sequence[Sequence[str]]) -> np.ndarray:
-    """For each text how much it shares with the others: the mean F1 of its uni- and bigrams, in 0–1 [K].
+    """Return for each text how much it shares with the others: the mean F1 of its uni- and bigrams, in 0–1 [K].
 
-    The choice of the highest is minimum Bayes risk decoding (Kumar & Byrne 2004) with that F1 as its gain.
+    Choosing the highest is minimum Bayes risk decoding (Kumar & Byrne 2004) with that F1 as its gain.
     """
     if len(texts) < 2:
         return np.zeros(len(texts))

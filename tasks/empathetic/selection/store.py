@@ -23,9 +23,9 @@ class ReplyStore:
     Attributes:
         texts: the replies, N of them.
         vectors: of unit length, float32 [N, K].
-        log_probs: log p(reply) per token, end token included, which the model says without a context, float32 [N].
-        emotions: in which emotions of the speaker the reply was given, bit i for ``EMOTIONS[i]``, uint32 [N]; 0 where
-            nothing is known.
+        log_probs: log p(reply) per token without a context, end token included, float32 [N].
+        emotions: the speaker's emotions when the reply was given, bit i for `EMOTIONS[i]`, uint32 [N]; 0 where
+            unknown.
     """
 
     texts: Sequence[str]
@@ -37,7 +37,7 @@ class ReplyStore:
         return len(self.texts)
 
     def nearest(self, contexts: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The replies with the highest cosines, by comparing all of them.
+        """Return the replies with the highest cosines, by comparing all of them.
 
         Args:
             contexts: unit vectors [B, K].
@@ -45,7 +45,7 @@ class ReplyStore:
 
         Returns:
             Rows of the store [B, M], highest cosine first and the earlier row where two are equal, and the cosines
-            [B, M]; M is ``count``, or N where there are fewer.
+            [B, M]; M is `count`, or N where there are fewer.
         """
         cosines = contexts @ self.vectors.T  # [B, N]
         size = min(count, len(self))
@@ -56,7 +56,7 @@ class ReplyStore:
         return rows, np.take_along_axis(cosines, rows, axis=1)
 
     def to_bytes(self) -> bytes:
-        """The store as a safetensors file: vectors in 8 bits a number, 256 kB for a thousand of 256."""
+        """Pack the store into a safetensors file: vectors in 8 bits a number, 256 kB for a thousand of size 256."""
         largest = np.maximum(np.abs(self.vectors).max(axis=1, keepdims=True), 1e-9)  # [N, 1]
         return save(
             {
@@ -69,7 +69,7 @@ class ReplyStore:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> ReplyStore:
-        """Reads what ``to_bytes`` made.
+        """Read what `to_bytes` made.
 
         Args:
             content: of the file.
@@ -92,5 +92,5 @@ class ReplyStore:
 
 
 def emotion_bits(labels: Sequence[str | None]) -> int:
-    """Emotions as the bits of ``ReplyStore.emotions``; None has none."""
+    """Return emotions as the bits of `ReplyStore.emotions`; None has none."""
     return sum(1 << EMOTIONS.index(label) for label in {*labels} - {None} if label is not None)

@@ -1,4 +1,4 @@
-"""The look of a reply that somebody typed in haste."""
+"""Tidying the spelling of replies that were typed in haste."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ASKING = re.compile(
 )
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
 _VERBS = "do does did is are was were has have had could should would ca".split()  # noqa: SIM905
-_UNMARKED = {  # words whose apostrophe is often left out, and which are no other words
+_UNMARKED = {  # words whose apostrophe is often left out and that mean nothing else
     **{f"{verb}nt": f"{verb}n't" for verb in _VERBS},
     **{f"{word}s": f"{word}'s" for word in ("that", "what", "there", "here", "where", "who")},
     **{
@@ -33,7 +33,7 @@ _UNMARKED_WORD = re.compile(rf"(?<![\w'])({'|'.join(_UNMARKED)})(?![\w'])", re.I
 
 
 def tidied(text: str) -> str:
-    """A reply as an editor would print it: capitals, blanks and marks where they belong, all words kept."""
+    """Return a reply as an editor would print it: capitals, blanks and marks in place, words unchanged."""
     text = _SPACED.sub("", " ".join(text.translate(_QUOTES).split()))
     text = _LONE_I.sub("I", _GLUED.sub(r"\1 ", text))
     text = _UNMARKED_WORD.sub(lambda match: _UNMARKED[match[1].lower()], text)

@@ -1,4 +1,4 @@
-"""What a model says of contexts and replies: their vectors, and how likely a reply is."""
+"""A model's vectors of contexts and replies, and its probabilities of replies."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ BATCH = 64  # replies read together
 
 
 class SelectionModel(StepModel, Protocol):
-    """A model that compares contexts and replies; ``EmoPrepend`` with ``selection.size``, or its array form."""
+    """A model that compares contexts and replies; `EmoPrepend` with `selection.size`, or its array form."""
 
     def context_vectors(self, source: Array, source_lengths: Array, /) -> Array:
-        """Unit vectors [B, K] of packed contexts [B, S, k] of the given lengths [B]."""
+        """Return unit vectors [B, K] of packed contexts [B, S, k] of the given lengths [B]."""
         ...
 
     def reply_vectors(self, target: Array, lengths: Array, /) -> Array:
-        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        """Return unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
         ...
 
 
 def context_vectors(model: SelectionModel, sources: Sequence[np.ndarray]) -> np.ndarray:
-    """Unit vectors float32 [B, K] of packed contexts [S, k]."""
+    """Return unit vectors float32 [B, K] of packed contexts [S, k]."""
     source, lengths = (to_model(model, array) for array in pad_sources(sources))
     with evaluation_mode(model):
         return to_array(model.context_vectors(source, lengths)).copy()
@@ -39,7 +39,7 @@ def context_vectors(model: SelectionModel, sources: Sequence[np.ndarray]) -> np.
 def reply_vectors(
     model: SelectionModel, vocabulary: Vocabulary, replies: Sequence[Sequence[str]]
 ) -> np.ndarray:
-    """Unit vectors float32 [N, K] of replies, given as tokens; at least one."""
+    """Return unit vectors float32 [N, K] of replies, given as tokens; at least one."""
     ids = [np.array([Vocabulary.bos_id, *vocabulary.encode(reply)]) for reply in replies]
     order = np.argsort([len(reply) for reply in ids], kind="stable")
     parts = []
@@ -60,11 +60,11 @@ def log_probs(
     replies: Sequence[Sequence[str]],
     packed: Packed | None = None,
 ) -> np.ndarray:
-    """log p(reply | context) per token, the end token counted, float64 [N].
+    """Return log p(reply | context) per token, the end token counted, float64 [N].
 
     Args:
-        model: that says it.
-        encoder: of its sources.
+        model: that computes it.
+        encoder: of the model.
         replies: as tokens.
         packed: the context and its extended ids, as the encoder packs it; None is no context, the CLS position alone,
             where words outside the vocabulary count as unknown.

@@ -1,4 +1,4 @@
-"""The lists of English words by which replies are cleaned and compared, from ``word_lists.txt``."""
+"""The lists of English words by which replies are cleaned and compared, from `word_lists.txt`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HEAD = re.compile(r"\[(?P<name>[^]]+)\].*")
 
 
 def word_list(name: str) -> frozenset[str]:
-    """The list of a name."""
+    """Return a list by name."""
     return _lists()[name]
 
 

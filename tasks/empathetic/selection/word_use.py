@@ -1,4 +1,4 @@
-"""How a corpus uses its words: how often, and whether with a capital letter as names are written."""
+"""Word counts of a corpus, and whether a word is capitalised as names are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tasks.empathetic.selection.word_lists import word_list
 RARE = 150_000
 _WORD = re.compile(r"[^\W\d_]+")
 _BEGINS = re.compile(r"(?:^|[.!?:;\"()*~-])[\s\"'(]*$")  # what stands before the first word of a sentence
-# Capitals that say nothing: they belong to every conversation.
+# Capitalised words that are not names.
 _NO_NAMES = word_list("no names")
 
 
@@ -20,7 +20,7 @@ class WordUse:
     """Counts of a corpus's words.
 
     Args:
-        turns: everything that was said, each turn once.
+        turns: all turns, each once.
     """
 
     def __init__(self, turns: Iterable[str]) -> None:
@@ -33,18 +33,18 @@ class WordUse:
         self._total = sum(self._counts.values())
 
     def is_rare(self, token: str) -> bool:
-        """Whether a token, lower case, is seen less than once in ``RARE`` tokens, as typing errors are."""
+        """Return whether a token, lower case, is seen less than once in `RARE` tokens, as typing errors are."""
         return self._counts[token] * RARE < self._total
 
     def is_name(self, word: str) -> bool:
-        """Whether a word, lower case, is mostly written with a capital inside of sentences."""
+        """Return whether a word, lower case, is mostly written with a capital inside of sentences."""
         capital = self._capital[word]
         return word not in _NO_NAMES and capital > 0 and capital >= self._small[word]
 
     def _note_capitals(self, turn: str) -> None:
         words = _WORD.findall(turn)
         if 2 * sum(word[0].isupper() for word in words) > len(words) + 1:
-            return  # shouted, or written as a title: its capitals mean nothing
+            return  # shouted, or a title: its capitals carry no information
         for match in _WORD.finditer(turn):
             word = match.group()
             if word[0].islower():
