@@ -13,8 +13,8 @@ from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.decoding import SearchOptions, decode, reference_beam_search, text_log_probs
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.numpy_models import numpy_model
 
 BOS, EOS, VOCABULARY = 2, 3, 12
 
@@ -26,7 +26,7 @@ def over(arrays, network):
     """What the search steps with: the network, or its weights as arrays."""
     if not arrays:
         return network
-    return numpy_model(network.config, VOCABULARY, read_weights(network))
+    return NumpySeq2Seq(network.config, VOCABULARY, read_weights(network))
 
 
 def sharpened(model):

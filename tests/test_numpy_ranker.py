@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
-from paddle_dialog.numpy_models.operators import NotServed, Weights
+from paddle_dialog.models.arrays.operators import NotServed, Weights
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import make_encoder, pad_sources

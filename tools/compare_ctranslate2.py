@@ -32,7 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
     from paddle_dialog.config.models import TransformerConfig
     from paddle_dialog.decoding import SearchOptions, decode
     from paddle_dialog.decoding.processors import MinimumLength
-    from paddle_dialog.numpy_models import numpy_model
+    from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
+    from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
     from tasks.couplet.data.couplets import read_couplets
 
     bundle = load_bundle(arguments.weights)
@@ -41,7 +42,8 @@ def main(arguments: argparse.Namespace) -> None:
     if not isinstance(config, TransformerConfig) or config.norm != "pre" or not config.tie_output:
         raise UserError(f"{arguments.weights}: is no pre-norm Transformer with a tied output")
     weights = {name: array.astype(np.float32) for name, array in bundle.weights.items()}
-    weights.pop("aligned_projection.weight", None)
+    weights = with_present_names(weights, SEQ2SEQ_NAMES)
+    weights.pop("decoder.aligned_projection.weight", None)
     size = arguments.length
     lines = [pair.first for pair in read_couplets(arguments.data) if len(pair.first) == size][
         : arguments.lines
@@ -49,7 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
     if not lines:
         raise UserError(f"{arguments.data}: holds no 上联 of {size} characters")
 
-    model = numpy_model(dataclasses.replace(config, aligned_input=False), len(vocabulary), weights)
+    model = NumpySeq2Seq(dataclasses.replace(config, aligned_input=False), len(vocabulary), weights)
     minimum = MinimumLength(size, vocabulary.eos_id)
     options = SearchOptions(beam_size=arguments.beam, max_length=size, processors=[minimum])
 
@@ -114,12 +116,12 @@ def fill_stack(
         part.gamma, part.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
 
     embedding.weight = weights[f"{table}.table.weight"]
-    learned = weights.get("positions.weight")
+    learned = weights.get(f"{stack}.positions.weight")
     encodings = sinusoids(max_length=config.max_positions, width=config.width) if learned is None else learned
     spec.position_encodings.encodings = encodings
-    norm(spec.layer_norm, f"{stack}.final_norm")
+    norm(spec.layer_norm, f"{stack}.stack.final_norm")
     for number, layer in enumerate(spec.layer):
-        name = f"{stack}.layers.{number}"
+        name = f"{stack}.stack.layers.{number}"
         attentions = [("self_attention", layer.self_attention, ["query_key_value", "output"])]
         if stack == "decoder":
             attentions.append(("cross_attention", layer.attention, ["query", "key_value", "output"]))

@@ -13,8 +13,8 @@ import numpy as np
 from paddle_dialog.bundle.folder import set_weights
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
-from paddle_dialog.numpy_models import numpy_model
-from paddle_dialog.numpy_models.operators import NotServed
+from paddle_dialog.models.arrays.operators import NotServed
+from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -89,7 +89,7 @@ class TrainedNetwork:
         Raises:
             UserError: the weights belong to another model.
         """
-        model = self.over_arrays(partial(numpy_model, config, vocab_size))
+        model = self.over_arrays(partial(NumpySeq2Seq, config, vocab_size))
         if model is not None:
             return model
         network: StepModel = self.network

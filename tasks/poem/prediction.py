@@ -17,8 +17,8 @@ from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, LogitsProcessor
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.numpy_models.causal_lm import NumpyCausalLm
-from paddle_dialog.numpy_models.recurrent_lm import NumpyRecurrentLm
+from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
+from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
 from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary

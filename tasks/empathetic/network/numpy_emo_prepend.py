@@ -1,4 +1,4 @@
-"""EmoPrepend in the Transformer families on arrays, which answers on the CPU without Paddle."""
+"""EmoPrepend over arrays, which answers on the CPU without Paddle."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
-from paddle_dialog.numpy_models.operators import Linear, Weights, softmax, without_padding
-from paddle_dialog.numpy_models.pointer_generator import NumpyPointer, same_words
+from paddle_dialog.config.models import CausalTransformerConfig
+from paddle_dialog.models.arrays.embeddings import Embeddings
+from paddle_dialog.models.arrays.operators import Linear, Weights, softmax
+from paddle_dialog.models.arrays.pair import DecoderState, NumpyDecoder, NumpyEncoder
+from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_words
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
 from tasks.empathetic.emotion.labels import EMOTIONS
-from tasks.empathetic.network.numpy_families import Family, ReplyState
 from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 
 REMEMBERED = 2  # readings: of contexts, and of no context, by which re-ranking measures
@@ -26,14 +27,14 @@ class Reading(NamedTuple):
     source: np.ndarray  # packed [B, S, k]
     lengths: np.ndarray  # [B]
     outputs: np.ndarray  # [B, S, D]
-    kept: Any  # of the family
+    final: Any  # what else the decoder begins with
     emotions: np.ndarray  # probabilities [B, 32]
 
 
 class NumpyEmoState(NamedTuple):
     """What a decoding step needs."""
 
-    reply: ReplyState
+    reply: DecoderState
     emotion: np.ndarray | None  # takes the place of the begin token [B, D]
     copy_ids: np.ndarray  # extended ids of the context [B, S]
     same: np.ndarray  # which of them are the same word [B, S, S]
@@ -47,8 +48,8 @@ class NumpyEmoPrepend:
 
     Args:
         config: of the network.
-        model: its section of the family.
-        family: made of the same weights.
+        encoder: made of the same weights.
+        decoder: made of the same weights.
         vocab_size: V.
         weights: of the network.
 
@@ -61,31 +62,22 @@ class NumpyEmoPrepend:
     def __init__(
         self,
         config: EmpatheticConfig,
-        model: TransformerConfig | CausalTransformerConfig,
-        family: Family,
+        encoder: NumpyEncoder,
+        decoder: NumpyDecoder,
         vocab_size: int,
         weights: Weights,
     ) -> None:
-        width = model.width
-        self._size, self._emotion, self._family = vocab_size, config.emotion, family
-        table = target = weights.take("embedding.table.weight", vocab_size, width)
-        if not model.share_embeddings:
-            target = weights.take("own_target_embedding.table.weight", vocab_size, width)
-        self._source_table, self._target_table = without_padding(table), without_padding(target)
-        self._factor = np.float32(width**0.5)
+        self._size, self._emotion, self._encoder, self._decoder = vocab_size, config.emotion, encoder, decoder
+        self._tables = Embeddings(config.model, vocab_size, weights, "embedding", "generator.output")
         self._reply_role = None
-        if isinstance(model, CausalTransformerConfig) and config.emotion.roles:
-            self._reply_role = self._source_table[LISTENER_ID] * self._factor  # [D]
-        self._head = NumpyEmotionHead(config, weights, width)
-        self._output = (
-            Linear(target.T, weights.take("generator.output.bias", vocab_size) if model.bias else None)
-            if model.tie_output
-            else Linear.named(weights, "generator.output", width, vocab_size, model.bias)
-        )
+        if isinstance(config.model, CausalTransformerConfig) and config.emotion.roles:
+            self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
+        self._head = NumpyEmotionHead(config, weights, encoder.output_size)
+        self._output = self._tables.output
         self._temperature = np.float32(config.generator.temperature)
         self._pointer = None
         if config.generator.pointer:
-            self._pointer = NumpyPointer(Linear.named(weights, "generator.gate", width, 1))
+            self._pointer = NumpyPointer(Linear.named(weights, "generator.gate", config.model.width, 1))
         self.returns_log_probabilities = config.generator.pointer
         self._readings: list[Reading] = []  # the newest last
 
@@ -98,7 +90,7 @@ class NumpyEmoPrepend:
         reading = self._read(source, lengths)
         copy_ids = source[:, :, WORD]  # [B, S]
         return NumpyEmoState(
-            self._family.prepare(reading.outputs, reading.kept, lengths),
+            self._decoder.prepare(reading.outputs, reading.final, lengths),
             self._prepended(reading.emotions, source[:, 0, HINT]),
             copy_ids,
             same_words(copy_ids),
@@ -143,10 +135,10 @@ class NumpyEmoPrepend:
             weights.append(attention[:, 0])  # [B, S]
         return np.stack(weights, axis=1)
 
-    def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, ReplyState]:
-        """One more word [N] of every row, see ``Family.step``."""
-        x = self._embed_reply(token, state.emotion, state.reply.rows.inputs)  # [N, D]
-        return self._family.step(x, state.reply)
+    def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
+        """One more word [N] of every row, see ``NumpyDecoder.step``."""
+        x = self._embed_reply(token, state.emotion, state.reply.rows.inputs)  # [N, E]
+        return self._decoder.step(self._decoder.inputs(x), state.reply)
 
     def _read(self, source: np.ndarray, lengths: np.ndarray) -> Reading:
         """Reads contexts; those asked for last, for their emotions and then for replies, are not read anew."""
@@ -154,20 +146,20 @@ class NumpyEmoPrepend:
             if np.array_equal(known.source, source) and np.array_equal(known.lengths, lengths):
                 self._readings.append(self._readings.pop(place))
                 return known
-        outputs, kept = self._family.read(self._embed_context(source), lengths)  # [B, S, D]
+        outputs, final = self._encoder.read(self._embed_context(source), lengths)  # [B, S, D]
         emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, 32]
-        reading = Reading(source.copy(), lengths.copy(), outputs, kept, emotions)
+        reading = Reading(source.copy(), lengths.copy(), outputs, final, emotions)
         self._readings = [*self._readings, reading][-REMEMBERED:]
         return reading
 
     def _embed_context(self, source: np.ndarray) -> np.ndarray:
         """Word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
-        embedded = self._source_table[self._known(source[:, :, WORD])]  # [B, S, D]
+        embedded = self._tables.source[self._known(source[:, :, WORD])]  # [B, S, D]
         if self._emotion.roles:
-            embedded += self._source_table[source[:, :, ROLE]]
+            embedded += self._tables.source[source[:, :, ROLE]]
         if self._emotion.hints:
-            embedded[:, 1:] += self._source_table[source[:, 1:, HINT]]  # at position 0 stands the emotion
-        embedded *= self._factor
+            embedded[:, 1:] += self._tables.source[source[:, 1:, HINT]]  # at position 0 stands the emotion
+        embedded *= self._tables.factor
         return embedded
 
     def _embed_reply(
@@ -180,7 +172,7 @@ class NumpyEmoPrepend:
             emotion: what takes the place of the begin token [B, D].
             inputs: the context of each row [N].
         """
-        embedded: np.ndarray = self._target_table[self._known(tokens)] * self._factor
+        embedded: np.ndarray = self._tables.target[self._known(tokens)] * self._tables.factor
         if self._reply_role is not None:
             embedded += self._reply_role
         if emotion is not None and inputs is not None:
@@ -196,8 +188,8 @@ class NumpyEmoPrepend:
         weights = np.eye(len(EMOTIONS), dtype=np.float32)[chosen]  # [B, 32]
         if self._emotion.prepend_form == "weighted":
             weights = np.where(given[:, None] > 0, weights, probabilities)
-        table = self._target_table[FIRST_EMOTION_ID : FIRST_EMOTION_ID + len(EMOTIONS)]  # [32, D]
-        embedded: np.ndarray = weights @ (table * self._factor)
+        table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + len(EMOTIONS)]  # [32, D]
+        embedded: np.ndarray = weights @ (table * self._tables.factor)
         return embedded
 
     def _known(self, ids: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.numpy_models.operators import Linear, Weights, attention_pool
+from paddle_dialog.models.arrays.operators import Linear, Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
-from paddle_dialog.numpy_models.operators import NotServed, Weights
-from paddle_dialog.numpy_models.pointer_generator import label_log_softmax
-from paddle_dialog.numpy_models.text_tree import TextTree
+from paddle_dialog.models.arrays.operators import Weights
+from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
+from paddle_dialog.models.arrays.pointer_generator import label_log_softmax
+from paddle_dialog.models.arrays.text_tree import TextTree
+from paddle_dialog.models.causal_transformer.arrays import CausalState, NumpyCausalDecoder
+from paddle_dialog.models.numpy_families import numpy_pair
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, NumpyEmoState
-from tasks.empathetic.network.numpy_families import CausalFamily, CausalState, TransformerFamily
 from tasks.empathetic.network.numpy_heads import NumpySelectionHead
 
 __all__ = ["NumpyCausalEmoPrepend", "NumpyEmoPrepend", "numpy_emo_prepend"]
@@ -30,19 +31,12 @@ def numpy_emo_prepend(
         arrays: its weights by structured name.
 
     Raises:
-        NotServed: it is of another family or has GELU, or its weights are not the config's.
+        NotServed: the family has no steps over arrays for these settings, or the weights are not the config's.
     """
-    section = config.model
-    if not isinstance(section, TransformerConfig | CausalTransformerConfig):
-        raise NotServed(f"the model is {section.name}")
-    if section.activation != "relu":
-        raise NotServed(f"activation is {section.activation}")
     weights = Weights(arrays)
-    model: NumpyEmoPrepend
-    if isinstance(section, CausalTransformerConfig):
-        model = NumpyCausalEmoPrepend(config, section, vocab_size, weights)
-    else:
-        model = NumpyEmoPrepend(config, section, TransformerFamily(section, weights), vocab_size, weights)
+    encoder, decoder = numpy_pair(config.model, weights)
+    kind = NumpyCausalEmoPrepend if isinstance(decoder, NumpyCausalDecoder) else NumpyEmoPrepend
+    model = kind(config, encoder, decoder, vocab_size, weights)
     weights.check_all_taken()
     return model
 
@@ -50,24 +44,23 @@ def numpy_emo_prepend(
 class NumpyCausalEmoPrepend(NumpyEmoPrepend):
     """EmoPrepend in the causal family, which reads many given replies to a context in one pass.
 
-    Args:
-        config: of the network.
-        model: its section of the family.
-        vocab_size: V.
-        weights: of the network.
-
-    Raises:
-        NotServed: a weight is missing or has another shape.
+    Arguments as for ``NumpyEmoPrepend``, with the pair of that family.
     """
 
     def __init__(
-        self, config: EmpatheticConfig, model: CausalTransformerConfig, vocab_size: int, weights: Weights
+        self,
+        config: EmpatheticConfig,
+        encoder: NumpyEncoder,
+        decoder: NumpyDecoder,
+        vocab_size: int,
+        weights: Weights,
     ) -> None:
-        self._causal = CausalFamily(model, weights)
-        super().__init__(config, model, self._causal, vocab_size, weights)
+        super().__init__(config, encoder, decoder, vocab_size, weights)
+        assert isinstance(decoder, NumpyCausalDecoder)
+        self._causal = decoder
         self._selection = None
         if config.selection.size:
-            self._selection = NumpySelectionHead(weights, model.width, config.selection.size)
+            self._selection = NumpySelectionHead(weights, config.model.width, config.selection.size)
 
     def context_vectors(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Unit vectors [B, K] of packed contexts [B, S, k]; the weights must be of ``selection.size``."""
@@ -77,7 +70,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
     def reply_vectors(self, target: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
         assert self._selection is not None
-        outputs, _ = self._causal.read(self._embed_reply(target), lengths)  # [B, T, D]
+        outputs, _ = self._encoder.read(self._embed_reply(target), lengths)  # [B, T, D]
         return self._selection.reply_vectors(outputs, lengths)
 
     def score_replies(self, state: NumpyEmoState, replies: Sequence[Sequence[int]]) -> np.ndarray:

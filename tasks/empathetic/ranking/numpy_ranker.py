@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_dialog.config.models import CausalTransformerConfig
-from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.numpy_models.causal_transformer import CausalStack
-from paddle_dialog.numpy_models.operators import Weights, without_padding
-from paddle_dialog.numpy_models.text_tree import TextTree
+from paddle_dialog.models.arrays.embeddings import without_padding
+from paddle_dialog.models.arrays.operators import Weights
+from paddle_dialog.models.arrays.text_tree import TextTree
+from paddle_dialog.models.causal_transformer.arrays import NumpyCausalEncoder
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.encoding import ROLE, WORD, make_encoder
 from tasks.empathetic.data.reserved import LISTENER_ID
@@ -36,8 +36,7 @@ class NumpyReplyRanker:
         self._roles = config.emotion.roles
         self._table = without_padding(weights.take("embedding.table.weight", vocab_size, model.width))
         self._factor = np.float32(model.width**0.5)
-        self._positions = sinusoids(max_length=model.max_positions, width=model.width)  # [positions, D]
-        self._stack = CausalStack(model, weights, "encoder.stack")
+        self._encoder = NumpyCausalEncoder(model, weights)
         self._output = weights.take("output.weight", model.width, 1)[:, 0]  # [D]
         weights.check_all_taken()
 
@@ -51,13 +50,11 @@ class NumpyReplyRanker:
         Returns:
             float64 [M].
         """
-        size = len(source)
-        context = self._embedded(source[:, WORD], source[:, ROLE]) + self._positions[:size]  # [S, D]
-        _, memory = self._stack.read(context[None])  # [1, S, 2L, D]
+        context = self._embedded(source[:, WORD], source[:, ROLE])  # [S, D]
+        _, memory = self._encoder.read(context[None], np.array([len(source)]))  # [1, S, 2L, D]
         tree = TextTree.of([reply[1:].tolist() for reply in replies], Vocabulary.bos_id, Vocabulary.eos_id)
         x = self._embedded(tree.tokens, np.array(LISTENER_ID))  # [N, D]
-        x += self._positions[size + tree.places]
-        votes = self._stack.follow(x, tree, memory[0]) @ self._output  # [N]
+        votes = self._encoder.follow(x, tree, memory[0]) @ self._output  # [N]
         spoken = np.arange(tree.paths.shape[1]) < tree.sizes[:, None]  # [M, T]
         scores: np.ndarray = (votes[tree.paths] * spoken).sum(axis=1) / tree.sizes
         return scores

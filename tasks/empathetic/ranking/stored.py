@@ -15,7 +15,7 @@ from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.loader import build
 from paddle_dialog.errors import UserError
-from paddle_dialog.numpy_models.operators import NotServed, Weights
+from paddle_dialog.models.arrays.operators import NotServed, Weights
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker, NumpyReplyRanker

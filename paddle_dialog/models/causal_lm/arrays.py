@@ -7,9 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from paddle_dialog.config.models import CausalLmConfig
-from paddle_dialog.numpy_models.causal_transformer import CausalStack
-from paddle_dialog.numpy_models.decoder_state import DecoderState
-from paddle_dialog.numpy_models.operators import Linear, NotServed, Weights, without_padding
+from paddle_dialog.models.arrays.attention_cache import AttentionCache
+from paddle_dialog.models.arrays.embeddings import without_padding
+from paddle_dialog.models.arrays.operators import Linear, Weights
+from paddle_dialog.models.causal_transformer.array_layers import NumpyCausalTransformer
+from paddle_dialog.models.transformer.array_layers import require_relu
 
 
 class NumpyCausalLm:
@@ -27,31 +29,30 @@ class NumpyCausalLm:
     uses_arrays = True
 
     def __init__(self, config: CausalLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
-        if config.activation != "relu":
-            raise NotServed(f"activation is {config.activation}")
+        require_relu(config)
         weights, width = Weights(arrays), config.width
         table = weights.take("embedding.table.weight", vocab_size, width)
         self._table = without_padding(table) * np.float32(width**0.5)
         self._positions = weights.take("positions.weight", config.max_positions, width)
-        self._stack = CausalStack(config, weights, "stack")
+        self._stack = NumpyCausalTransformer(config, weights, "stack")
         self._output = Linear(table.T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
-    def encode(self, source: np.ndarray, lengths: np.ndarray) -> DecoderState:
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> AttentionCache:
         """The state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
         places = np.arange(source.shape[1]) - lengths[:, None]  # [B, S], negative
         x = self._table[source] + self._positions[places % len(self._positions)]  # [B, S, D]
-        return DecoderState.of(self._stack.read(x)[1], lengths)
+        return AttentionCache.of(self._stack.read(x)[1], lengths)
 
-    def step(self, token: np.ndarray, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
+    def step(self, token: np.ndarray, state: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
         """Logits [N, V] after one more token [N], and the new state."""
         x, state = self._stack.step(self._table[token] + self._positions[state.length], state)  # [N, D]
         return self._output(x), state
 
-    def reorder(self, state: DecoderState, index: np.ndarray) -> DecoderState:
+    def reorder(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
         """The state of the rows `index` [M]."""
         return state.reorder(index)[0]
 
-    def reorder_within(self, state: DecoderState, index: np.ndarray) -> DecoderState:
+    def reorder_within(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
         """`reorder` for rows that stay with their input."""
         return state.reorder_within(index)

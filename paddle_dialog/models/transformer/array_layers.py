@@ -1,4 +1,4 @@
-"""The Transformer's layers on arrays: the encoder's over a whole source, the decoder's position by position."""
+"""Layers of Transformers over arrays, with ReLU."""
 
 from __future__ import annotations
 
@@ -7,73 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from paddle_dialog.config.models import TransformerConfig
-from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.numpy_models.decoder_state import DecoderState
-from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
+from paddle_dialog.config.models import CausalLmConfig, CausalTransformerConfig, TransformerConfig
+from paddle_dialog.models.arrays.attention_cache import AttentionCache
+from paddle_dialog.models.arrays.operators import LayerNorm, Linear, NotServed, Weights, softmax
 
 SHORT = 16  # positions of a source up to which its keys and values take in the projections
-
-
-def position_vectors(config: TransformerConfig, weights: Weights, name: str) -> np.ndarray:
-    """The vectors of all positions [max_positions, D]; learned ones are the weight ``name``."""
-    if config.positions == "sinusoidal":
-        return sinusoids(max_length=config.max_positions, width=config.width)
-    return weights.take(name, config.max_positions, config.width)
-
-
-class EncoderStack:
-    """The encoder's layers; pre-norm stacks end with a layer norm.
-
-    Args:
-        config: of the network.
-        weights: of the network.
-        name: of the stack.
-    """
-
-    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
-        self._layers = [
-            _EncoderLayer(config, weights, f"{name}.layers.{n}") for n in range(config.encoder_layers)
-        ]
-        self._norm = _final_norm(config, weights, name)
-
-    def __call__(self, x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Maps the embedded source [B, S, D] of the given lengths [B] to [B, S, D]."""
-        mask = padding_mask(lengths, x.shape[1])[:, None, None]  # [B, 1, 1, S]
-        for layer in self._layers:
-            x = layer(x, mask)  # [B, S, D]
-        return x if self._norm is None else self._norm(x)
-
-
-class DecoderStack:
-    """The decoder's layers with their cache; arguments as for ``EncoderStack``."""
-
-    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
-        self._layers = [
-            _DecoderLayer(config, weights, f"{name}.layers.{n}", 2 * n) for n in range(config.decoder_layers)
-        ]
-        self._norm = _final_norm(config, weights, name)
-
-    def prepare(self, encoded: np.ndarray, lengths: np.ndarray) -> DecoderState:
-        """The state before the first position, for encoded sources [B, S, D] of the given lengths [B]."""
-        memory = np.stack([part for layer in self._layers for part in layer.prepare(encoded)], axis=2)
-        return DecoderState.of(memory, lengths, encoded.shape[1])  # memory is [B, P, 2L, D]
-
-    def __call__(self, x: np.ndarray, state: DecoderState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
-        """One more position of every row, whose input is ``x`` [N, D].
-
-        Returns:
-            Output [N, D], the last layer's attention over the source for each head [B, heads, R, S], where R is the
-            most rows of an input, and the new state, which takes over the memory of the old.
-        """
-        state = state.with_one_more()
-        for layer in self._layers:
-            x, weights = layer(x, state)  # [N, D], [B, heads, R, S]
-        return x if self._norm is None else self._norm(x), weights, state
-
-
-def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> LayerNorm | None:
-    return LayerNorm(weights, f"{name}.final_norm", config.width) if config.norm == "pre" else None
 
 
 class LayerSizes(Protocol):
@@ -128,7 +66,7 @@ class Layer:
         return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
-class _EncoderLayer(Layer):
+class EncoderLayer(Layer):
     """Self-attention and feed-forward over the source."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
@@ -147,8 +85,8 @@ class _EncoderLayer(Layer):
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
 
 
-class _DecoderLayer(Layer):
-    """One position of the target; its keys and values are parts ``part`` and ``part + 1`` of the state's arrays."""
+class DecoderLayer(Layer):
+    """One position of the target; its keys and values are parts ``part`` and ``part + 1`` of the cache."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str, part: int) -> None:
         super().__init__(config, weights, name, config.norm == "pre")
@@ -183,32 +121,32 @@ class _DecoderLayer(Layer):
         value = np.matmul(value, self._to_output)  # [B, heads, S, D]
         return key.reshape(batch, -1, width), value.reshape(batch, -1, width)
 
-    def __call__(self, x: np.ndarray, state: DecoderState) -> tuple[np.ndarray, np.ndarray]:
-        """Maps [N, D] at the last of ``state.length`` positions to [N, D], and fills the cache there.
+    def __call__(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
+        """Maps [N, D] at the last of ``cache.length`` positions to [N, D], and fills the cache there.
 
         Returns:
             The output, and the weights [B, heads, R, S] of the attention over the source.
         """
-        part, length = self._part, state.length
+        part, length = self._part, cache.length
         weights: np.ndarray
 
         def self_attention(y: np.ndarray) -> np.ndarray:
             fused = self._query_key_value(y).reshape(len(y), 3, -1)  # [N, 3, D]
-            state.past[:, length - 1, part : part + 2] = fused[:, 1:]
-            key, value = (state.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
+            cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
+            key, value = (cache.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
             return self._output(attend(fused[:, :1], key, value, None, self._heads)[0][:, 0])
 
         def cross_attention(y: np.ndarray) -> np.ndarray:
             nonlocal weights
-            key, value = (state.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
-            if key.shape[1] > state.mask.shape[-1]:
-                scores = np.matmul(state.rows.spread(y), key.swapaxes(1, 2))  # [B, R, heads * S]
+            key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
+            if key.shape[1] > cache.mask.shape[-1]:
+                scores = np.matmul(cache.rows.spread(y), key.swapaxes(1, 2))  # [B, R, heads * S]
                 weights = scores.reshape(*scores.shape[:2], self._heads, -1)  # [B, R, heads, S]
-                weights = softmax(np.add(weights, state.mask, out=weights)).swapaxes(1, 2)
-                return state.rows.collect(np.matmul(scores, value))  # [N, D]
-            query = state.rows.spread(self._query(y))  # [B, R, D]
-            context, weights = attend(query, key, value, state.mask, self._heads)  # [B, R, D]
-            return self._cross_output(state.rows.collect(context))
+                weights = softmax(np.add(weights, cache.mask, out=weights)).swapaxes(1, 2)
+                return cache.rows.collect(np.matmul(scores, value))  # [N, D]
+            query = cache.rows.spread(self._query(y))  # [B, R, D]
+            context, weights = attend(query, key, value, cache.mask, self._heads)  # [B, R, D]
+            return self._cross_output(cache.rows.collect(context))
 
         x = self._residual(x, self._self_norm, self_attention)
         x = self._residual(x, self._cross_norm, cross_attention)
@@ -241,3 +179,13 @@ def attend(
     weights = softmax(scores)
     context = np.matmul(weights, value)  # [N, heads, T, d]
     return context.swapaxes(1, 2).reshape(rows, length, width), weights
+
+
+def require_relu(config: TransformerConfig | CausalTransformerConfig | CausalLmConfig) -> None:
+    """Makes sure of the only activation that the arrays know.
+
+    Raises:
+        NotServed: it is another.
+    """
+    if config.activation != "relu":
+        raise NotServed(f"activation is {config.activation}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.numpy_models.operators import Linear
+from paddle_dialog.models.arrays.operators import Linear
 
 LEAST = np.float32(1e-30)  # as there
 FLOOR = np.float32(-1e3)

@@ -1,4 +1,4 @@
-"""The causal Transformer on arrays: it reads a source, and goes on from it row by row or over many texts at once.
+"""The causal stack over arrays: it reads a source, and goes on from it row by row or over many texts at once.
 
 The keys and values of a source are kept once, however many rows go on from it.
 """
@@ -10,10 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from paddle_dialog.numpy_models.decoder_state import DecoderState
-from paddle_dialog.numpy_models.operators import LayerNorm, Linear, Weights, padding_mask, softmax
-from paddle_dialog.numpy_models.text_tree import TextTree
-from paddle_dialog.numpy_models.transformer_layers import Layer, LayerSizes, attend
+from paddle_dialog.models.arrays.attention_cache import AttentionCache
+from paddle_dialog.models.arrays.operators import LayerNorm, Weights, padding_mask, softmax
+from paddle_dialog.models.arrays.text_tree import TextTree
+from paddle_dialog.models.transformer.array_layers import Layer, LayerSizes, attend
 
 
 class StackSizes(LayerSizes, Protocol):
@@ -23,7 +23,7 @@ class StackSizes(LayerSizes, Protocol):
     def num_layers(self) -> int: ...
 
 
-class CausalStack:
+class NumpyCausalTransformer:
     """The numbers of ``layers.causal_transformer.CausalTransformer`` with ReLU.
 
     Args:
@@ -47,16 +47,16 @@ class CausalStack:
             x = layer.read(x, mask, memory)  # [B, S, D]
         return self._norm(x), memory
 
-    def step(self, x: np.ndarray, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
+    def step(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
         """One more position of every row, whose input is ``x`` [N, D].
 
         Returns:
-            Output [N, D], and the new state, which takes over the memory of the old.
+            Output [N, D], and the new cache, which takes over the arrays of the old.
         """
-        state = state.with_one_more()
+        cache = cache.with_one_more()
         for layer in self._layers:
-            x = layer.step(x, state)  # [N, D]
-        return self._norm(x), state
+            x = layer.step(x, cache)  # [N, D]
+        return self._norm(x), cache
 
     def follow(self, x: np.ndarray, tree: TextTree, memory: np.ndarray) -> np.ndarray:
         """All positions of many texts after one source.
@@ -93,35 +93,35 @@ class _CausalLayer(Layer):
 
         return self._sublayers(x, attention)
 
-    def step(self, x: np.ndarray, state: DecoderState) -> np.ndarray:
-        """Maps [N, D] at the last of ``state.length`` positions to [N, D], and fills the cache there."""
-        part, length, rows = self._part, state.length, state.rows
+    def step(self, x: np.ndarray, cache: AttentionCache) -> np.ndarray:
+        """Maps [N, D] at the last of ``cache.length`` positions to [N, D], and fills the cache there."""
+        part, length, rows = self._part, cache.length, cache.rows
 
         def attention(y: np.ndarray) -> np.ndarray:
             fused = self._query_key_value(y).reshape(len(y), 3, self._width)  # [N, 3, D]
-            state.past[:, length - 1, part : part + 2] = fused[:, 1:]
+            cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
             query = self._scaled(fused[:, 0])  # [N, D]
-            key, value = (self._split(state.past[:, :length, part + k]) for k in range(2))  # [N, heads, T, d]
+            key, value = (self._split(cache.past[:, :length, part + k]) for k in range(2))  # [N, heads, T, d]
             own = np.matmul(self._split(query[:, None]), key.swapaxes(2, 3))[:, :, 0]  # [N, heads, T]
             source_key, source_value = (
-                self._split(state.memory[:, :, part + k]) for k in range(2)
+                self._split(cache.memory[:, :, part + k]) for k in range(2)
             )  # [B, heads, S, d]
             grid = self._split(rows.spread(query))  # [B, heads, R, d]
             scores = np.matmul(grid, source_key.swapaxes(2, 3))  # [B, heads, R, S]
-            scores += state.mask
+            scores += cache.mask
             weights = softmax(
-                np.concatenate([self._collect(scores, state), own], axis=2)
+                np.concatenate([self._collect(scores, cache), own], axis=2)
             )  # [N, heads, S + T]
             size = scores.shape[3]
-            context = np.matmul(self._spread(weights[:, :, :size], state), source_value)  # [B, heads, R, d]
-            read = self._collect(context, state)  # [N, heads, d]
+            context = np.matmul(self._spread(weights[:, :, :size], cache), source_value)  # [B, heads, R, d]
+            read = self._collect(context, cache)  # [N, heads, d]
             read += np.matmul(weights[:, :, None, size:], value)[:, :, 0]
             return self._output(read.reshape(len(y), self._width))
 
         return self._sublayers(x, attention)
 
     def follow(self, x: np.ndarray, tree: TextTree, memory: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Maps the nodes of a tree [N, D] to [N, D]; ``mask`` is additive [T, T], see ``CausalStack.follow``."""
+        """Maps the nodes of a tree [N, D] to [N, D]; ``mask`` is additive [T, T]."""
         paths, owners, places = tree.paths, tree.owners, tree.places
 
         def attention(y: np.ndarray) -> np.ndarray:
@@ -156,42 +156,15 @@ class _CausalLayer(Layer):
         """[N, T, D] as [N, heads, T, d]."""
         return x.reshape(*x.shape[:2], self._heads, -1).swapaxes(1, 2)
 
-    def _collect(self, grid: np.ndarray, state: DecoderState) -> np.ndarray:
+    def _collect(self, grid: np.ndarray, cache: AttentionCache) -> np.ndarray:
         """The rows [N, heads, K] of a grid [B, heads, R, K]."""
         batch, heads, slots, _ = grid.shape
-        rows = state.rows.collect(grid.swapaxes(1, 2).reshape(batch, slots, -1))  # [N, heads * K]
+        rows = cache.rows.collect(grid.swapaxes(1, 2).reshape(batch, slots, -1))  # [N, heads * K]
         return rows.reshape(len(rows), heads, -1)
 
-    def _spread(self, rows: np.ndarray, state: DecoderState) -> np.ndarray:
+    def _spread(self, rows: np.ndarray, cache: AttentionCache) -> np.ndarray:
         """Rows [N, heads, K] as a grid [B, heads, R, K]."""
-        return self._split(state.rows.spread(rows.reshape(len(rows), -1)))
-
-
-class CopyAttention:
-    """The numbers of ``layers.causal_transformer.CopyAttention``.
-
-    Args:
-        weights: of the network.
-        name: of the head.
-        width: of queries and source D.
-        depth: of the head.
-    """
-
-    def __init__(self, weights: Weights, name: str, width: int, depth: int) -> None:
-        self._query = Linear.named(weights, f"{name}.query", width, depth, bias=False)
-        self._key = Linear.named(weights, f"{name}.key", width, depth, bias=False)
-        self._scale = np.float32(depth**-0.5)
-
-    def prepare(self, source: np.ndarray) -> np.ndarray:
-        """Keys [B, S, depth] of a source [B, S, D]."""
-        return self._key(source)
-
-    def __call__(self, x: np.ndarray, keys: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        """Weights [B, R, S] from ``x`` [B, R, D]; ``mask`` is additive [B, 1, S]."""
-        scores = np.matmul(self._query(x) * self._scale, keys.swapaxes(1, 2))  # [B, R, S]
-        if mask is not None:
-            scores += mask
-        return softmax(scores)
+        return self._split(cache.rows.spread(rows.reshape(len(rows), -1)))
 
 
 def _causal_mask(length: int) -> np.ndarray:

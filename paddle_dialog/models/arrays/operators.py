@@ -1,4 +1,4 @@
-"""The operators that both families decode with, on float32 arrays."""
+"""The operators of the families' steps, on float32 arrays."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-
-from paddle_dialog.text.vocabulary import Vocabulary
 
 COLUMNS = 64  # of a block of a weight matrix
 CACHE_LINE = 16  # numbers
@@ -139,18 +137,6 @@ class LayerNorm:
         centred *= self._scale
         centred += self._shift
         return centred
-
-
-def without_padding(table: np.ndarray) -> np.ndarray:
-    """What an embedding table [V, D] gives for ids: the zero vector for padding, whatever stands in its row.
-
-    A table that is the output layer's weight too may hold anything there.
-    """
-    if not table[Vocabulary.pad_id].any():
-        return table
-    table = table.copy()
-    table[Vocabulary.pad_id] = 0
-    return table
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

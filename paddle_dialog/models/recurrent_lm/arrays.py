@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import RecurrentLmConfig
-from paddle_dialog.numpy_models.operators import Linear, Weights, without_padding
-from paddle_dialog.numpy_models.recurrent import cell_weights, lstm_cell
+from paddle_dialog.models.arrays.embeddings import without_padding
+from paddle_dialog.models.arrays.operators import Linear, Weights
+from paddle_dialog.models.lstm_attention.arrays import CellWeights, lstm_step
 
 
 class RecurrentLmState(NamedTuple):
@@ -38,7 +39,7 @@ class NumpyRecurrentLm:
         table = weights.take("embedding.table.weight", vocab_size, width)
         self._table, self._width = without_padding(table), width
         self._cells = [
-            Linear(*cell_weights(weights, f"layers.{n}.{{}}_ih_l0", f"layers.{n}.{{}}_hh_l0", width, width))
+            CellWeights.named(weights, f"layers.{n}", "_l0", width, width).joined()
             for n in range(config.num_layers)
         ]
         self._output = Linear(table.T, weights.take("output.bias", vocab_size))
@@ -70,7 +71,7 @@ class NumpyRecurrentLm:
         x = self._table[token]  # [N, H]
         hidden, cells = [], []
         for linear, h, c in zip(self._cells, *state, strict=True):
-            x, c = lstm_cell(linear(np.concatenate([x, h], axis=1)), c)  # [N, H]
+            x, c = lstm_step(linear(np.concatenate([x, h], axis=1)), c)  # [N, H]
             hidden.append(x)
             cells.append(c)
         return x, RecurrentLmState(hidden, cells)

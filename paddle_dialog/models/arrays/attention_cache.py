@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.numpy_models.operators import padding_mask
-from paddle_dialog.numpy_models.sources import RowInputs
+from paddle_dialog.models.arrays.operators import padding_mask
+from paddle_dialog.models.arrays.row_inputs import RowInputs
 
 GROWTH = 4  # positions that a full cache is enlarged by
 
 
-class DecoderState(NamedTuple):
+class AttentionCache(NamedTuple):
     """What the decoder's layers need; keys and values of L layers are the 2L parts of one array."""
 
     rows: RowInputs  # N rows of B inputs
@@ -22,8 +22,8 @@ class DecoderState(NamedTuple):
     length: int  # positions in `past`
 
     @classmethod
-    def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> DecoderState:
-        """The state before the first position: a row for each source of the lengths [B]; ``size`` is S if not P."""
+    def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> AttentionCache:
+        """The cache before the first position: a row for each source of the lengths [B]; ``size`` is S if not P."""
         batch, positions, parts, width = memory.shape
         return cls(
             RowInputs.of(np.arange(batch), batch),
@@ -33,22 +33,22 @@ class DecoderState(NamedTuple):
             0,
         )
 
-    def with_one_more(self) -> DecoderState:
-        """The state with room for the next position, which is counted already."""
+    def with_one_more(self) -> AttentionCache:
+        """The cache with room for the next position, which is counted already."""
         past = self.past
         if self.length == past.shape[1]:
             more = np.empty((len(past), GROWTH, *past.shape[2:]), dtype=np.float32)
             past = np.concatenate([past, more], axis=1)
         return self._replace(past=past, length=self.length + 1)
 
-    def reorder(self, index: np.ndarray) -> tuple[DecoderState, np.ndarray | None]:
-        """The state of the rows ``index`` [M], and the inputs that are left [B'], or None where all are."""
+    def reorder(self, index: np.ndarray) -> tuple[AttentionCache, np.ndarray | None]:
+        """The cache of the rows ``index`` [M], and the inputs that are left [B'], or None where all are."""
         moved = self.reorder_within(index)
         rows, left = self.rows.take(index)
         if len(left) == len(self.memory):
             return moved._replace(rows=rows), None
         return moved._replace(rows=rows, memory=self.memory[left], mask=self.mask[left]), left
 
-    def reorder_within(self, index: np.ndarray) -> DecoderState:
+    def reorder_within(self, index: np.ndarray) -> AttentionCache:
         """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
         return self._replace(past=self.past.take(index, axis=0))

@@ -1,4 +1,4 @@
-"""The step models over arrays give the numbers of the networks whose weights they have."""
+"""``Seq2Seq`` over arrays gives the numbers and the texts of the network whose weights it has."""
 
 import subprocess
 import sys
@@ -17,10 +17,9 @@ from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode
+from paddle_dialog.models.arrays.operators import NotServed
+from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.numpy_models import numpy_model
-from paddle_dialog.numpy_models.operators import SMALL, Linear, NotServed
-from paddle_dialog.numpy_models.sources import RowInputs
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig
 
@@ -54,7 +53,7 @@ def models(config: ModelConfig, seed: int = 3) -> tuple[Any, Any]:
     for parameter in network.parameters():
         parameter.set_value(parameter + 0.3 * paddle.randn(parameter.shape))
     network.eval()
-    return network, numpy_model(config, VOCABULARY, read_weights(network))
+    return network, NumpySeq2Seq(config, VOCABULARY, read_weights(network))
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -114,36 +113,6 @@ def test_search_finds_the_texts_of_the_network(config: ModelConfig) -> None:
         np.testing.assert_allclose(*scores, atol=1e-3)
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    rows=st.integers(1, 70),
-    inputs=st.sampled_from([1, 7, 300]),
-    outputs=st.sampled_from([1, 63, 64, 65, 200]),
-)
-def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs: int) -> None:
-    assert 40 * 300 < SMALL < 70 * 300  # both ways are taken
-    rng = np.random.default_rng(rows)
-    x, weight = (rng.normal(size=size).astype(np.float32) for size in ((rows, inputs), (inputs, outputs)))
-    bias = rng.normal(size=outputs).astype(np.float32)
-    expected = x.astype(np.float64) @ weight + bias
-    np.testing.assert_allclose(Linear(weight, bias)(x), expected, atol=1e-3)
-    np.testing.assert_allclose(
-        Linear(weight, bias)(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3
-    )
-
-
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
-def test_rows_come_back_from_the_grid_beside_those_of_their_input(inputs: list[int]) -> None:
-    rows = RowInputs.of(np.array(inputs), 4)
-    values = np.arange(len(inputs), dtype=np.float32)[:, None] + 1
-    grid = rows.spread(values)
-    assert grid.shape == (4, max(map(inputs.count, inputs)), 1)
-    for number in range(4):
-        own = sorted(value for value in grid[number].ravel().tolist() if value)
-        assert own == [place + 1 for place, owner in enumerate(inputs) if owner == number]
-    np.testing.assert_array_equal(rows.collect(grid), values)
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -162,7 +131,7 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str,
     else:
         weights["odd.weight"] = np.zeros(1, dtype=np.float32)
     with pytest.raises(NotServed, match=told):
-        numpy_model(config, VOCABULARY, weights)
+        NumpySeq2Seq(config, VOCABULARY, weights)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +154,7 @@ def test_half_precision_weights_are_widened() -> None:
     config = CONFIGS[0]
     halves = {k: v.astype(np.float16) for k, v in read_weights(Seq2Seq(config, VOCABULARY)).items()}
     widened = {name: values.astype(np.float32) for name, values in halves.items()}
-    found, expected = (numpy_model(config, VOCABULARY, w) for w in (halves, widened))
+    found, expected = (NumpySeq2Seq(config, VOCABULARY, w) for w in (halves, widened))
     source, lengths, token = np.array([[5, 3]]), np.array([2]), np.array([2])
     ours, theirs = (model.step(token, model.encode(source, lengths))[0] for model in (found, expected))
     assert ours.dtype == np.float32

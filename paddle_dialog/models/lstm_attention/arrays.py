@@ -1,0 +1,235 @@
+"""The recurrent pair over arrays: LSTM layers, and the attention cell with input feeding."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.models.arrays.operators import Linear, NotServed, Weights, padding_mask, softmax
+from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
+from paddle_dialog.models.arrays.row_inputs import RowInputs
+
+
+class CellWeights(NamedTuple):
+    """The weights of an LSTM cell for ``lstm_step``, where what the sigmoids get is halved."""
+
+    of_input: np.ndarray  # [E, 4H]
+    of_hidden: np.ndarray  # [H, 4H]
+    bias: np.ndarray  # [4H]
+
+    @classmethod
+    def named(cls, weights: Weights, name: str, suffix: str, inputs: int, hidden: int) -> CellWeights:
+        """Those of E ``inputs`` and H ``hidden`` units that stand under ``name.weight_ih`` + ``suffix`` and so on."""
+        halves = np.repeat(np.array([0.5, 0.5, 1.0, 0.5], dtype=np.float32), hidden)  # of i, f, g, o
+        of_input = weights.take(f"{name}.weight_ih{suffix}", 4 * hidden, inputs)
+        of_hidden = weights.take(f"{name}.weight_hh{suffix}", 4 * hidden, hidden)
+        bias = weights.take(f"{name}.bias_ih{suffix}", 4 * hidden)
+        bias = bias + weights.take(f"{name}.bias_hh{suffix}", 4 * hidden)
+        return cls(of_input.T * halves, of_hidden.T * halves, bias * halves)
+
+    def joined(self) -> Linear:
+        """Input beside hidden state [..., E + H] to gates [..., 4H]."""
+        return Linear(np.concatenate([self.of_input, self.of_hidden]), self.bias)
+
+
+def lstm_step(gates: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One step of an LSTM (Hochreiter & Schmidhuber 1997) after its products.
+
+    A single tanh serves all gates, since sigmoid(x) = (1 + tanh(x / 2)) / 2.
+
+    Args:
+        gates: pre-activations of i, f, g, o with the sigmoids' halved, [N, 4H]; overwritten.
+        cell: the cell state of the step before, [N, H].
+
+    Returns:
+        Hidden and cell state, [N, H] each.
+    """
+    one, half, size = np.float32(1), np.float32(0.5), cell.shape[1]
+    np.tanh(gates, out=gates)
+    take, keep, new, out = (gates[:, part * size : (part + 1) * size] for part in range(4))  # [N, H] each
+    cell = ((take + one) * new + (keep + one) * cell) * half
+    return (out + one) * half * np.tanh(cell), cell
+
+
+class NumpyLstmEncoder:
+    """The numbers of ``LstmEncoder``; the decoder begins with hidden and cell states in turns, [B, H] each."""
+
+    def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
+        hidden = self._hidden_size = config.hidden_size
+        directions = ["", "_reverse"] if config.bidirectional else [""]
+        self.output_size = hidden * len(directions)
+        sizes = [config.embedding_size] + [self.output_size] * (config.num_layers - 1)
+        cells = [
+            [
+                CellWeights.named(weights, "encoder.stack.rnn", f"_l{layer}{way}", size, hidden)
+                for way in directions
+            ]
+            for layer, size in enumerate(sizes)
+        ]
+        self._layers = [
+            [(Linear(cell.of_input, cell.bias), Linear(cell.of_hidden)) for cell in layer] for layer in cells
+        ]  # for each direction
+
+    def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Encodes, see ``NumpyEncoder``; outputs are zero on padding."""
+        x, size = embedded, embedded.shape[1]
+        real = np.arange(size) < lengths[:, None]  # [B, S]
+        # Where a row is reversed, its padding stays behind.
+        back = np.where(real, lengths[:, None] - 1 - np.arange(size), np.arange(size))[..., None]
+        states: list[np.ndarray] = []
+        for cells in self._layers:
+            ends, outputs = [], []
+            for direction, cell in enumerate(cells):
+                turned = np.take_along_axis(x, back, axis=1) if direction else x
+                y, *end = self._run(turned, real, *cell)
+                outputs.append(np.take_along_axis(y, back, axis=1) if direction else y)
+                ends.append(end)
+            x = np.concatenate(outputs, axis=-1)  # [B, S, D]
+            states += [np.concatenate(parts, axis=-1) for parts in zip(*ends, strict=True)]
+        return x, states
+
+    def _run(
+        self, x: np.ndarray, real: np.ndarray, of_input: Linear, of_hidden: Linear
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Outputs [B, S, H] of one direction of a layer, and its last hidden and cell state [B, H]."""
+        pre = of_input(x)  # [B, S, 4H]
+        outputs = np.zeros((*x.shape[:2], self._hidden_size), dtype=np.float32)
+        hidden = cell = np.zeros((len(x), self._hidden_size), dtype=np.float32)
+        for step in range(x.shape[1]):
+            new_hidden, new_cell = lstm_step(of_hidden(hidden) + pre[:, step], cell)
+            goes_on = real[:, step, None]  # [B, 1]
+            if goes_on.all():
+                outputs[:, step] = hidden = new_hidden
+                cell = new_cell
+                continue
+            hidden = np.where(goes_on, new_hidden, hidden)
+            cell = np.where(goes_on, new_cell, cell)
+            outputs[:, step] = hidden * goes_on
+        return outputs, hidden, cell
+
+
+class LstmState(NamedTuple):
+    """What a decoding step needs."""
+
+    hidden: list[np.ndarray]  # of each layer [N, H]
+    cells: list[np.ndarray]  # of each layer [N, H]
+    feed: np.ndarray  # the previous output [N, H]
+    rows: RowInputs  # N rows of B inputs
+    values: np.ndarray  # [B, S, H]
+    keys: np.ndarray  # [B, S, H]
+    mask: np.ndarray  # additive [B, 1, S]
+
+    def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
+        """See ``DecoderState``."""
+        moved = self.reorder_within(index)
+        rows, left = self.rows.take(index)
+        if len(left) == len(self.values):
+            return moved._replace(rows=rows), None
+        values, keys, mask = (array[left] for array in (self.values, self.keys, self.mask))
+        return moved._replace(rows=rows, values=values, keys=keys, mask=mask), left
+
+    def reorder_within(self, index: np.ndarray) -> LstmState:
+        """See ``DecoderState``."""
+        return self._replace(
+            hidden=[layer[index] for layer in self.hidden],
+            cells=[layer[index] for layer in self.cells],
+            feed=self.feed[index],
+        )
+
+
+class NumpyLstmDecoder:
+    """The numbers of ``LstmDecoder``."""
+
+    def __init__(self, config: LstmAttentionConfig, weights: Weights, memory_size: int) -> None:
+        size, hidden = config.embedding_size, config.hidden_size
+        count = 2 * config.num_layers if memory_size != hidden else 0
+        self._bridge = [
+            Linear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
+            for number in range(count)
+        ]
+        self._memory_projection = Linear.named(weights, "decoder.cell.memory_projection", memory_size, hidden)
+        self._score = _Score(config, weights)
+        self._output_projection = Linear.named(weights, "decoder.cell.output_projection", 2 * hidden, hidden)
+        self._input_feeding = config.input_feeding
+        inputs = [size + hidden if config.input_feeding else size] + [hidden] * (config.num_layers - 1)
+        first, *others = (
+            CellWeights.named(weights, f"decoder.cell.cells.{n}", "", inputs[n], hidden)
+            for n in range(config.num_layers)
+        )
+        self._of_token, self._bias = first.of_input[:size], first.bias
+        self._cells = [
+            Linear(np.concatenate([first.of_input[size:], first.of_hidden])),
+            *(cell.joined() for cell in others),
+        ]
+
+    def inputs(self, embedded: np.ndarray) -> np.ndarray:
+        """What the first cell's gates get of embedded tokens [..., E]: [..., 4H]."""
+        gates: np.ndarray = embedded @ self._of_token + self._bias
+        return gates
+
+    def prepare(self, outputs: np.ndarray, final: list[np.ndarray], lengths: np.ndarray) -> LstmState:
+        """The projected source, and the bridged states with no output yet."""
+        states = final
+        if self._bridge:
+            states = [np.tanh(bridge(state)) for bridge, state in zip(self._bridge, final, strict=True)]
+        values = self._memory_projection(outputs)  # [B, S, H]
+        mask = padding_mask(lengths, outputs.shape[1])[:, None]  # [B, 1, S]
+        rows = RowInputs.of(np.arange(len(outputs)), len(outputs))
+        feed = np.zeros_like(states[0])
+        return LstmState(states[0::2], states[1::2], feed, rows, values, self._score.prepare(values), mask)
+
+    def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
+        """One more position of every row, see ``NumpyDecoder``."""
+        hidden, cells = [], []
+        x = state.feed if self._input_feeding else state.feed[:, :0]  # [N, H or 0]
+        for layer, product in enumerate(self._cells):
+            gates = product(np.concatenate([x, state.hidden[layer]], axis=1))  # [N, 4H]
+            if layer == 0:
+                gates += inputs
+            x, cell = lstm_step(gates, state.cells[layer])  # [N, H] each
+            hidden.append(x)
+            cells.append(cell)
+        weights = softmax(self._score(state.rows.spread(x), state.keys) + state.mask)  # [B, R, S]
+        context = state.rows.collect(np.matmul(weights, state.values))  # [N, H]
+        output = self._output_projection(np.concatenate([context, x], axis=1))  # [N, H]
+        return output, weights, state._replace(hidden=hidden, cells=cells, feed=output)
+
+
+class _Score:
+    """The score functions of ``layers.attention``."""
+
+    def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
+        size = config.hidden_size
+        name = "decoder.cell.attention.score"
+        self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
+        self._key = self._query = self._vector = None
+        if config.score in ("additive", "bilinear"):
+            self._key = Linear.named(weights, f"{name}.key_proj", size, size, bias=False)
+        if config.score == "additive":
+            self._query = Linear.named(weights, f"{name}.query_proj", size, size, bias=False)
+            self._vector = weights.take(f"{name}.score_proj.weight", size, 1)
+
+    def prepare(self, values: np.ndarray) -> np.ndarray:
+        """The keys [B, S, H] of the values [B, S, H]."""
+        return values if self._key is None else self._key(values)
+
+    def __call__(self, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Scores [B, R, S] of queries [B, R, H] against keys [B, S, H]."""
+        if self._query is not None:
+            together = np.tanh(self._query(query)[:, :, None] + keys[:, None])  # [B, R, S, H]
+            return (together @ self._vector)[..., 0]
+        return np.matmul(query * self._scale, keys.swapaxes(1, 2))
+
+
+def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
+    """Encoder and decoder.
+
+    Raises:
+        NotServed: its cells are no LSTM's, or a weight is missing or has another shape.
+    """
+    if config.cell != "lstm":
+        raise NotServed(f"cell is {config.cell}")
+    encoder = NumpyLstmEncoder(config, weights)
+    return encoder, NumpyLstmDecoder(config, weights, encoder.output_size)

@@ -1,0 +1,35 @@
+"""The families by name, over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from paddle_dialog.config.models import (
+    CausalTransformerConfig,
+    FamilyConfig,
+    LstmAttentionConfig,
+    TransformerConfig,
+)
+from paddle_dialog.models.arrays.operators import NotServed, Weights
+from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
+from paddle_dialog.models.causal_transformer.arrays import numpy_causal_pair
+from paddle_dialog.models.lstm_attention.arrays import numpy_lstm_pair
+from paddle_dialog.models.transformer.arrays import numpy_transformer_pair
+
+NUMPY_PAIRS: Mapping[str, Callable[[Any, Weights], tuple[NumpyEncoder, NumpyDecoder]]] = {
+    LstmAttentionConfig.name: numpy_lstm_pair,
+    TransformerConfig.name: numpy_transformer_pair,
+    CausalTransformerConfig.name: numpy_causal_pair,
+}
+
+
+def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
+    """Encoder and decoder of the weights ``encoder.…`` and ``decoder.…`` of a network.
+
+    Raises:
+        NotServed: the family has no steps over arrays for these settings, or a weight is missing or of another shape.
+    """
+    if config.name not in NUMPY_PAIRS:
+        raise NotServed(f"the model is {config.name}")
+    return NUMPY_PAIRS[config.name](config, weights)

@@ -1,0 +1,82 @@
+"""Settings, contexts and random models by which EmoPrepend over arrays is held to the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
+
+from paddle_dialog.bundle.folder import read_weights
+from tasks.empathetic.data.encoding import make_encoder, pad_sources
+from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+
+Sections = dict[str, dict[str, Any]]
+VOCABULARY = make_vocabulary()
+PRE = {"norm": "pre"}
+POST = {"norm": "post", "positions": "learned"}
+OWN_TABLES = {"share_embeddings": False, "tie_output": False}
+CASES: list[Sections] = [
+    {},
+    {"model": {**POST, "bias": False}},
+    {"model": {**POST, **OWN_TABLES}, "generator": {"pointer": False, "temperature": 0.7}},
+    {"model": {**PRE, **OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
+    {"model": {**PRE, "share_embeddings": False, "tie_output": True}, "emotion": {"prepend": "gold"}},
+    {"emotion": {"prepend": "none", "roles": False, "hints": False}, "generator": {"temperature": 1.5}},
+    {
+        "model": {**PRE, "bias": False},
+        "emotion": {"ngram_buckets": 50, "encoder_share": 0.3, "character_weight": 0.5, "small_talk": True},
+    },
+    {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},
+    {"emotion": {"head": "cls", "roles": False}, "generator": {"pointer": False}},
+]
+MARKED = {"data": {"mark_turns": True}}
+CAUSAL_CASES: list[Sections] = [
+    {**MARKED, "selection": {"size": 6}},
+    {**MARKED, "emotion": {"hints": False, "ngram_buckets": 50, "encoder_share": 0.3}},
+    {
+        "model": {"bias": True, **OWN_TABLES},
+        "generator": {"temperature": 0.7},
+        "emotion": {"prepend": "gold"},
+    },
+    {"model": {"bias": True, "tie_output": False}, "emotion": {"prepend_form": "argmax"}},
+    {"model": {"share_embeddings": False}, "emotion": {"prepend": "none"}, "selection": {"size": 1}},
+    {"emotion": {"prepend": "none", "roles": False}, "generator": {"pointer": False, "temperature": 1.5}},
+]
+LSTM_CASES: list[Sections] = [
+    {},
+    {"model": {"bidirectional": True, "score": "additive", **OWN_TABLES}, "emotion": {"ngram_buckets": 50}},
+    {
+        "model": {"input_feeding": False, "score": "bilinear"},
+        "generator": {"pointer": False, "temperature": 0.7},
+    },
+]
+ALL_CASES = [
+    *(("transformer", sections) for sections in CASES),
+    *(("causal", sections) for sections in CAUSAL_CASES),
+    *(("lstm", sections) for sections in LSTM_CASES),
+]
+CONTEXTS = [
+    *(dialogue.context for dialogue in DIALOGUES),
+    ["qwrtz took my qwrtz bike", "oh no !", "zkp found qwrtz , my dog"],
+    ["zkp"],
+]
+
+
+def models(family: str, sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend]:
+    """A random network and the model over arrays made of it."""
+    config = make_config(family, **sections)
+    network = make_network(config, len(VOCABULARY))
+    return network, numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
+
+
+def packed(family: str, sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
+    """The contexts as a batch; three words of theirs are not in the vocabulary."""
+    encoder = make_encoder(make_config(family, **sections), VOCABULARY)
+    return pad_sources(
+        [
+            encoder.pack(encoder.context(turns), emotion)[0]
+            for turns, emotion in zip(CONTEXTS, given_emotion, strict=True)
+        ]
+    )

@@ -1,0 +1,38 @@
+"""Products over arrays in blocks of columns, and rows in a grid beside those of their source."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.models.arrays.operators import SMALL, Linear
+from paddle_dialog.models.arrays.row_inputs import RowInputs
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.integers(1, 70),
+    inputs=st.sampled_from([1, 7, 300]),
+    outputs=st.sampled_from([1, 63, 64, 65, 200]),
+)
+def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs: int) -> None:
+    assert 40 * 300 < SMALL < 70 * 300  # both ways are taken
+    rng = np.random.default_rng(rows)
+    x, weight = (rng.normal(size=size).astype(np.float32) for size in ((rows, inputs), (inputs, outputs)))
+    bias = rng.normal(size=outputs).astype(np.float32)
+    expected = x.astype(np.float64) @ weight + bias
+    np.testing.assert_allclose(Linear(weight, bias)(x), expected, atol=1e-3)
+    np.testing.assert_allclose(
+        Linear(weight, bias)(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3
+    )
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_rows_come_back_from_the_grid_beside_those_of_their_input(inputs: list[int]) -> None:
+    rows = RowInputs.of(np.array(inputs), 4)
+    values = np.arange(len(inputs), dtype=np.float32)[:, None] + 1
+    grid = rows.spread(values)
+    assert grid.shape == (4, max(map(inputs.count, inputs)), 1)
+    for number in range(4):
+        own = sorted(value for value in grid[number].ravel().tolist() if value)
+        assert own == [place + 1 for place, owner in enumerate(inputs) if owner == number]
+    np.testing.assert_array_equal(rows.collect(grid), values)

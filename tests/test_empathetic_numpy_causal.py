@@ -1,0 +1,138 @@
+"""What the causal family offers over arrays beside steps: given replies scored in one pass, and vectors."""
+
+import numpy as np
+import paddle
+import pytest
+from empathetic_array_cases import CAUSAL_CASES, VOCABULARY, Sections, models, packed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.decoding.prefix_tree import one_input_log_probs
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.arrays import pointer_generator
+from tasks.empathetic.data.dataset import Example, collate
+from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.numpy_model import NumpyCausalEmoPrepend
+
+
+def causal_models(sections: Sections) -> tuple[EmoPrepend, NumpyCausalEmoPrepend]:
+    """As ``models``."""
+    network, made = models("causal", sections)
+    assert isinstance(made, NumpyCausalEmoPrepend)
+    return network, made
+
+
+def extended_words(source: np.ndarray, config_has_pointer: bool) -> int:
+    """How many ids a reply to these contexts may have."""
+    return max(len(VOCABULARY), int(source[..., 0].max()) + 1) if config_has_pointer else len(VOCABULARY)
+
+
+@pytest.mark.parametrize("sections", CAUSAL_CASES)
+@settings(deadline=None, max_examples=8)
+@given(data=st.data())
+def test_given_replies_score_as_by_steps_and_as_in_training(sections: Sections, data: st.DataObject) -> None:
+    network, made = causal_models(sections)
+    label = 3 if sections.get("emotion", {}).get("prepend") == "gold" else None
+    source, lengths = packed("causal", sections, [label] * 5)
+    row = data.draw(st.integers(0, 4))
+    source, lengths = source[row : row + 1, : lengths[row]], lengths[row : row + 1]
+    size = extended_words(source, made.returns_log_probabilities)
+    few = st.sampled_from([1, 5, size - 1]) | st.integers(1, size - 1)  # so that some begin alike
+    replies = data.draw(st.lists(st.lists(few.filter(lambda i: i not in (2, 3)), max_size=6), min_size=1))
+    state = made.encode(source, lengths)
+    found = made.score_replies(state, replies)
+    assert found.dtype == np.float64 and found.shape == (len(replies),)
+    sizes = [len(reply) + 1 for reply in replies]
+    np.testing.assert_allclose(made.score_replies(state, replies), found)  # the state stays as it is
+    by_steps = text_log_probs(
+        made, np.repeat(source, len(replies), axis=0), np.repeat(lengths, len(replies)), replies
+    )
+    np.testing.assert_allclose(found, np.array(by_steps) / sizes, atol=1e-4)
+    by_tree = one_input_log_probs(made, source[0], replies)
+    np.testing.assert_allclose(found, by_tree / sizes, atol=1e-6)
+    np.testing.assert_allclose(found, -teacher_forced_nll(network, source, lengths, replies), atol=1e-4)
+
+
+def teacher_forced_nll(
+    network: EmoPrepend, source: np.ndarray, lengths: np.ndarray, replies: list[list[int]]
+) -> np.ndarray:
+    """-log p per token of each reply to one context, by the training criterion."""
+    criterion = EmpatheticLoss(pointer=network.returns_log_probabilities)
+    examples = [Example(source[0], np.array(reply, dtype=np.int64), 0) for reply in replies]
+    with paddle.no_grad():
+        batch = [paddle.to_tensor(array) for array in collate(examples)]
+        criterion(*network(*batch[:3]), *batch[3:])
+        nll: np.ndarray = (criterion.token_nll.sum(-1) / batch[-1].sum(-1)).numpy()
+    return nll
+
+
+def test_padding_of_the_only_context_does_not_count() -> None:
+    made = causal_models(CAUSAL_CASES[0])[1]
+    source, lengths = packed("causal", CAUSAL_CASES[0], [None] * 5)
+    short = int(lengths.argmin())
+    padded, alone = source[short : short + 1], source[short : short + 1, : lengths[short]]
+    assert padded.shape != alone.shape
+    replies = [[5, 6, 7], [], [5, int(alone[0, 2, 0])]]
+    scores = [
+        made.score_replies(made.encode(s, lengths[short : short + 1]), replies) for s in (padded, alone)
+    ]
+    np.testing.assert_allclose(*scores, atol=1e-6)
+
+
+def test_a_vocabulary_of_many_parts_is_normalised_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = causal_models(CAUSAL_CASES[1])[1]
+    source, lengths = packed("causal", CAUSAL_CASES[1], [None] * 5)
+    state = made.encode(source[:1, : lengths[0]], lengths[:1])
+    replies = [[5, len(VOCABULARY) - 1], [6], [6, 46]]
+    expected = made.score_replies(state, replies)
+    monkeypatch.setattr(pointer_generator, "WORDS_AT_ONCE", 7)
+    np.testing.assert_allclose(made.score_replies(state, replies), expected, atol=1e-6)
+
+
+def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
+    sections = {"model": {"max_positions": 24}, "data": {"max_length": 12, "max_target_length": 8}}
+    made = causal_models({**sections, "decoding": {"max_length": 10}})[1]
+    state = made.encode(np.full((1, 13, 4), 5), np.array([13]))
+    assert np.isfinite(made.score_replies(state, [[5] * 10])).all()
+    with pytest.raises(UserError, match=r"a reply of 11 tokens cannot be scored.* 10 positions left"):
+        made.score_replies(state, [[5] * 11])
+
+
+@pytest.mark.parametrize("sections", [CAUSAL_CASES[0], CAUSAL_CASES[4]])
+def test_vectors_equal_those_of_the_network(sections: Sections) -> None:
+    network, made = causal_models(sections)
+    source, lengths = packed("causal", sections, [None] * 5)
+    target = np.array([[2, 5, 6, 7], [2, 9, 0, 0], [2, 0, 0, 0]])
+    sizes = np.array([4, 2, 1])
+    made.encode(source, lengths)
+    with paddle.no_grad():
+        pairs = [
+            (made.context_vectors(source, lengths), network.context_vectors),
+            (made.reply_vectors(target, sizes), network.reply_vectors),
+        ]
+        inputs = [(source, lengths), (target, sizes)]
+        for (found, expected), arrays in zip(pairs, inputs, strict=True):
+            np.testing.assert_allclose(found, expected(*map(paddle.to_tensor, arrays)).numpy(), atol=1e-5)
+            np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_a_context_is_read_once_for_emotion_replies_vector_and_comparison_with_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = causal_models(CAUSAL_CASES[0])[1]
+    source, lengths = packed("causal", CAUSAL_CASES[0], [None] * 5)
+    read = []
+    monkeypatch.setattr(
+        made._encoder,
+        "read",
+        lambda x, lengths, read_=made._encoder.read: (read.append(1), read_(x, lengths))[1],
+    )
+    blank = source[:1, :1], np.array([1])
+    made.emotion_probabilities(source, lengths)
+    for _ in range(2):
+        made.encode(source, lengths)
+        made.encode(*blank)
+        made.context_vectors(source, lengths)
+    assert len(read) == 2
