@@ -24,7 +24,7 @@ class Outcome:
     stderr: str
 
     def error_line(self) -> str:
-        """The one line that tells of bad input, checked to be all that stderr says of it."""
+        """Return the one line that tells of bad input, checked to be all that stderr says of it."""
         assert self.status == 2, (self.status, self.stderr)
         assert "Traceback" not in self.stderr
         lines = [line for line in self.stderr.splitlines() if line.startswith("error: ")]
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def start(tool: str, *arguments: object, **options: object) -> subprocess.Popen:
-    """Starts ``python tools/<tool>.py`` from the root of the project."""
+    """Start `python tools/<tool>.py` from the root of the project."""
     command = [sys.executable, f"tools/{tool}.py", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("environment", {})}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
@@ -41,14 +41,14 @@ def start(tool: str, *arguments: object, **options: object) -> subprocess.Popen:
 
 
 def run(tool: str, *arguments: object, stdin: bytes = b"", **options: object) -> Outcome:
-    """Runs a tool in a process of its own, with ``stdin`` piped into it."""
+    """Run a tool in a process of its own, with `stdin` piped into it."""
     process = start(tool, *arguments, stdin=subprocess.PIPE, **options)
     out, err = process.communicate(stdin)
     return Outcome(process.returncode, out.decode("utf-8"), err.decode("utf-8"))
 
 
 def run_here(tool: str, *arguments: object, stdin: bytes = b"") -> Outcome:
-    """Runs a tool's file as the main program inside this process, where paddle is imported already."""
+    """Run a tool's file as the main program inside this process, where paddle is imported already."""
     path = ROOT / "tools" / f"{tool}.py"
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     argv = [str(path), *map(str, arguments)]

@@ -57,7 +57,7 @@ class Trained:
 
 
 def write_couplets(path: Path, count: int, seed: int) -> None:
-    """Couplets over seven pairs of opposites: 下联 is the opposite of each character of 上联."""
+    """Write couplets over seven pairs of opposites: each character of 下联 is the opposite of that of 上联."""
     generator = random.Random(seed)
     opposite = str.maketrans(UPPER, LOWER)
     firsts = ["".join(generator.choices(UPPER, k=generator.randint(3, 6))) for _ in range(count)]
@@ -66,7 +66,7 @@ def write_couplets(path: Path, count: int, seed: int) -> None:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
-    """The models by family; the workers of one session share them."""
+    """Return the models by family; the workers of one session share them."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
     folder.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ class Table(TableModel):
     """What the predictor asks of a network beside the steps."""
 
     def eval(self) -> None:
-        """Nothing to switch off."""
+        """Do nothing: there is nothing to switch off."""
 
 
 def toy(
@@ -33,7 +33,7 @@ def toy(
     rerank: dict[str, Any] | None = None,
     **decoding: Any,
 ) -> CoupletPredictor:
-    """A predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight."""
+    """Return a predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters])
     network = Table(seed, vocab_size=len(vocabulary), steps=12, sources=len(vocabulary))
     config = CoupletConfig(
@@ -47,6 +47,6 @@ def toy(
 
 
 def log_prob(predictor: CoupletPredictor, first: str, text: str) -> float:
-    """log p(text, end | first) by the chain rule."""
+    """Return log p(text, end | first) by the chain rule."""
     encode = predictor.vocabulary.encode
     return predictor.network.text_log_prob(encode(first)[0], tuple(encode(text)))

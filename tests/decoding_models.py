@@ -39,18 +39,18 @@ class TableModel:
         return logits - np.log(np.exp(logits).sum())
 
     def text_log_prob(self, source: int, text: tuple[int, ...]) -> float:
-        """log p(text, end), by the chain rule."""
+        """Return log p(text, end), by the chain rule."""
         written = [BOS, *text, EOS]
         return float(
             sum(self.log_probs(source, t, a)[b] for t, (a, b) in enumerate(itertools.pairwise(written)))
         )
 
     def every_text(self, max_length: int) -> list[tuple[int, ...]]:
-        """All texts of at most `max_length` tokens."""
+        """Return all texts of at most `max_length` tokens."""
         tokens = [t for t in range(self.logits.shape[-1]) if t != EOS]
         return [text for n in range(max_length + 1) for text in itertools.product(tokens, repeat=n)]
 
 
 def inputs(*sources: int) -> tuple[paddle.Tensor, paddle.Tensor]:
-    """A batch whose inputs are single ids."""
+    """Return a batch whose inputs are single ids."""
     return paddle.to_tensor([[s] for s in sources], dtype="int64"), paddle.ones([len(sources)], dtype="int64")

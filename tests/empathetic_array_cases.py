@@ -65,14 +65,14 @@ CONTEXTS = [
 
 
 def models(family: str, sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend]:
-    """A random network and the model over arrays made of it."""
+    """Return a random network and the model over arrays made of it."""
     config = make_config(family, **sections)
     network = make_network(config, len(VOCABULARY))
     return network, numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
 
 
 def packed(family: str, sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
-    """The contexts as a batch; three words of theirs are not in the vocabulary."""
+    """Return the contexts as a batch; three words of theirs are not in the vocabulary."""
     encoder = make_encoder(make_config(family, **sections), VOCABULARY)
     return pad_sources(
         [

@@ -32,7 +32,7 @@ def toy_config(**sections: Any) -> EmpatheticConfig:
 
 
 def make_store(config: EmpatheticConfig, texts: list[str] = TEXTS) -> ReplyStore:
-    """A store with a random model's vectors and probabilities."""
+    """Return a store with a random model's vectors and probabilities."""
     vocabulary = make_vocabulary()
     model, encoder = make_network(config, len(vocabulary)), make_encoder(config, vocabulary)
     tokens = [tokens_of(text) for text in texts]

@@ -58,7 +58,7 @@ DIALOGUES = [
 
 
 def make_config(family: str = "transformer", **sections: dict[str, Any]) -> EmpatheticConfig:
-    """The configuration of a tiny model; ``sections`` are laid over it."""
+    """Return the configuration of a tiny model; `sections` are laid over it."""
     mapping: dict[str, Any] = {"task": "empathetic", "model": MODELS[family]}
     for name, values in sections.items():
         mapping[name] = {**mapping.get(name, {}), **values}
@@ -66,13 +66,13 @@ def make_config(family: str = "transformer", **sections: dict[str, Any]) -> Empa
 
 
 def make_vocabulary(dialogues: list[Dialogue] = DIALOGUES, min_count: int = 1) -> Vocabulary:
-    """The vocabulary of dialogues."""
+    """Return the vocabulary of dialogues."""
     texts = (([tokenise(turn) for turn in d.context], tokenise(d.target)) for d in dialogues)
     return build_vocabulary(count_words(texts), min_count, None)
 
 
 def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> EmoPrepend:
-    """A network in evaluation mode with random values everywhere, biases too."""
+    """Return a network in evaluation mode with random values everywhere, biases too."""
     network = EmoPrepend(config, vocab_size)
     rng = np.random.default_rng(seed)
     for name, parameter in network.named_parameters():
@@ -97,7 +97,7 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
 
 
 def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:
-    """Writes a random model as a bundle, and a recipe whose run it seems to be.
+    """Write a random model as a bundle, and a recipe whose run it seems to be.
 
     Returns:
         The recipe.

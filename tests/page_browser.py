@@ -37,7 +37,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is ins
 
 @contextmanager
 def served(*tasks: str, **settings: Any) -> Iterator[str]:
-    """The address of a server of the tasks; `settings` are those of `ServeConfig`."""
+    """Yield the address of a server of the tasks; `settings` are those of `ServeConfig`."""
     limits = LimitsConfig(turns=9, characters=200)
     made: dict[str, Any] = {"couplet": CoupletEndpoint, "empathetic": ReplyEndpoint, "people": ReplyEndpoint}
     predictors = {"couplet": _couplet_predictor, "empathetic": _reply_predictor, "people": _people_predictor}
@@ -57,7 +57,7 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
 
 @contextmanager
 def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
-    """The address of a server of endpoints; `settings` are those of `make_app`."""
+    """Yield the address of a server of endpoints; `settings` are those of `make_app`."""
     app = make_app(*endpoints, **settings)
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
@@ -76,7 +76,7 @@ def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
 
 @contextmanager
 def launched() -> Iterator[Any]:
-    """A browser."""
+    """Yield a browser."""
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
         yield browser
@@ -87,7 +87,7 @@ def launched() -> Iterator[Any]:
 def opened(
     browser: Any, address: str, path: str = "/", ready: str = "#models a", **context: Any
 ) -> Iterator[Any]:
-    """The page in a tab of its own; it must ask for nothing elsewhere, break no policy and throw no error.
+    """Yield the page in a tab of its own; it must ask for nothing elsewhere, break no policy and throw no error.
 
     Args:
         browser: from `launched`.
@@ -116,7 +116,7 @@ def opened(
 
 
 def ask(page: Any, first: str) -> None:
-    """Writes a 上联 and has it answered."""
+    """Write a 上联 and have it answered."""
     page.fill("#couplet-first", first)
     with page.expect_response("**/v1/couplet"):
         page.press("#couplet-first", "Enter")
@@ -124,7 +124,7 @@ def ask(page: Any, first: str) -> None:
 
 
 def say(page: Any, text: str) -> None:
-    """Says a turn and has it answered."""
+    """Say a turn and have it answered."""
     page.fill("#empathetic-turn", text)
     with page.expect_response("**/v1/reply"):
         page.press("#empathetic-turn", "Enter")
@@ -132,7 +132,7 @@ def say(page: Any, text: str) -> None:
 
 
 def idle(page: Any, button: str) -> None:
-    """Waits until nothing runs any more."""
+    """Wait until nothing runs any more."""
     page.locator(f"{button}:not([aria-busy])").wait_for()
 
 

@@ -39,7 +39,7 @@ DIALOGUES = [
 
 
 def ranker_mapping(**sections: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a small ranker; ``sections`` are laid over them."""
+    """Return the settings of a small ranker; `sections` are laid over them."""
     mapping: dict[str, Any] = {
         "task": "empathetic.ranking",
         "model": MODEL,
@@ -55,12 +55,12 @@ def ranker_mapping(**sections: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_ranker_config(**sections: dict[str, Any]) -> RankerConfig:
-    """The configuration of a small ranker."""
+    """Return the configuration of a small ranker."""
     return build(RankerConfig, ranker_mapping(**sections), "test")
 
 
 def make_ranker_network(config: RankerConfig, vocab_size: int, seed: int = 1) -> ReplyRanker:
-    """A network in evaluation mode with random values everywhere."""
+    """Return a network in evaluation mode with random values everywhere."""
     network, rng = ReplyRanker(config, vocab_size), np.random.default_rng(seed)
     for name, parameter in network.named_parameters():
         centre, spread = (1.0, 0.2) if "norm" in name and name.endswith("weight") else (0.0, 0.3)
@@ -73,7 +73,7 @@ def make_ranker_network(config: RankerConfig, vocab_size: int, seed: int = 1) ->
 
 
 def save_ranker(folder: Path, vocabulary: Vocabulary, seed: int = 1) -> Path:
-    """Writes a random ranker as a bundle; returns its folder."""
+    """Write a random ranker as a bundle; return its folder."""
     config = make_ranker_config(data={"train": "/home/someone/train.jsonl"})
     weights = read_weights(make_ranker_network(config, len(vocabulary), seed))
     card = "# empathetic.ranking\nRead /home/someone/train.jsonl"
@@ -82,13 +82,13 @@ def save_ranker(folder: Path, vocabulary: Vocabulary, seed: int = 1) -> Path:
 
 
 def write_dialogues(path: Path) -> None:
-    """The conversations as a data file."""
+    """Write the conversations as a data file."""
     lines = (json.dumps({"context": d.context, "target": d.target, "emotion": d.emotion}) for d in DIALOGUES)
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def write_generated(path: Path) -> None:
-    """What a generator that heeds nobody replied to each context, as the predict command prints it."""
+    """Write the replies of a generator that ignores the context, as the predict command prints them."""
     lines = (
         json.dumps(
             {"context": d.context, "predictions": [{"text": "what did you do to do ?", "score": -1.0}]}

@@ -75,7 +75,7 @@ class EchoEndpoint(Endpoint[EchoRequest]):
 
 
 def make_config(**settings: Any) -> ServeConfig:
-    """Settings of a test: no wait, so that only what waits already is gathered."""
+    """Return settings of a test: no waiting, so that a batch gathers only what waits already."""
     batching = BatchingConfig(**{"max_wait_ms": 0.0, **settings.pop("batching", {})})
     limits = LimitsConfig(**{"seconds": PATIENCE, **settings.pop("limits", {})})
     return ServeConfig(batching=batching, limits=limits, **settings)
@@ -87,27 +87,27 @@ def make_app(
     load: Callable[[], list[Any]] = list,
     **settings: Any,
 ) -> FastAPI:
-    """The application around endpoints that are ready."""
+    """Return the application around endpoints that are ready."""
     return create_app(make_config(**settings), endpoints, load, words or WordFilter())
 
 
 def loader(
     endpoint: Endpoint[Any], predictor: Any, words: WordFilter | None = None
 ) -> Callable[[], list[ModelCard]]:
-    """Makes an endpoint ready with a predictor that exists."""
+    """Make an endpoint ready with a predictor that exists."""
     return lambda: [make_card(predictor, endpoint.path, endpoint.use(predictor, words or WordFilter()), None)]
 
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[TestClient]:
-    """A client of the application once it is ready."""
+    """Yield a client of the application once it is ready."""
     with TestClient(app, raise_server_exceptions=True) as client:
         eventually(lambda: app.state.batcher.is_ready)
         yield client
 
 
 def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Waits until something holds."""
+    """Wait until something holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not come about"

@@ -125,7 +125,7 @@ def test_each_side_learns_from_its_own_part_of_the_contest(family: str, pointer:
     own = {name for name, _ in network.named_parameters() if name.startswith("adversary.")}
 
     def touched(column: int) -> set[str]:
-        """Parameters that one of the three verdicts reaches."""
+        """Return parameters that one of the three verdicts reaches."""
         network.clear_gradients()
         paddle.seed(5)
         verdicts = network(source, lengths, target)[-2]
@@ -201,7 +201,7 @@ def test_the_switch_changes_no_other_weight_and_no_answer() -> None:
 
 
 def toy() -> list[Dialogue]:
-    """Each emotion has a context and a word of its own."""
+    """Write dialogues in which each emotion has a context and a word of its own."""
     pairs = {
         "sad": ("my dog died", "sorry"),
         "proud": ("i won", "congratulations"),
@@ -231,7 +231,7 @@ def test_either_side_learns_while_the_other_stands_still() -> None:
             network.clear_gradients()
 
     def deceived() -> tuple[float, float]:
-        """How often the network's words, never drawn before, pass for people's, and for the emotion's."""
+        """Return how often the network's words, never drawn before, pass for people's, and for the emotion's."""
         drawn = np.concatenate([verdicts(seed).numpy()[:, 2] for seed in range(1000, 1005)])  # [5B, 34]
         carried = drawn[:, 1:].argmax(-1) == np.tile(emotion.numpy(), 5)
         return float(np.mean(drawn[:, 0] > 0)), float(np.mean(carried))

@@ -17,7 +17,7 @@ def lstm(trained):
 
 @pytest.fixture
 def train_on(lstm, tmp_path):
-    """Returns a function that gives the train command a file of these bytes, and its outcome."""
+    """Return a function that gives the train command a file of these bytes, and its outcome."""
 
     def run_it(content, *arguments):
         file = tmp_path / "couplets.tsv"
@@ -30,7 +30,7 @@ def train_on(lstm, tmp_path):
 
 @pytest.fixture
 def predict_lines(lstm, tmp_path):
-    """Returns a function that has these bytes answered by ``--input``, and the outcome."""
+    """Return a function that has these bytes answered by `--input`, and the outcome."""
 
     def run_it(content, *arguments):
         file = tmp_path / "firsts.txt"
@@ -170,7 +170,7 @@ def test_a_text_of_another_encoding_on_the_command_line(lstm):
 
 @pytest.fixture
 def damaged(lstm, tmp_path):
-    """A copy of a good bundle, to be spoilt."""
+    """Return a copy of a good bundle, to be spoilt."""
     return shutil.copytree(lstm.folder / "best", tmp_path / "bundle")
 
 

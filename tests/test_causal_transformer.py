@@ -17,7 +17,7 @@ LENGTHS = [5, 2, 3]
 
 
 def pair(activation: Any = "relu") -> tuple[CausalTransformer, nn.TransformerEncoder]:
-    """Our stack, and Paddle's pre-norm encoder with equal weights."""
+    """Return our stack, and Paddle's pre-norm encoder with equal weights."""
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=True)
     theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
     randomise(theirs, 1)
@@ -43,7 +43,7 @@ def pair(activation: Any = "relu") -> tuple[CausalTransformer, nn.TransformerEnc
 
 
 def joined(source: np.ndarray, reply: np.ndarray) -> list[paddle.Tensor]:
-    """Each source without its padding, and the reply right after it, [1, S + T, D] each."""
+    """Return each source without its padding, and the reply right after it, [1, S + T, D] each."""
     pairs = zip(source, reply, LENGTHS, strict=True)
     return [paddle.to_tensor(np.concatenate([s[:length], r])[None]) for s, r, length in pairs]
 

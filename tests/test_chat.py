@@ -29,7 +29,7 @@ TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5
 
 
 def make_predictor(**sections: Any) -> EmpatheticPredictor:
-    """A random model."""
+    """Return a random model."""
     config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
     return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)
 
@@ -296,7 +296,7 @@ def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe: Path, tmp_path:
 
 
 def wait_for(terminal: int, pattern: str) -> str:
-    """What a terminal shows up to this pattern."""
+    """Return what a terminal shows up to this pattern."""
     shown = ""
     while not re.search(pattern, shown):
         shown += os.read(terminal, 4096).decode("utf-8", "replace")

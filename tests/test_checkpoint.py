@@ -64,7 +64,7 @@ class Trainer:
         self.progress = Progress()
 
     def train(self, until: int) -> list[float]:
-        """Steps on batches and random numbers that depend on the step alone; returns the losses."""
+        """Step on batches and random numbers that depend on the step alone; return the losses."""
         self.network.train()
         losses = []
         while self.progress.step < until:
@@ -93,7 +93,7 @@ class Trainer:
         restore_training_state(bundle, folder, self.optimizer, self.network)
 
     def moments(self) -> list[np.ndarray]:
-        """Everything the optimiser keeps, in the order of the parameters."""
+        """Return everything the optimiser keeps, in the order of the parameters."""
         state = self.optimizer.state_dict()
         names = [parameter.name for parameter in self.network.parameters()]
         return [state[key].numpy() for name in names for key in sorted(state) if key.startswith(f"{name}_")]
@@ -184,7 +184,7 @@ def test_counters_of_a_run_that_knew_perplexities_only_are_read(
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    """A run that saved at step 1 (now ``last.previous``) and at step 2 (``last``)."""
+    """Return a run that saved at step 1 (now `last.previous`) and at step 2 (`last`)."""
     trainer = Trainer(MODELS["lstm"], training())
     for step in (1, 2):
         trainer.train(step)

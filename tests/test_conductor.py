@@ -1,4 +1,4 @@
-"""The order of things around the steps of ``paddle.Model.fit``, and the one reason why a run stops."""
+"""The order of things around the steps of `paddle.Model.fit`, and the one reason why a run stops."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def conduct(
     evaluate: Callable[[], None] | None = None,
     **settings: Any,
 ) -> tuple[str, Stop | None, list[float]]:
-    """Runs ``fit``; returns what happened in order, the reason of the stop, and the random numbers drawn."""
+    """Run `fit`; return what happened in order, the reason of the stop, and the random numbers drawn."""
     story: list[str] = []
 
     def look() -> None:
@@ -136,7 +136,7 @@ def test_a_run_stops_early_where_evaluations_bring_no_gain(eval_every: int, step
 
 
 class Evaluated:
-    """Stands for a ``TrainingModel``: of four dev examples as many are right as ``right`` says next."""
+    """Stands for a `TrainingModel`: of four dev examples as many are right as `right` says next."""
 
     average = None
 
@@ -158,7 +158,7 @@ class Evaluated:
 
 
 class Told:
-    """Stands for a ``Reporter`` and its only sink."""
+    """Stands for a `Reporter` and its only sink."""
 
     def __init__(self) -> None:
         self.sinks, self.best = [self], []

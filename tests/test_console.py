@@ -16,7 +16,7 @@ OURS = {path.stem for path in (ROOT / "paddle_dialog_commands").glob("*.py")} - 
 
 
 def console_command(*arguments: object) -> Outcome:
-    """Runs ``paddle-dialog`` in this process."""
+    """Run `paddle-dialog` in this process."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with (
         mock.patch.object(sys, "argv", ["paddle-dialog", *map(str, arguments)]),

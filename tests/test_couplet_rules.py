@@ -62,7 +62,7 @@ def test_every_candidate_of_every_strategy_keeps_every_rule(first, seed, strateg
 
 
 def expected_texts(predictor, first, banned, locks):
-    """All texts under the first set of relaxed rules that leaves any, best first, by looking at each."""
+    """Return all texts under the first set of relaxed rules that leaves any, best first, by looking at each."""
     rules = predictor.config.rules
     active = frozenset(name for name in RELAXATION_ORDER if getattr(rules, name))
     characters = predictor.vocabulary.tokens[4:]

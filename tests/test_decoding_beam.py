@@ -18,7 +18,7 @@ penalties = st.tuples(st.sampled_from(["none", "average", "gnmt"]), st.sampled_f
 
 
 def exhaustive(model, source, max_length, penalty, alpha):
-    """Every text with its penalised score, best first."""
+    """Return every text with its penalised score, best first."""
     lengths = {
         "none": lambda n: 1.0,
         "average": lambda n: n**alpha,
@@ -153,7 +153,7 @@ def test_finished_inputs_leave_the_batch():
 
 
 def scripted(first, second):
-    """A model of the ids 4, 5 and the end: distributions of the first token and of the second after 4."""
+    """Return a model of the ids 4, 5 and the end: distributions of the first token and of the second after 4."""
     model = TableModel(0, vocab_size=6, steps=3, sources=1)
     model.logits[:] = np.log(1e-12)
     model.logits[0, 0, BOS, [4, 5, EOS]] = np.log(first)

@@ -74,7 +74,7 @@ def test_candidates_differ_are_ordered_and_scored_without_the_penalty(seed, pena
 
 
 def scripted():
-    """First 4 with .5, 5 with .3 or 0 with .2; then 4 with .6 or 5 with .4, whatever stands before; then the end."""
+    """Return a model: first 4 with .5, 5 with .3 or 0 with .2; then 4 with .6 or 5 with .4; then the end."""
     model = TableModel(0, vocab_size=6, steps=4, sources=1)
     model.logits[:] = np.log(1e-12)
     model.logits[0, 0, BOS, [4, 5, 0]] = np.log([0.5, 0.3, 0.2])

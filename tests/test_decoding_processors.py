@@ -29,7 +29,7 @@ INF = float("inf")
 
 
 def applied(processor, *texts, numbers=None, vocabulary=8, scores=None):
-    """Scores after a processor, from -1 everywhere, for prefixes of equal length."""
+    """Score after a processor, from -1 everywhere, for prefixes of equal length."""
     tokens = np.array(texts, dtype=np.int64).reshape(len(texts), -1)
     numbers = np.arange(len(texts)) if numbers is None else np.array(numbers)
     table = np.full((len(texts), vocabulary), -1.0, dtype=np.float32) if scores is None else scores
@@ -179,7 +179,7 @@ def test_banned_words_forbid_only_their_last_token():
 
 
 def permitted(text, number):
-    """The rules of the search below, restated on finished texts."""
+    """Return the rules of the search below, restated on finished texts."""
     length, first = {0: (3, 4), 1: (2, 1)}[number]
     pairs = list(pairwise(text))
     return (

@@ -23,14 +23,14 @@ over_both = pytest.mark.parametrize("over_arrays", [False, True], ids=["network"
 
 
 def over(arrays, network):
-    """What the search steps with: the network, or its weights as arrays."""
+    """Return what the search steps with: the network, or its weights as arrays."""
     if not arrays:
         return network
     return NumpySeq2Seq(network.config, VOCABULARY, read_weights(network))
 
 
 def sharpened(model):
-    """Random weights give nearly equal probabilities; larger ones make the search decide."""
+    """Return enlarge random weights, which give nearly equal probabilities, so that the search has to decide."""
     for parameter in model.parameters():
         parameter.set_value(parameter * (3.0 if parameter.shape[-1] == VOCABULARY else 2.0))
     return model
@@ -66,7 +66,7 @@ def batch(seed=0, rows=4):
 
 @pytest.fixture(scope="module", params=["lstm", "gru", "transformer"])
 def copying(request):
-    """A model that has begun to learn to copy its input, so that texts end and yet differ."""
+    """Return a model that has begun to learn to copy its input, so that texts end and yet differ."""
     paddle.seed(0)
     sizes = {"embedding_size": 16, "hidden_size": 16, "num_layers": 2}
     if request.param == "transformer":

@@ -64,14 +64,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="module")
 def two(corpus: Corpus) -> Path:
-    """The run of two processes that nobody disturbed."""
+    """Return the run of two processes that nobody disturbed."""
     launched = launch(corpus, corpus.recipe("two", BATCH))
     assert finish(launched) == 0, worker_logs(corpus)
     return corpus.folder / "two"
 
 
 def launch(corpus: Corpus, *arguments: object, script: str = "tools/train.py") -> subprocess.Popen[bytes]:
-    """Starts the training command in two processes."""
+    """Start the training command in two processes."""
     command = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2"]
     command += ["--log_dir", corpus.folder / "log", "--log_overwrite", "1", script, "-c", *arguments]
     with (corpus.folder / "launcher.out").open("wb") as out:

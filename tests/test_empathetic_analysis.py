@@ -19,7 +19,7 @@ from tasks.empathetic.task import TASK
 
 
 def make(family: str = "transformer", dialogues: Sequence[Dialogue] = DIALOGUES, **sections: Any) -> Any:
-    """A random network with its dataset."""
+    """Return a random network with its dataset."""
     config, vocabulary = make_config(family, **sections), make_vocabulary()
     dataset = DialogueDataset(dialogues, config, vocabulary, 20)
     return config, make_network(config, len(vocabulary)), dataset, vocabulary

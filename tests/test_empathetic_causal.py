@@ -23,7 +23,7 @@ LOG2 = math.log(2)
 
 
 def peaked(shape: list[int], label: np.ndarray, odds: float) -> paddle.Tensor:
-    """Logits of two classes a row by which the label has ``odds`` to 1."""
+    """Return logits of two classes a row by which the label has `odds` to 1."""
     logits = np.zeros([*shape, 2], dtype="float32")
     np.put_along_axis(logits, label[..., None], math.log(odds), -1)
     return paddle.to_tensor(logits)
@@ -50,7 +50,7 @@ def test_context_words_count_in_the_mean_and_selection_beside_it(learns: bool, s
 
 
 def batch(config: Any) -> list[paddle.Tensor]:
-    """The collated toys as training data."""
+    """Return the collated toys as training data."""
     vocabulary = make_vocabulary(DIALOGUES)
     dataset = DialogueDataset(DIALOGUES, config, vocabulary, 50, Counter(i=2))
     return [paddle.to_tensor(array) for array in collate([dataset[row] for row in range(3)])]

@@ -45,7 +45,7 @@ METRICS = {
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recipe of a model that the train command has made on the sample."""
+    """Return the recipe of a model that the train command has made on the sample."""
     folder = tmp_path_factory.mktemp("empathetic")
     path = folder / "tiny.yaml"
     path.write_text(CONFIG.format(folder=folder), encoding="utf-8")

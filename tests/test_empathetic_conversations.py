@@ -23,7 +23,7 @@ MARKED = {"generator": {"context_weight": 1.0}, "data": {"mark_turns": True}}
 
 
 def written(folder: Path, *conversations: list[str]) -> str:
-    """A file of conversations."""
+    """Return a file of conversations."""
     path = folder / "talk.jsonl"
     path.write_text("".join(json.dumps({"turns": turns, "source": "x"}) + "\n" for turns in conversations))
     return str(path)
@@ -92,7 +92,7 @@ def test_a_file_without_conversations_is_refused(tmp_path: Path) -> None:
 
 
 def encoder(max_length: int = 100) -> tuple[DialogueEncoder, Vocabulary]:
-    """An encoder that marks turns and knows the words a, b, c and d."""
+    """Return an encoder that marks turns and knows the words a, b, c and d."""
     vocabulary = make_vocabulary([Dialogue(["a b"], "c d")])
     config = make_config("causal", **{**MARKED, "data": {"mark_turns": True, "max_length": max_length}})
     return DialogueEncoder(vocabulary, config), vocabulary

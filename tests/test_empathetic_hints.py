@@ -25,13 +25,13 @@ CONTEXT = ["my happy dog died ."]
 
 @pytest.fixture
 def no_lexicon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the package NRCLex is not installed."""
+    """Make the package NRCLex look as if it were not installed."""
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "nrclex" else find(name))
 
 
 def save(folder: Path, **files: bytes) -> Path:
-    """A random model whose lexicon is the package's, with these files in its bundle."""
+    """Return a random model whose lexicon is the package's, with these files in its bundle."""
     config, vocabulary = make_config(emotion={"hints": True, "lexicon": "nrc"}), make_vocabulary()
     weights = read_weights(make_network(config, len(vocabulary)))
     bundle = Bundle("empathetic", dump(config), {"text": vocabulary}, weights, "", files)

@@ -27,7 +27,7 @@ VOCABULARY = make_vocabulary(DIALOGUES[1:])
 
 
 def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
-    """The collated toy dialogues: source, lengths, target, emotion, label, mask."""
+    """Return the collated toy dialogues: source, lengths, target, emotion, label, mask."""
     dataset = DialogueDataset(DIALOGUES, config, VOCABULARY, 50)
     examples = [dataset[index] for index in range(len(dataset))]
     if emotions:
@@ -37,7 +37,7 @@ def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
 
 
 def stepwise(network: EmoPrepend, state: Any, target: paddle.Tensor) -> np.ndarray:
-    """log P of every position, one step at a time."""
+    """Return log P of every position, one step at a time."""
     rows = []
     for position in range(target.shape[1]):
         scores, state = network.step(target[:, position], state)

@@ -43,7 +43,7 @@ def fitted(
 
 
 def unit_vectors(data: DialogueDataset, idf: np.ndarray, character_weight: float = 1.0) -> np.ndarray:
-    """The dense features of the annotated contexts."""
+    """Return the dense features of the annotated contexts."""
     contexts, _ = data.annotated_contexts(situations=False)
     dense = ngram_features(data.encoder, contexts, BUCKETS, character_weight).toarray() * idf
     return dense / np.linalg.norm(dense, axis=1, keepdims=True)
@@ -69,7 +69,7 @@ def test_situations_are_texts_once_a_conversation() -> None:
 
 
 def best_margins(dense: np.ndarray, signs: np.ndarray, penalty: float) -> np.ndarray:
-    """Of the machine with the least squared hinge loss, by a general optimiser."""
+    """Fit the machine with the least squared hinge loss, by a general optimiser."""
     gram = dense @ dense.T  # the best weights are combinations of the texts: w = Xᵀa
 
     def objective(a: np.ndarray) -> float:

@@ -18,14 +18,14 @@ from tasks.empathetic.network.numpy_model import NumpyCausalEmoPrepend
 
 
 def causal_models(sections: Sections) -> tuple[EmoPrepend, NumpyCausalEmoPrepend]:
-    """As ``models``."""
+    """Return as `models`."""
     network, made = models("causal", sections)
     assert isinstance(made, NumpyCausalEmoPrepend)
     return network, made
 
 
 def extended_words(source: np.ndarray, config_has_pointer: bool) -> int:
-    """How many ids a reply to these contexts may have."""
+    """Return how many ids a reply to these contexts may have."""
     return max(len(VOCABULARY), int(source[..., 0].max()) + 1) if config_has_pointer else len(VOCABULARY)
 
 
@@ -58,7 +58,7 @@ def test_given_replies_score_as_by_steps_and_as_in_training(sections: Sections, 
 def teacher_forced_nll(
     network: EmoPrepend, source: np.ndarray, lengths: np.ndarray, replies: list[list[int]]
 ) -> np.ndarray:
-    """-log p per token of each reply to one context, by the training criterion."""
+    """Return -log p per token of each reply to one context, by the training criterion."""
     criterion = EmpatheticLoss(pointer=network.returns_log_probabilities)
     examples = [Example(source[0], np.array(reply, dtype=np.int64), 0) for reply in replies]
     with paddle.no_grad():

@@ -30,7 +30,7 @@ def candidate(text: str, score: float) -> Prediction:
 
 
 def predictor(**decoding: object) -> EmpatheticPredictor:
-    """A random model with the n-grams of REPLIES."""
+    """Return a random model with the n-grams of REPLIES."""
     settings = {"beam_size": 6, "max_length": 6, **decoding}
     config = make_config(generator={"pointer": True}, decoding=settings)
     vocabulary = make_vocabulary()

@@ -18,7 +18,7 @@ RERANK = {"selection": 2.0, "mutual_information": 0.3, "candidates": 4}
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recipe of a random model that chooses replies; its run has no store."""
+    """Return the recipe of a random model that chooses replies; its run has no store."""
     decoding = {"beam_size": 4, "max_length": 4, "rerank": RERANK}
     folder = tmp_path_factory.mktemp("people")
     return save_model(folder, "causal", selection={"size": 6}, decoding=decoding, replies={"candidates": 5})
@@ -26,7 +26,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shipped(recipe: Path) -> Path:
-    """The bundle exported with a store."""
+    """Return the bundle exported with a store."""
     folder = recipe.parent / "shipped"
     outcome = run_here(
         *("export", "--weights", recipe.parent / "run" / "best", "--output", folder, "--data", "sample")

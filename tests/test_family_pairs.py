@@ -65,7 +65,7 @@ class Pair(nn.Layer):
         self.encoder, self.decoder = build_pair(config)
 
     def prepare(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[Any, Any]:
-        """Memory and past of sources."""
+        """Return memory and past of sources."""
         inputs, sizes = paddle.to_tensor(embedded), paddle.to_tensor(lengths)
         real = length_mask(sizes, inputs.shape[1])
         outputs, final = self.encoder(inputs, sizes, real)
@@ -73,7 +73,7 @@ class Pair(nn.Layer):
 
 
 def random_pair(config: FamilyConfig) -> Pair:
-    """A pair in evaluation mode with random weights, biases and norms included."""
+    """Return a pair in evaluation mode with random weights, biases and norms included."""
     paddle.seed(3)
     pair = Pair(config)
     for parameter in pair.parameters():
@@ -85,13 +85,13 @@ def random_pair(config: FamilyConfig) -> Pair:
 def sources(
     config: FamilyConfig, lengths: list[int], padding: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embedded sources [B, S, E], with numbers in the padding too, and their lengths."""
+    """Return embedded sources [B, S, E], with numbers in the padding too, and their lengths."""
     shape = (len(lengths), max(lengths) + padding, config.embedding_size)
     return np.random.default_rng(seed).normal(size=shape).astype("float32"), np.array(lengths)
 
 
 def targets(config: FamilyConfig, rows: int, length: int, seed: int) -> np.ndarray:
-    """Embedded targets [N, T, E]."""
+    """Return embedded targets [N, T, E]."""
     shape = (rows, length, config.embedding_size)
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 

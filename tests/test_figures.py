@@ -31,7 +31,7 @@ DIALOGUES = [
 
 
 def pixels_of(image: np.ndarray, colour: tuple[int, int, int]) -> int:
-    """Pixels of a colour."""
+    """Return pixels of a colour."""
     return int((np.abs(image.astype(int) - colour).max(axis=2) <= 8).sum())
 
 

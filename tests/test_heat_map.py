@@ -15,7 +15,7 @@ from paddle_dialog.figures.heat_map import draw_heat_map
 
 @pytest.fixture
 def no_cjk_font(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine that has only the font matplotlib brings along."""
+    """Yield a machine that has only the font matplotlib brings along."""
     fonts._font_files.cache_clear()
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
     yield
@@ -23,7 +23,7 @@ def no_cjk_font(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def brightest_blocks(image: np.ndarray) -> int:
-    """Pixels in the colour of the largest weight."""
+    """Return pixels in the colour of the largest weight."""
     yellow = np.array([253, 231, 36])
     return int((np.abs(image.astype(int) - yellow).max(axis=2) <= 2).sum())
 

@@ -84,7 +84,7 @@ def make(card):
 
 @pytest.fixture
 def killed(tmp_path):
-    """A folder ``best`` whose second save was killed between its two renames."""
+    """Return a folder `best` whose second save was killed between its two renames."""
     folder = tmp_path / "best"
     for card in ("first", "second"):
         save_bundle(make(card), folder)
@@ -130,7 +130,7 @@ def test_predict_finds_what_a_killed_save_has_left(trained, tmp_path):
 
 
 def children(pid):
-    """The processes that a process has started and not yet waited for."""
+    """Return the processes that a process has started and not yet waited for."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 

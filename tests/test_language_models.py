@@ -100,7 +100,7 @@ def test_steps_dropped_on_the_way_equal_the_kernel_of_paddle():
 
 @pytest.fixture(params=["causal", "recurrent"])
 def pair(request):
-    """A network and its form over arrays."""
+    """Return a network and its form over arrays."""
     if request.param == "causal":
         network = causal()
         return network, NumpyCausalLm(CAUSAL, VOCABULARY, read_weights(network))

@@ -35,7 +35,7 @@ sys.exit(status)
 
 
 def without(packages: list[str], *arguments: str, stdin: str = "") -> Outcome:
-    """Runs ``paddle-dialog`` as where these packages are not installed."""
+    """Run `paddle-dialog` as if these packages were not installed."""
     done = subprocess.run(
         [sys.executable, "-c", REFUSE, json.dumps(packages), *arguments],
         input=stdin,

@@ -23,7 +23,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 def by_hand(
     logits: np.ndarray, labels: np.ndarray, mask: np.ndarray, smoothing: float
 ) -> tuple[float, np.ndarray]:
-    """The loss, and the plain negative log-likelihoods [B, T]: cross-entropy against a mixed distribution."""
+    """Return the loss, and the plain negative log-likelihoods [B, T]: cross-entropy against a mixed distribution."""
     log_p = log_softmax(logits)
     one_hot = np.eye(logits.shape[-1])[labels]
     mixed = (1.0 - smoothing) * one_hot + smoothing / logits.shape[-1]

@@ -22,7 +22,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The recipe of a trained model of the task, whose folder lies among others of a user's own."""
+    """Yield the recipe of a trained model of the task, whose folder lies among others of a user's own."""
     folder = tmp_path_factory.mktemp("made_up")
     page = shutil.copytree(ROOT / "tests" / "made_up" / "echo", folder / "tasks" / "echo") / "page"
     page.mkdir()

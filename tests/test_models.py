@@ -39,7 +39,7 @@ FAMILIES = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys(
 
 
 def make(config: ModelConfig, seed: int = 1) -> Any:
-    """A model in evaluation mode with random values everywhere, biases too."""
+    """Return a model in evaluation mode with random values everywhere, biases too."""
     network = Seq2Seq(config, VOCABULARY)
     rng = np.random.default_rng(seed)
     for name, parameter in network.named_parameters():
@@ -53,7 +53,7 @@ def make(config: ModelConfig, seed: int = 1) -> Any:
 
 
 def batch(target_length: int = TARGET, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """Source [B, S] with padding, its lengths [B], and target [B, T]."""
+    """Return source [B, S] with padding, its lengths [B], and target [B, T]."""
     rng = np.random.default_rng(seed)
     source = rng.integers(4, VOCABULARY, (len(LENGTHS), SOURCE))
     for row, length in enumerate(LENGTHS):
@@ -64,7 +64,7 @@ def batch(target_length: int = TARGET, seed: int = 2) -> tuple[Tensor, Tensor, T
 
 
 def steps(network: Any, state: Any, target: Tensor, first: int = 0) -> tuple[np.ndarray, Any]:
-    """Logits of the target's positions from ``first`` on, one step at a time."""
+    """Return logits of the target's positions from `first` on, one step at a time."""
     logits = []
     for position in range(first, target.shape[1]):
         out, state = network.step(target[:, position], state)

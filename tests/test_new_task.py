@@ -18,14 +18,14 @@ WORDS = {
 
 
 def files(page: str) -> dict[str, str]:
-    """The files of a page, each a name in backticks and a block of code under it."""
+    """Return the files of a page, each a name in backticks and a block of code under it."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return dict(re.findall(r"^`([\w./]+)`\n\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory):
-    """The folder of the task, with headlines to learn from and others."""
+    """Return the folder of the task, with headlines to learn from and others."""
     folder = tmp_path_factory.mktemp("tasks_of_a_reader")
     for name, text in files("new_task.md").items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ def task(tmp_path_factory):
 
 
 def reader(tool: str, folder, *arguments: str, stdin: bytes = b""):
-    """Runs a tool as a reader of the page does."""
+    """Run a tool as a reader of the page does."""
     environment = {"PADDLE_DIALOG_TASKS": str(folder)}
     return run(tool, "-c", str(folder / "headline.yaml"), *arguments, environment=environment, stdin=stdin)
 

@@ -36,7 +36,7 @@ CONFIGS = [
 def network_scores(
     network: ReplyRanker, sources: list[np.ndarray], replies: list[list[np.ndarray]]
 ) -> np.ndarray:
-    """Scores [B, K] of packed sources [S, k] and the replies to each."""
+    """Score [B, K] of packed sources [S, k] and the replies to each."""
     source, lengths = pad_sources(sources)
     rows, _ = pad_batch([reply for own in replies for reply in own], 0)
     arrays = source, lengths, rows.reshape(len(sources), -1, rows.shape[1])

@@ -1,4 +1,4 @@
-"""``Seq2Seq`` over arrays gives the numbers and the texts of the network whose weights it has."""
+"""`Seq2Seq` over arrays gives the numbers and the texts of the network whose weights it has."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ CONFIGS = [
 
 
 def models(config: ModelConfig, seed: int = 3) -> tuple[Any, Any]:
-    """A network with random weights, biases and norms included, and the model over arrays made of it."""
+    """Return a network with random weights, biases and norms included, and the model over arrays made of it."""
     paddle.seed(seed)
     network = Seq2Seq(config, VOCABULARY)
     for parameter in network.parameters():

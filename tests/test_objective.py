@@ -44,7 +44,7 @@ def test_accuracy_counts_the_highest_scores():
 
 @pytest.fixture(scope="module")
 def examples():
-    """Logits, labels and masks of 10 random sequences of 1 to STEPS real tokens."""
+    """Return logits, labels and masks of 10 random sequences of 1 to STEPS real tokens."""
     random = np.random.default_rng(3)
     table = random.normal(size=(VOCABULARY, VOCABULARY)).astype("float32") * 3
     logits = table[random.integers(0, VOCABULARY, (10, STEPS))]  # [10, T, V]

@@ -35,7 +35,7 @@ FAMILIES = pytest.mark.parametrize(("config", "family"), [(LSTM, "lstm"), (TRANS
 
 
 def named_as_before(values: dict[str, Any], family: str) -> dict[str, Any]:
-    """Values by their names in a bundle of an earlier version."""
+    """Return values by their names in a bundle of an earlier version."""
     renamed = {}
     for name, value in values.items():
         for new, old in OLDER[family].items():

@@ -40,7 +40,7 @@ TRANSFORMER = {"width": 8, "num_heads": 2, "inner_width": 12, "encoder_layers": 
 
 
 def by_weights(network: nn.Layer) -> int:
-    """Operations of all weight matrices, each on as many rows as it reads."""
+    """Return operations of all weight matrices, each on as many rows as it reads."""
     total = 0
     for name, parameter in network.named_parameters():
         if parameter.ndim != 2 or any(part in name for part in NO_PRODUCT):

@@ -60,7 +60,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 
 
 def fill(page: Any) -> None:
-    """Something to see in both tabs; the conversation stays open."""
+    """Put something to see in both tabs; the conversation stays open."""
     ask(page, "雨水水，月")
     page.locator("#couplet-pair [data-place='0']").click()
     page.click("#tab-empathetic")

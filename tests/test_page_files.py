@@ -20,7 +20,7 @@ def text_of(folder: Path, *suffixes: str) -> str:
 
 
 def words_of(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The words in Chinese and in English, each with what is filled in."""
+    """Return the words in Chinese and in English, each with what is filled in."""
     chinese, english = (folder / "words.js").read_text(encoding="utf-8").split("\n  en: {")
     found = [re.findall(r'^\s+(\w+): "(.*)",$', part, re.M) for part in (chinese, english)]
     zh, en = ({key: sorted(re.findall(r"\{\w+\}", text)) for key, text in part} for part in found)

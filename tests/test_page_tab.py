@@ -18,7 +18,7 @@ CARD = ModelCard(task="echo", path="/v1/echo", family="cave", parameters=7, deco
 
 
 def echo(folder: Path) -> EchoEndpoint:
-    """The example in a folder."""
+    """Return the example in a folder."""
     text = (ROOT / "docs" / "tabs.md").read_text(encoding="utf-8")
     files = re.findall(r"\n`(\S+)`\n\n```\w+\n(.*?)```\n", text, re.S)
     assert [name for name, _ in files] == ["tab.html", "words.js", "tab.js", "tab.css"]

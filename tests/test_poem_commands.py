@@ -32,7 +32,7 @@ def recipe(folder, family, text):
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def poem_model(request, tmp_path_factory):
-    """A model of each family that has read one poem, often."""
+    """Return a model of each family that has read one poem, often."""
     config = recipe(tmp_path_factory.mktemp(request.param), request.param, f"登鹳雀楼\t{POEM}\n" * 36)
     trained = run_here("train", "-c", config)
     assert trained.status == 0, trained.stderr

@@ -35,7 +35,7 @@ VOCABULARY = Vocabulary(
 
 
 def texts_of(stream):
-    """The texts of a stream: inputs, positions and learned labels of each, as tokens."""
+    """Yield the texts of a stream: inputs, positions and learned labels of each, as tokens."""
     starts = [0, *(np.flatnonzero(np.diff(stream[:, 1]) != 1) + 1), len(stream)]
     for start, stop in pairwise(starts):
         part = stream[start:stop]

@@ -25,7 +25,7 @@ TABLE = CharacterTable(VOCABULARY)
 
 
 def allowed(plan, text):
-    """The characters, or the end, that may follow a text."""
+    """Return the characters, or the end, that may follow a text."""
     scores = np.zeros((1, len(VOCABULARY)))
     tokens = np.array([VOCABULARY.encode(text)], dtype=np.int64).reshape(1, -1)
     HeldForm([plan], TABLE)(scores, Prefixes(tokens, np.zeros(1, np.int64), np.array([200])))
@@ -33,7 +33,7 @@ def allowed(plan, text):
 
 
 def write(plan, seed):
-    """A poem of characters drawn evenly from what may stand."""
+    """Return a poem of characters drawn evenly from what may stand."""
     rng, text = np.random.default_rng(seed), ""
     while (choice := sorted(allowed(plan, text))) != ["<eos>"]:
         assert choice, text

@@ -24,7 +24,7 @@ def attention(rows: int, length: int, seed: int) -> np.ndarray:
 
 
 def formula(logits: np.ndarray, gate: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """P over the extended vocabulary, word by word."""
+    """Return p over the extended vocabulary, word by word."""
     result = np.zeros((len(logits), logits.shape[1] + EXTRA))
     for row in range(len(logits)):
         p_gen = 1 / (1 + np.exp(-gate[row].astype("float64")))

@@ -30,7 +30,7 @@ def children(pid):
 
 @pytest.fixture
 def endless(trained):
-    """A command with two processes, an input that stays open, and its first 5 batches, of which one is answered."""
+    """Yield a command with two processes, an open input, and its first 5 batches, of which one is answered."""
     process = start(
         "predict", *arguments(trained, "--input", "-", "--workers", 2), stdin=subprocess.PIPE, text=True
     )

@@ -25,14 +25,14 @@ DECODING = {
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recipe of a random generator, whose bundle `run/best` has no ranker, and beside it a ``ranker``."""
+    """Return the recipe of a random generator, whose bundle `run/best` has no ranker, and beside it a `ranker`."""
     folder = tmp_path_factory.mktemp("bundle")
     save_ranker(folder / "ranker", make_vocabulary())
     return save_model(folder, "causal", emotion={"hints": False}, decoding=DECODING)
 
 
 def export(recipe: Path, target: Path, **options: object) -> list[object]:
-    """The arguments of an export of the generator."""
+    """Return the arguments of an export of the generator."""
     more = [part for name, value in options.items() for part in (f"--{name}", value)]
     return ["--weights", recipe.parent / "run" / "best", "--output", target, *more]
 

@@ -25,13 +25,13 @@ def make_dataset(
     written: dict[tuple[str, ...], list[str]] | None = None,
     **kinds: Any,
 ) -> ChoiceDataset:
-    """A data set whose wrong replies are of the given kinds alone."""
+    """Return a data set whose wrong replies are of the given kinds alone."""
     candidates = {**NO_OTHERS, **({"file": "some"} if "generated" in kinds else {}), **kinds}
     return ChoiceDataset(dialogues, make_ranker_config(candidates=candidates), VOCABULARY, written or {})
 
 
 def texts(dataset: ChoiceDataset, index: int) -> list[str]:
-    """The candidates of a choice as words, after a check of their marks."""
+    """Return the candidates of a choice as words, after a check of their marks."""
     found = []
     for reply in dataset[index].candidates:
         assert reply[0] == Vocabulary.bos_id and reply[-1] == Vocabulary.eos_id

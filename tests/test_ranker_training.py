@@ -29,7 +29,7 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """A generator after one step, and the recipe of a ranker that starts from it."""
+    """Return a generator after one step, and the recipe of a ranker that starts from it."""
     folder = tmp_path_factory.mktemp("ranker")
     found = Runs(folder / "generator.yaml", folder / "ranker.yaml")
     write_dialogues(folder / "dialogues.jsonl")

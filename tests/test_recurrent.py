@@ -46,7 +46,7 @@ def make_encoder(cell: Cell, bidirectional: bool) -> RecurrentEncoder:
 
 
 def copied_cell(encoder: RecurrentEncoder, cell: Cell, input_size: int, suffix: str) -> nn.Layer:
-    """A cell of Paddle's with the weights of one layer and direction of the encoder."""
+    """Return a cell of Paddle's with the weights of one layer and direction of the encoder."""
     copy = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}[cell](input_size, HIDDEN)
     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
         getattr(copy, name).set_value(getattr(encoder.rnn, f"{name}_{suffix}"))
@@ -54,7 +54,7 @@ def copied_cell(encoder: RecurrentEncoder, cell: Cell, input_size: int, suffix: 
 
 
 def unroll(cell: nn.Layer, inputs: Tensor, backwards: bool) -> tuple[Tensor, Any]:
-    """Runs a cell over [1, S, E] from its zero state; outputs [1, S, H] in reading order of the text."""
+    """Run a cell over [1, S, E] from its zero state; outputs [1, S, H] in reading order of the text."""
     state: Any = None
     outputs: list[Tensor] = []
     for position in reversed(range(inputs.shape[1])) if backwards else range(inputs.shape[1]):
@@ -158,7 +158,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def numpy_cell(cell: nn.Layer, x: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-    """One step of an LSTM (gates i, f, g, o) or GRU (gates r, z, n) with the weights of one of Paddle's."""
+    """Return one step of an LSTM (gates i, f, g, o) or GRU (gates r, z, n) with the weights of one of Paddle's."""
     weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
     w_x, w_h, b_x, b_h = (weight.numpy().astype("float64") for weight in weights)
     if isinstance(cell, nn.LSTMCell):
@@ -175,7 +175,7 @@ def numpy_cell(cell: nn.Layer, x: np.ndarray, state: Any) -> tuple[np.ndarray, A
 
 
 def numpy_scores(score: Any, name: Score, query: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Scores [B, S] of queries [B, H] against values [B, S, H], one pair at a time."""
+    """Score [B, S] of queries [B, H] against values [B, S, H], one pair at a time."""
     scores = np.empty(values.shape[:2])
     for row, position in np.ndindex(*scores.shape):
         q, k = query[row], values[row, position]
@@ -192,7 +192,7 @@ def numpy_scores(score: Any, name: Score, query: np.ndarray, values: np.ndarray)
 def numpy_decoder(
     cell: AttentionCell, score: Score, embedded: np.ndarray, states: list[Any], encoded: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs [B, T, H] and attention weights [B, T, S] of the cell, in float64."""
+    """Return outputs [B, T, H] and attention weights [B, T, S] of the cell, in float64."""
     values = encoded @ cell.memory_projection.weight.numpy() + cell.memory_projection.bias.numpy()
     feed = np.zeros([BATCH, HIDDEN])
     outputs, attention = [], []

@@ -30,7 +30,7 @@ FILES = {  # what each pinned file holds beside those it contains
 
 
 def requirements(lines: list[str]) -> list[Requirement]:
-    """Those that hold for this Python, our own package aside."""
+    """Return those that hold for this Python, our own package aside."""
     found = [Requirement(line.partition("#")[0]) for line in lines]
     return [
         r
@@ -62,7 +62,7 @@ def test_every_package_that_is_imported_belongs_to_the_core_or_to_an_extra() -> 
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Top-level names of all modules that a file imports."""
+    """Return top-level names of all modules that a file imports."""
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

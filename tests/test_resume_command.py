@@ -14,7 +14,7 @@ STEPS = 60
 
 @pytest.fixture(scope="module")
 def recipe(trained):
-    """The LSTM recipe with dropout, a schedule, and a checkpoint every few steps."""
+    """Return the LSTM recipe with dropout, a schedule, and a checkpoint every few steps."""
     settings = [
         "model.dropout=0.3",
         "training.epochs=6",
@@ -43,7 +43,7 @@ def progress(folder):
 
 
 def stop_after(arguments, step, number):
-    """Starts training, waits until the log tells of a step, that one or a later one, and sends a signal."""
+    """Start training, wait until the log tells of a step, that one or a later one, and send a signal."""
     process = start("train", *arguments, "-o", "training.log_every=1")
     told = []
     for raw in process.stderr:

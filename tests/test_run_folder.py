@@ -16,7 +16,7 @@ from tasks.couplet.task import TASK
 
 @pytest.fixture
 def couplets(tmp_path: Path) -> Path:
-    """Four training pairs; the dev pair has a character that none of them has."""
+    """Return four training pairs; the dev pair has a character that none of them has."""
     (tmp_path / "train.tsv").write_text("春風秋月\t山水花鳥\n" * 4, encoding="utf-8")
     (tmp_path / "dev.tsv").write_text("春風春月\t山水龍\n", encoding="utf-8")
     return tmp_path
@@ -34,7 +34,7 @@ def recipe(folder: Path, run: str = "run") -> CoupletConfig:
 
 
 def leave_run(folder: Path) -> Run:
-    """A run that saved its best model, and its state at steps 1 and 2."""
+    """Return a run that saved its best model, and its state at steps 1 and 2."""
     run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
         run.progress.step = step

@@ -22,7 +22,7 @@ def endpoint():
 
 
 def refusal(response, status):
-    """The sentence of an error, whose form is checked."""
+    """Return the sentence of an error, whose form is checked."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     (key, sentence), *more = response.json().items()
@@ -261,7 +261,7 @@ def test_the_description_is_a_page_without_scripts_or_foreign_addresses(endpoint
 
 
 def tab(folder, **files):
-    """A folder with a tab's files; ``files`` are laid over them by their stems."""
+    """Return a folder with a tab's files; `files` are laid over them by their stems."""
     folder.mkdir(exist_ok=True)
     names = {"tab": "tab.html", "script": "tab.js", "words": "words.js", "style": "tab.css"}
     for part, text in {"tab": "<p>标签</p>", "script": "1", "words": "2", "style": "a{}", **files}.items():
@@ -315,7 +315,7 @@ def test_a_tab_that_lacks_a_file_is_told_at_the_start(endpoint, tmp_path):
 
 
 def leaving_after(body, seconds):
-    """A client that sends a body and leaves after some seconds, or never."""
+    """Return a client that sends a body and leaves after some seconds, or never."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
@@ -328,7 +328,7 @@ def leaving_after(body, seconds):
 
 
 async def call(app, receive):
-    """What the application sends to a bare ``POST /v1/echo``."""
+    """Return what the application sends to a bare `POST /v1/echo`."""
     sent = []
 
     async def send(message):

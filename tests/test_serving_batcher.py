@@ -38,7 +38,7 @@ def start():
 
 
 async def blocked(batcher, endpoint, *jobs):
-    """Submits jobs while the worker is busy with another one; returns their tasks once all wait."""
+    """Submit jobs while the worker is busy with another one; return their tasks once all wait."""
     endpoint.open.clear()
     first = asyncio.ensure_future(batcher.submit(endpoint, Job("first", None)))
     assert await asyncio.to_thread(endpoint.busy.wait, PATIENCE)

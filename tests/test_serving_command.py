@@ -17,7 +17,7 @@ from serving_toys import PATIENCE, eventually
 
 
 def begin(trained, *overrides, **options):
-    """The process of a server of the tiny LSTM."""
+    """Return the process of a server of the tiny LSTM."""
     model = trained["lstm"]
     return start(
         "serve",
@@ -39,7 +39,7 @@ def begin(trained, *overrides, **options):
 
 
 def serve(trained, *overrides, **options):
-    """The running server and its address."""
+    """Return the running server and its address."""
     process = begin(trained, *overrides, **options)
     line = process.stdout.readline().decode()
     assert line.startswith("serving on http://127.0.0.1:"), (line, process.stderr.read().decode())
@@ -80,12 +80,12 @@ def test_sigterm_answers_what_was_accepted_and_ends_well(trained):
 
 
 def children(pid):
-    """Processes that a process has started."""
+    """Return processes that a process has started."""
     return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def ended(pid):
-    """Whether a process has ended, whoever has yet to take note of it."""
+    """Return whether a process has ended, whoever has yet to take note of it."""
     try:
         return ") Z " in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -94,7 +94,7 @@ def ended(pid):
 
 @pytest.fixture
 def decoding(trained):
-    """A server with two decoders: its process, nursery, client and what it had to say."""
+    """Yield a server with two decoders: its process, nursery, client and what it had to say."""
     process, address = serve(trained, "workers=2")
     (nursery,) = children(process.pid)
     with httpx.Client(base_url=address, timeout=PATIENCE) as client:

@@ -50,7 +50,7 @@ def test_every_operation_is_fuzzed(description):
 
 
 def nearly_in_order(path, body):
-    """The request with words of a language in its texts, which hardly any generated one has."""
+    """Return the request with words of a language in its texts, which hardly any generated one has."""
     if path == "/v1/couplet":
         return {**body, "first": f"春{body['first'][:9]}", "lock": None}
     turns = [f"i {turn[:20]}" for turn in body["context"]]
@@ -58,7 +58,7 @@ def nearly_in_order(path, body):
 
 
 def in_order(path, body):
-    """The request with texts that the models can answer and without settings that may contradict each other.
+    """Return the request with texts that the models can answer and without settings that may contradict each other.
 
     JSON's 2.0 is an integer to its schemas, but not to the server, which converts nothing.
     """

@@ -23,7 +23,7 @@ from paddle_dialog.training.progress import Progress
 
 @pytest.fixture
 def train(trained, tmp_path):
-    """Trains the tiny LSTM for 8 steps; returns the outcome and the run's folder."""
+    """Train the tiny LSTM for 8 steps; return the outcome and the run's folder."""
 
     def start(*settings):
         common = ["max_steps=8", "eval_every=4", "save_every=2", "log_every=1", "show_examples=0"]
@@ -35,7 +35,7 @@ def train(trained, tmp_path):
 
 
 def spoil(monkeypatch, factors, evaluations=()):
-    """Spoils the loss of the training batches (and dev batches) with these numbers, counted from 1."""
+    """Spoil the loss of the training batches (and dev batches) with these numbers, counted from 1."""
     forward, seen = SequenceCrossEntropy.forward, {"training": 0, "dev": 0}
 
     def spoilt(self, logits, label, mask):

@@ -22,7 +22,7 @@ REPORT = StepReport(1500, 6000, 1.25, 3.21987, 25.034, 0.00125, 4.5678, 2345.6, 
 
 @pytest.fixture(autouse=True)
 def restore_logging() -> Iterator[None]:
-    """Leaves no handler of a test's folder behind."""
+    """Leave no handler of a test's folder behind."""
     logger = logging.getLogger("paddle_dialog")
     handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
     logger.handlers = []

@@ -33,7 +33,7 @@ output_dir: {folder}/run
 
 @pytest.fixture(scope="module")
 def lines():
-    """2,000 different lines to learn from, and 100 others."""
+    """Return 2,000 different lines to learn from, and 100 others."""
     generator = random.Random(7)
     found = {"".join(generator.choices(HANZI, k=generator.randint(3, 6))): None for _ in range(4000)}
     found = list(found)

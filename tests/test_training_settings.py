@@ -24,7 +24,7 @@ from paddle_dialog.training.training_model import TrainingModel
 
 @pytest.fixture
 def train(trained, tmp_path):
-    """Trains the tiny LSTM with settings of one's own; returns the run's folder."""
+    """Train the tiny LSTM with settings of one's own; return the run's folder."""
 
     def start(name, *words, status=0, **settings):
         folder = tmp_path / name
@@ -59,7 +59,7 @@ def largest_difference(ours, theirs):
 
 
 def first_lines(trained, folder, count):
-    """The first lines of the training data, of 3 to 6 characters each."""
+    """Return the first lines of the training data, of 3 to 6 characters each."""
     lines = trained["lstm"].config.with_name("train.tsv").read_text(encoding="utf-8").splitlines()[:count]
     path = folder / f"{count}.tsv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

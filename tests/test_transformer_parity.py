@@ -57,7 +57,7 @@ def copy_feed_forward(ours: FeedForward, theirs: nn.Layer) -> None:
 
 
 def encoder_pair(norm: Norm, activation: Activation) -> tuple[EncoderStack, nn.TransformerEncoder]:
-    """Our encoder and Paddle's with equal weights."""
+    """Return our encoder and Paddle's with equal weights."""
     pre = norm == "pre"
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=pre)
     theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH) if pre else None)
@@ -76,7 +76,7 @@ def encoder_pair(norm: Norm, activation: Activation) -> tuple[EncoderStack, nn.T
 
 
 def decoder_pair(norm: Norm, activation: Activation) -> tuple[DecoderStack, nn.TransformerDecoder]:
-    """Our decoder and Paddle's with equal weights."""
+    """Return our decoder and Paddle's with equal weights."""
     pre = norm == "pre"
     layer = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=pre)
     theirs = nn.TransformerDecoder(layer, LAYERS, nn.LayerNorm(WIDTH) if pre else None)
@@ -102,7 +102,7 @@ def vectors(length: int, seed: int) -> Tensor:
 
 
 def source_mask() -> Tensor:
-    """The additive padding mask [B, 1, 1, S]."""
+    """Return the additive padding mask [B, 1, 1, S]."""
     return additive_mask(length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE)).unsqueeze([1, 2])
 
 

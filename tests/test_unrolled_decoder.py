@@ -25,7 +25,7 @@ def random_tensor(*shape: int, seed: int) -> Tensor:
 
 
 def by_steps(cell: AttentionCell, embedded: Tensor, states: Any, memory: Any) -> tuple[Tensor, Tensor]:
-    """Outputs [B, T, H] and attention [B, T, S], one step at a time."""
+    """Return outputs [B, T, H] and attention [B, T, S], one step at a time."""
     outputs, weights = [], []
     for position in range(embedded.shape[1]):
         output, attention, states = cell(embedded[:, position], states, memory)
@@ -37,7 +37,7 @@ def by_steps(cell: AttentionCell, embedded: Tensor, states: Any, memory: Any) ->
 def gradients_and_output(
     cell: AttentionCell, whole: bool, kind: str, copies: bool = False
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Outputs and all gradients of a weighted sum of them and of the attention, whole or by autograd over steps."""
+    """Return outputs and all gradients of a weighted sum of them and the attention, whole or by autograd."""
     embedded, encoded = (random_tensor(BATCH, n, WIDTH, seed=n) for n in (TARGET, SOURCE))
     tensors = [random_tensor(BATCH, HIDDEN, seed=20 + index) for index in range(2 * len(cell.cells))]
     pairs = list(zip(tensors[::2], tensors[1::2], strict=True))
@@ -139,7 +139,7 @@ def test_frozen_weights_stay_without_a_gradient() -> None:
 
 
 def copy_to_book(network: Seq2Seq, book: BookModel) -> None:
-    """Gives the book's model the weights of ours."""
+    """Give the book's model the weights of ours."""
     book.source_embedding.weight.set_value(network.source_embedding.weight)
     book.target_embedding.weight.set_value(network.target_embedding.weight)
     book.encoder.set_state_dict(network.encoder.stack.rnn.state_dict())

@@ -93,7 +93,7 @@ class Page:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """The library's log, also where another test has cut it off from the root logger."""
+    """Yield the library's log, also where another test has cut it off from the root logger."""
     logger = logging.getLogger("paddle_dialog")
     propagate, logger.propagate = logger.propagate, True
     yield caplog

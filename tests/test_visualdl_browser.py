@@ -49,7 +49,7 @@ class Settings:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A VisualDL server on a small log."""
+    """Yield a VisualDL server on a small log."""
     folder = tmp_path_factory.mktemp("runs")
     sink = VisualDLSink(folder / "toy" / "vdl", Settings(), Perplexity(), "tokens")
     for step in range(1, 6):
@@ -75,7 +75,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def page(address: str) -> Iterator[Any]:
-    """A tab of a headless browser that reaches nothing but the server; the page asks for a counter elsewhere."""
+    """Yield a tab of a headless browser that reaches nothing but the server, although the page asks elsewhere."""
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
         tab = browser.new_page(locale="en-US", viewport={"width": 1400, "height": 1000})

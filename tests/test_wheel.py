@@ -38,7 +38,7 @@ class Installed:
     work: Path
 
     def run(self, program: str, *arguments: object) -> Outcome:
-        """Runs a program of the environment."""
+        """Run a program of the environment."""
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         done = subprocess.run(
             [self.folder / "bin" / program, *map(str, arguments)],
@@ -57,7 +57,7 @@ class Installed:
 
 
 def install(base: Path) -> Installed:
-    """Builds the wheel and installs it without extras; skips the test where there is no package index."""
+    """Build the wheel and install it without extras; skip the test where there is no package index."""
     environment = Installed(base / "environment", base / "work")
     environment.work.mkdir()
     venv.create(environment.folder)
@@ -84,7 +84,7 @@ def install(base: Path) -> Installed:
 
 
 def build_wheel(base: Path) -> Path:
-    """Builds the wheel from a copy, since building leaves files behind."""
+    """Build the wheel from a copy, since building leaves files behind."""
     source = base / "source"
     source.mkdir()
     for part in PARTS:

@@ -36,7 +36,7 @@ class TimedTraining(TrainingModel):
         network: what is trained.
         criterion: its loss.
         config: the recipe.
-        clock: seconds so far: of the wall, or of the processor on a machine that is busy with other work.
+        clock: seconds so far, of the wall clock or, on a busy machine, of the processor.
     """
 
     def __init__(
@@ -72,23 +72,23 @@ class TimedTraining(TrainingModel):
         return float(self.train_batch(tensors[:inputs], [*tensors[inputs:], 1.0, True]))
 
     def compute_loss(self, inputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
-        """As in a run."""
+        """Do the same as in a run, timed."""
         loss = super().compute_loss(inputs, labels)
         self._ends("forward", loss)
         return loss
 
     def backpropagate(self, loss: Tensor, share: float) -> None:
-        """As in a run."""
+        """Do the same as in a run, timed."""
         super().backpropagate(loss, share)
         self._ends("backward", next(p.grad for p in self.network.parameters() if p.grad is not None))
 
     def update_weights(self) -> None:
-        """As in a run."""
+        """Do the same as in a run, timed."""
         super().update_weights()
         self._ends("optimizer", self.network.parameters()[0])
 
     def _ends(self, phase: str, result: Tensor | None = None) -> None:
-        """Adds the time since the last phase to this one, once its result is there."""
+        """Add the time since the last phase to this one, once its result is computed."""
         if result is not None:
             float(result.flatten()[0])  # on a GPU this waits until all before it is computed
         now = self._clock()
@@ -100,20 +100,20 @@ class TimedTraining(TrainingModel):
 
     @property
     def seconds(self) -> float:
-        """Of the steps after the warm-up."""
+        """Seconds of the steps after the warm-up."""
         return sum(map(self._total, PHASES))
 
     @property
     def units_per_second(self) -> float:
-        """Of the steps after the warm-up."""
+        """Seconds of the steps after the warm-up."""
         return self._total("units") / self.seconds
 
     def speed(self) -> dict[str, float]:
-        """The averages over the steps after the warm-up, ready for JSON.
+        """Return the averages over the steps after the warm-up, ready for JSON.
 
         Returns:
-            ``steps``, ``<units>_per_second`` (padding not counted), the shares of the phases in the time, 0 to 1,
-            and ``peak_memory_mb``, the largest resident memory of the process so far, in MiB.
+            `steps`, `<units>_per_second` (padding not counted), the shares of the phases in the time, 0 to 1,
+            and `peak_memory_mb`, the largest resident memory of the process so far, in MiB.
         """
         shares = {phase: round(self._total(phase) / self.seconds, 4) for phase in PHASES}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -138,7 +138,7 @@ def timed_batches(
         clock: seconds so far.
     """
     order = task.training_batches(config, data.train)
-    batches = itertools.chain.from_iterable(itertools.repeat(order))  # a small corpus goes round again
+    batches = itertools.chain.from_iterable(itertools.repeat(order))  # a small corpus starts over
     for _ in range(steps + WARM_UP_STEPS):
         began = clock()
         examples = next(batches)

@@ -24,12 +24,12 @@ class Yardstick:
 
 
 class PlainCriterion(nn.Layer):
-    """Masked cross-entropy as a mean over tokens; keeps ``token_nll`` [B, T], as a real run's criterion does."""
+    """Masked cross-entropy as a mean over tokens; keeps `token_nll` [B, T], as a real run's criterion does."""
 
     token_nll: Tensor
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """The loss of logits [B, T, V], label [B, T] and mask [B, T]."""
+        """Return the loss of logits [B, T, V], label [B, T] and mask [B, T]."""
         nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1) * mask
         self.token_nll = nll.detach()  # [B, T]
         return nll.sum() / mask.sum()

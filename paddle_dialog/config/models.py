@@ -174,7 +174,7 @@ class CausalLmConfig:
     dropout: float = rate(0.0, "share of activations dropped in training")
 
     def problems(self) -> Iterator[Problem]:
-        """Yields settings that contradict each other."""
+        """Yield settings that contradict each other."""
         if self.width % self.num_heads:
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 

@@ -16,7 +16,7 @@ MODELS = Path(__file__).with_name("pretrained").resolve()
 
 
 def find_recipe(name: str | Path) -> Path:
-    """The file of a recipe.
+    """Return the file of a recipe.
 
     Args:
         name: a path; or, without a suffix, the name of a recipe that ships.
@@ -43,6 +43,6 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def find_model(name: str | Path) -> Path:
-    """The folder of a model: a path, or where there is no such folder the name of a model that ships."""
+    """Return the folder of a model: a path, or where there is no such folder the name of a model that ships."""
     path, shipped = Path(name), MODELS / name
     return shipped if shipped.is_dir() and not path.is_dir() else path

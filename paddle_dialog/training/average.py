@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights, which generalises better than the last ones."""
+"""An exponential moving average of the weights, which generalises better than the final weights."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STEPS = "steps"
 class WeightAverage:
     """s ← d · s + (1 - d) · w after each step, from s = 0; the average is s / (1 - d^steps).
 
-    The division corrects the bias towards zero as Adam does (Kingma and Ba 2015, section 3), so that the average
-    of few steps is one of the weights there were.
+    The division corrects the bias towards zero as Adam does (Kingma and Ba 2015, section 3), so that even
+    the average of a few steps is an average of actual weights.
 
     Args:
         network: whose trained parameters are averaged, in float32.
@@ -41,14 +41,14 @@ class WeightAverage:
 
     @paddle.no_grad()
     def update(self) -> None:
-        """Takes in the weights after a step."""
+        """Add the weights after a step."""
         for name, parameter in self._parameters.items():
             self._sums[name].lerp_(parameter, 1.0 - self.decay)
         self.steps += 1
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Gives the network the averaged weights inside the block, and its own ones back afterwards."""
+        """Give the network the averaged weights within a `with` block, and its own ones back afterwards."""
         if self.steps == 0:
             yield
             return
@@ -63,15 +63,15 @@ class WeightAverage:
                 parameter.set_value(own[name])
 
     def serialise(self) -> bytes:
-        """The state as the content of a file."""
+        """Return the state as the content of a file."""
         arrays = {name: value.numpy() for name, value in self._sums.items()}
         return serialise_tensors({**arrays, f"::{STEPS}": paddle.to_tensor(self.steps).numpy().reshape(1)})
 
     def restore(self, content: bytes, where: Path) -> None:
-        """Takes the state that ``serialise`` gave.
+        """Restore the state that `serialise` returned.
 
         Raises:
-            UserError: it is of other parameters.
+            UserError: it belongs to other parameters.
         """
         arrays = with_present_names(parse_tensors(content), self._older_names)
         steps = arrays.pop(f"::{STEPS}", None)

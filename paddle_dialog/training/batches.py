@@ -1,4 +1,4 @@
-"""The training batches as ``paddle.Model.fit`` iterates over them."""
+"""The training batches as `paddle.Model.fit` iterates over them."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from paddle_dialog.task import EpochBatches
 from paddle_dialog.training.distributed import sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
-_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 
 
 class TrainingBatches:
-    """A loader that starts where the run stands and tells each batch its place in its step.
+    """A loader that starts where the run stands and gives each batch its place in its step.
 
     A batch is the collated arrays as tensors; then, on the host, its share of the units of its step (see
-    ``Task.count_units``) and whether it completes the step.
+    `Task.count_units`) and whether it completes the step.
 
     Args:
-        dataset: the encoded examples; one that varies from epoch to epoch offers ``set_epoch(epoch)``. None where
+        dataset: the encoded examples; one that varies from epoch to epoch offers `set_epoch(epoch)`. None where
             they are streamed.
         sampler: yields the batches of an epoch.
         collate: makes arrays of a list of examples.
         count: the units of a collated batch.
-        progress: tells how many batches of the epoch are done.
+        progress: counts the batches of the epoch that are done.
         workers: processes that prepare batches; 0 prepares them in the training process.
-        accumulate: batches of one optimiser step; an epoch's rest makes one too.
+        accumulate: batches of one optimiser step; the rest of an epoch makes a step too.
 
     Attributes:
-        units: of the batches so far; whoever reads it sets it back.
-        reader_seconds: waited for batches so far; likewise.
+        units: number of units in the batches so far; the reader resets it.
+        reader_seconds: seconds spent waiting for batches so far; the reader resets it too.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class TrainingBatches:
         )
 
     def __len__(self) -> int:
-        """Batches of a whole epoch."""
+        """Return the number of batches in a whole epoch."""
         return len(self._sampler)
 
     def __iter__(self) -> Iterator[list[Any]]:
@@ -94,11 +94,11 @@ class TrainingBatches:
                 self.units += units
                 yield [*batch, share, place == wanted]
             if len(step) < wanted:
-                return  # Paddle's iterator fails when it is asked again after its end
+                return  # Paddle's iterator fails if it is advanced past its end
             done += wanted
 
     def _shares(self, units: list[int]) -> list[float]:
-        """Each batch's share of its step in the units of all processes."""
+        """Compute each batch's share of its step, in the units of all processes."""
         if len(units) <= 1:
             return [1.0] * len(units)
         everywhere = sum_over_ranks(units)
@@ -106,7 +106,7 @@ class TrainingBatches:
         return [count / total if total else 1.0 / len(units) for count in everywhere]
 
     def _collate_and_count(self, examples: list[Any]) -> list[np.ndarray | int]:
-        """The collated arrays and, last, the number of their units.
+        """Collate examples; return the arrays and, last, the number of their units.
 
         A plain number stays on the host, where the loader would put an array on the GPU.
         """
@@ -127,15 +127,15 @@ class _CollatedStream(io.IterableDataset):
 
 
 def _the_only(batches: list[Any]) -> Any:
-    """The batch itself, where the loader makes a list of one."""
+    """Return the batch itself, of which the loader makes a list."""
     return batches[0]
 
 
 def _separate_worker(worker: int) -> None:
-    """Puts a worker out of reach of signals for the whole run, and lets it end with the run.
+    """Shield a worker from signals to the whole group, and let it end with the run.
 
-    A worker that dies of the Ctrl-C or SIGTERM that all processes of a terminal or service get would end the run
-    in the middle of its orderly stop; and Paddle's workers wait for work for ever where the run was killed.
+    A terminal or service sends Ctrl-C or SIGTERM to all processes. A worker that died of it would end the run in the
+    middle of its orderly stop; and Paddle's workers wait for work forever if the run is killed.
     """
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)

@@ -16,14 +16,14 @@ logger = logging.getLogger("paddle_dialog")
 
 
 class BestModels:
-    """Keeps ``best``, and where more than one is wanted the ``count`` best ones as ``best-STEP`` too.
+    """Keeps `best`, and if more than one is wanted also the `count` best ones as `best-STEP`.
 
     Args:
         folder: the run's.
-        progress: holds what is kept, so that a resumed run goes on with it.
-        objective: says which of two figures is better.
-        count: how many.
-        save: writes the model as it is into the folder of a name.
+        progress: records the kept models for a resumed run.
+        objective: compares figures.
+        count: number of models to keep.
+        save: writes the current model into the folder of a name.
     """
 
     def __init__(
@@ -36,9 +36,7 @@ class BestModels:
         self._save = save
 
     def consider(self, figure: float) -> bool:
-        """Saves the model where it is one of the best.
-
-        A figure that is not finite is never one of them.
+        """Save the model if it is one of the best; a figure that is not finite never is.
 
         Returns:
             Whether it is the best so far.
@@ -67,5 +65,5 @@ class BestModels:
 
 
 def numbered_models(folder: Path) -> list[Path]:
-    """The ``best-STEP`` folders of a run, with those that a save killed midway has left."""
+    """Return the `best-STEP` folders of a run, including those that a save killed midway has left."""
     return [path for path in sorted(folder.glob("best-*")) if path.name.split(".")[0][5:].isdecimal()]

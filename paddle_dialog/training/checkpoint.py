@@ -1,4 +1,4 @@
-"""The state of a run beside its weights: saved into the ``last`` bundle, found again by ``--resume``."""
+"""The state of a run beside its weights: saved in the `last` bundle, restored by `--resume`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pack_training_state(
     network: nn.Layer,
     average: WeightAverage | None = None,
 ) -> dict[str, bytes]:
-    """The counters, the optimiser's moments, the averaged weights and those that only training needs, as files.
+    """Pack the counters, the optimiser's moments, the averaged weights and training-only weights into files.
 
     The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
     be stored.
@@ -60,7 +60,7 @@ def restore_training_state(
     network: nn.Layer,
     average: WeightAverage | None = None,
 ) -> None:
-    """Sets weights, optimiser moments, schedule and averaged weights to those of a checkpoint.
+    """Set weights, optimiser moments, schedule and averaged weights to those of a checkpoint.
 
     Raises:
         UserError: the checkpoint belongs to another model, or other parameters of it were trained.
@@ -93,7 +93,7 @@ def restore_training_state(
 
 
 def load_progress(bundle: Bundle, where: Path) -> Progress:
-    """The counters stored in a checkpoint.
+    """Read the counters stored in a checkpoint.
 
     Raises:
         UserError: the bundle has none: it is a finished model, not a checkpoint.
@@ -109,9 +109,7 @@ def load_progress(bundle: Bundle, where: Path) -> Progress:
 
 
 def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
-    """The newest undamaged checkpoint of a run.
-
-    A damaged one is named in a warning and the one before it is taken.
+    """Find the newest undamaged checkpoint of a run; warn about damaged ones.
 
     Returns:
         Its folder and content, or None where the run has saved nothing yet.
@@ -128,7 +126,7 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
             bundle = load_bundle(folder)
             load_progress(bundle, folder)
         except UserError as error:
-            if name != "last.partial":  # an unfinished write is no news
+            if name != "last.partial":  # an unfinished write is expected
                 problems.append(str(error))
             continue
         for problem in problems:
@@ -140,12 +138,12 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
 
 
 def _structured_names(network: nn.Layer) -> dict[str, str]:
-    """Paddle's parameter names, numbered in the order of creation, to names in the network."""
+    """Map Paddle's parameter names, numbered in the order of creation, to names in the network."""
     return {parameter.name: structured for structured, parameter in network.named_parameters()}
 
 
 def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) -> Mapping[str, np.ndarray]:
-    """The optimiser's accumulators as ``<name in the network>::<accumulator>``."""
+    """Return the optimiser's accumulators as `<name in the network>::<accumulator>`."""
     names = _structured_names(network)
     state = {}
     for key, value in optimizer.state_dict().items():

@@ -1,4 +1,4 @@
-"""What happens around the steps of ``paddle.Model.fit``, in one order and in one place."""
+"""Conducts `paddle.Model.fit`: all that happens around a step, in one order and in one place."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from paddle_dialog.training.progress import Progress
 
 @dataclass(eq=False)
 class Conductor(paddle.callbacks.LRScheduler):
-    """Leads ``fit`` through a run; the step itself is ``TrainingModel.train_batch``.
+    """Leads `fit` through a run; the step itself is `TrainingModel.train_batch`.
 
-    An ``LRScheduler``, as ``fit`` would add one of its own otherwise, which moves the rate on after each batch.
+    It is an `LRScheduler` because `fit` would otherwise add one that advances the rate after each batch.
     """
 
     plan: Plan
-    progress: Progress  # kept here
+    progress: Progress  # updated here
     seed: int
     asked: Callable[[], bool]  # whether this process was asked to stop
     report: Callable[[], None]
     evaluate: Callable[[], None] | None
     save: Callable[[], None]
-    stop: Stop | None = None  # why the run stops, once it does
+    stop: Stop | None = None  # why the run stops; None while it goes on
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def on_train_batch_begin(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Seeds dropout by the batch's position, in each process differently.
+        """Seed dropout by the batch's position, in each process differently.
 
-        So a resumed run repeats the random numbers without storing a generator's state, and whatever else draws
-        numbers in between changes nothing.
+        So a resumed run repeats the random numbers without a stored generator state, whatever else draws numbers in
+        between.
         """
         position = self.progress.epoch * self.plan.batches_per_epoch + self.progress.batch + 1
         paddle.seed((self.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts; after a batch that completed a step: report, evaluate, save, stop, each where it is time."""
+        """Count the batch; after one that completes a step report, evaluate, save and stop, each when it is due."""
         plan, progress = self.plan, self.progress
         progress.batch += 1
         if not plan.completes_step(progress.batch):
@@ -58,10 +58,10 @@ class Conductor(paddle.callbacks.LRScheduler):
             self.save()
             meet()
         if self.stop:
-            self.model.num_iters = 1  # `fit` leaves the epoch where its count of batches to come falls to 0
+            self.model.num_iters = 1  # `fit` leaves the epoch when its count of remaining batches falls to 0
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Turns to the next epoch, unless the run stops inside this one, and evaluates where that is due."""
+        """Move on to the next epoch, unless the run stops inside this one, and evaluate if that is due."""
         plan, progress = self.plan, self.progress
         if progress.batch >= plan.batches_per_epoch:
             progress.epoch, progress.batch = progress.epoch + 1, 0
@@ -71,9 +71,9 @@ class Conductor(paddle.callbacks.LRScheduler):
         self.model.stop_training = self.stop is not None
 
     def _asked_anywhere(self) -> Stop | None:
-        """Whether any process was asked to stop: all leave at the same step, or the others would wait for ever.
+        """Return why to stop if any process was asked to; all leave at the same step, or some would wait forever.
 
-        On GPUs they ask each other now and then only, as the answer stalls the queue.
+        On GPUs they ask each other only now and then, because the answer stalls the queue.
         """
         every = 1 if num_ranks() == 1 or paddle.get_device() == "cpu" else 20
         return Stop.ASKED if self.progress.step % every == 0 and any_rank(self.asked()) else None

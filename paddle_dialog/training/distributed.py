@@ -1,8 +1,8 @@
 """Data-parallel training in several processes: which one this is, and sums over all of them.
 
-``python -m paddle.distributed.launch`` starts the processes and tells each its rank by environment variables.
-Gradients are averaged by ``paddle.Model`` on GPUs and by `average_gradients` on CPUs. In a single process every
-function here does nothing or next to it.
+`python -m paddle.distributed.launch` starts the processes and tells each its rank by environment variables.
+Gradients are averaged by `paddle.Model` on GPUs and by `average_gradients` on CPUs. In a single process the
+functions here do next to nothing.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ LOST_CONNECTION = (
 
 
 def num_ranks() -> int:
-    """How many processes train together."""
+    """Return the number of processes that train together."""
     return int(paddle.distributed.get_world_size())
 
 
 def rank() -> int:
-    """Which of them this one is, from 0."""
+    """Return the number of this process among them, from 0."""
     return int(paddle.distributed.get_rank())
 
 
 def is_main() -> bool:
-    """Whether this process is the one that writes: rank 0."""
+    """Return whether this process is the one that writes, rank 0."""
     return rank() == 0
 
 
 def join_processes(device: str) -> None:
-    """Connects this process with the others, through NCCL on GPUs and gloo on CPUs.
+    """Connect this process with the others, through NCCL on GPUs and gloo on CPUs.
 
     Args:
-        device: what ``select_device`` chose.
+        device: what `select_device` chose.
     """
     if num_ranks() > 1:
-        if device == "cpu":  # a Paddle built for GPUs would take NCCL
+        if device == "cpu":  # a Paddle built for GPUs would choose NCCL
             os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
         paddle.distributed.init_parallel_env()
 
 
 def meet() -> None:
-    """Waits until all processes are here, however long that takes.
+    """Wait until all processes are here, however long that takes.
 
-    gloo gives up on a process that comes 30 seconds late, which Paddle has no setting for. So where one process
-    works alone, or all work for unequal times, they meet at the launcher's store before they sum anything. On
-    GPUs, where NCCL waits for half an hour, this does nothing.
+    gloo gives up on a process that is 30 seconds late, and Paddle has no setting for that. So after one process has
+    worked alone, or all have worked for unequal times, they meet at the launcher's store before they sum anything.
+    On GPUs, where NCCL waits for half an hour, this does nothing.
     """
     if num_ranks() == 1 or paddle.get_device() != "cpu":
         return
@@ -81,7 +81,7 @@ def meet() -> None:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Lets signals wait for the end of the block: Paddle's store takes one for a broken connection."""
+    """Hold signals back within a `with` block: Paddle's store mistakes one for a broken connection."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -94,9 +94,9 @@ def _signals_held() -> Iterator[None]:
 
 
 def sum_over_ranks(values: Sequence[float]) -> list[float]:
-    """Sums each value over all processes, in double precision and in the order of the ranks.
+    """Sum each value over all processes, in double precision and in the order of the ranks.
 
-    All processes get the very same sums, so that whatever they decide by them they decide alike.
+    All processes get exactly the same sums, so decisions based on them agree.
     """
     if num_ranks() == 1:
         return [float(value) for value in values]
@@ -104,15 +104,15 @@ def sum_over_ranks(values: Sequence[float]) -> list[float]:
 
 
 def any_rank(flag: bool) -> bool:
-    """Whether the flag is set in any process."""
+    """Return whether the flag is set in any process."""
     return sum_over_ranks([float(flag)])[0] > 0.0
 
 
 def require_agreement(value: int, meaning: str) -> None:
-    """Checks that all processes have the same value.
+    """Check that all processes have the same value.
 
     Raises:
-        UserError: they have not; on several machines because the run's folder is not shared, for instance.
+        UserError: the values differ, for instance because several machines do not share the run's folder.
     """
     if num_ranks() == 1:
         return
@@ -126,14 +126,14 @@ def require_agreement(value: int, meaning: str) -> None:
 
 
 def gather(values: Sequence[float]) -> np.ndarray:
-    """The values of every process: float64 [ranks, len(values)]."""
+    """Gather the values of every process: float64 [ranks, len(values)]."""
     parts: list[Tensor] = []
     paddle.distributed.all_gather(parts, paddle.to_tensor(np.asarray(values, np.float64)))
     return np.stack([part.numpy() for part in parts])
 
 
 def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
-    """The mean over the examples of all processes as a loss for this one.
+    """Return the mean over the examples of all processes as a loss for this one.
 
     Paddle averages the gradients of the n processes as if all had equally many tokens. With
     n · total / (sum of the counts of all) as each one's loss, that average is the gradient of
@@ -155,17 +155,17 @@ def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
 
 
 def averages_in_backward() -> bool:
-    """Whether Paddle itself averages the gradients, during backward: on GPUs, where computing hides it.
+    """Return whether Paddle itself averages the gradients, during backward: on GPUs, where computing hides it.
 
-    On CPUs nothing is hidden, and an error of gloo inside backward aborts the process without a plain word: there
-    it is no Python exception. So there `average_gradients` does it.
+    On CPUs nothing is hidden, and an error of gloo inside backward aborts the process instead of raising a Python
+    exception. So there `average_gradients` does it.
     """
     return num_ranks() > 1 and paddle.get_device() != "cpu"
 
 
 @paddle.no_grad()
 def average_gradients(parameters: Sequence[Tensor]) -> None:
-    """Puts the mean over all processes in the place of each gradient, unless backward has done it.
+    """Replace each gradient by its mean over all processes, unless backward has done it.
 
     Args:
         parameters: those that are trained, in the same order in every process; one without gradient has none in
@@ -182,5 +182,5 @@ def average_gradients(parameters: Sequence[Tensor]) -> None:
 
 
 def lost_connection(error: Exception) -> bool:
-    """Whether an error says that another process of the run has gone."""
+    """Return whether an error means that another process of the run has ended."""
     return num_ranks() > 1 and any(sign in str(error) for sign in LOST_CONNECTION)

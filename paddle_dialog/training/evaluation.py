@@ -1,4 +1,4 @@
-"""A look at the dev set: the objective, the best models, a few examples."""
+"""Evaluation on the dev set: the objective, the best models, a few examples."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class DevEvaluation:
     dev: io.DataLoader  # the batches of this process
     progress: Progress
     best: BestModels
-    display: Callable[[], Display]  # shows the network, as it is, at work on a few examples
-    reporter: Reporter  # whose sinks are told
+    display: Callable[[], Display]  # shows the current network at work on a few examples
+    reporter: Reporter  # its sinks get the result
 
     def run(self) -> None:
-        """Evaluates, unless that was done at this step."""
+        """Evaluate, unless this step has been evaluated."""
         curve = self.progress.curve
         if curve and curve[-1][0] == self.progress.step:
             return

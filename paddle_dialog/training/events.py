@@ -1,4 +1,4 @@
-"""What a run tells about itself, and to whom."""
+"""The reports of a run, and the interface of their sinks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class StepReport:
         total_steps: steps of the whole run.
         epoch: epochs done, with fraction.
         loss: training loss of the last batch.
-        figure: the objective on the training batches since the last report, dropout on.
+        figure: the objective on the training batches since the last report, with dropout.
         learning_rate: of the next step.
         gradient_norm: of the last step, before clipping.
-        units_per_second: of the task: examples, or real target tokens.
+        units_per_second: speed in the task's units: examples, or real target tokens.
         reader_share: share of the time spent waiting for batches, 0 to 1.
         seconds_left: estimate for the rest of the run.
         skipped: steps of the whole run whose loss or gradient was not finite.
@@ -42,7 +42,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One look at the dev set.
+    """The result of one evaluation on the dev set.
 
     Args:
         step: optimiser steps done.
@@ -61,7 +61,7 @@ class Sink(Protocol):
     """A place where reports go."""
 
     def step(self, report: StepReport) -> None:
-        """Takes a report of the training steps."""
+        """Take a report of the training steps."""
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """Takes the result of a dev evaluation."""
+        """Take the result of a dev evaluation."""

@@ -1,4 +1,4 @@
-"""Steps whose loss or gradient is not finite: left out, counted, and an end to the run where they do not stop."""
+"""Steps whose loss or gradient is not finite: skipped and counted; too many in a row end the run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ logger = logging.getLogger("paddle_dialog")
 
 
 def read_at_once(flag: Tensor) -> bool:
-    """Whether reading a tensor costs nothing: on a GPU the host would wait for all that is queued there."""
+    """Return whether reading a tensor costs nothing: on a GPU the host would wait for all that is queued there."""
     return bool(flag.place.is_cpu_place())
 
 
 class SkipCounter:
     """Counts skipped steps in the run's progress.
 
-    On a GPU the flags stay where they are until ``settle``, so that no step waits for one.
+    On a GPU the flags stay on the device until `settle`, so that no step waits for one.
 
     Args:
-        progress: whose ``skipped`` and ``skipped_in_a_row`` are kept.
-        most_in_a_row: so many steps skipped one after the other end the run.
+        progress: whose `skipped` and `skipped_in_a_row` are kept.
+        most_in_a_row: number of steps skipped in a row that ends the run.
     """
 
     def __init__(self, progress: Progress, most_in_a_row: int) -> None:
@@ -34,17 +34,17 @@ class SkipCounter:
         self._flags: list[tuple[int, Tensor]] = []  # (step, whether it was finite)
 
     def note(self, finite: Tensor) -> None:
-        """Takes the flag of the step that follows those counted in the progress.
+        """Note the flag of the step that follows those counted in the progress.
 
         Raises:
-            UserError: as ``settle``.
+            UserError: see `settle`.
         """
         self._flags.append((self._progress.step + 1, finite))
         if read_at_once(finite):
             self.settle()
 
     def settle(self) -> None:
-        """Reads the flags noted so far.
+        """Read the flags noted so far.
 
         Raises:
             UserError: too many steps in a row were skipped.

@@ -9,11 +9,11 @@ from paddle_dialog.training.progress import Progress
 
 
 class LossScale:
-    """A factor on the loss that halves at an overflow and doubles after a long time without one.
+    """A factor on the loss that halves at an overflow and doubles after many steps without one.
 
-    Micikevicius et al. 2018, "Mixed Precision Training", sections 3.2 and 4. ``paddle.amp.GradScaler`` does the
+    Micikevicius et al. 2018, "Mixed Precision Training", sections 3.2 and 4. `paddle.amp.GradScaler` does the
     same but reads a flag back from the device at each step, prints to stdout and does nothing on a CPU; this one
-    stays on the device. All factors are powers of two, so that scaling rounds nothing.
+    stays on the device. All factors are powers of two, so scaling does not round.
 
     Args:
         progress: holds the state that a resumed run continues with.
@@ -27,7 +27,7 @@ class LossScale:
 
     @paddle.no_grad()
     def update(self, finite: Tensor) -> None:
-        """Adapts the factor to a step's outcome, a boolean []."""
+        """Adapt the factor to a step's outcome, a boolean []."""
         steps = paddle.where(finite, self._finite_steps + 1, paddle.zeros_like(self._finite_steps))
         grows = steps >= self._growth_interval
         self._finite_steps = paddle.where(grows, paddle.zeros_like(steps), steps)
@@ -35,6 +35,6 @@ class LossScale:
         self.value = paddle.where(finite, kept, self.value * 0.5)
 
     def store(self, progress: Progress) -> None:
-        """Writes the state into the run's counters."""
+        """Write the state into the run's counters."""
         progress.loss_scale = float(self.value)
         progress.steps_since_overflow = int(self._finite_steps)

@@ -1,4 +1,4 @@
-"""The training loss of sequence models."""
+"""The training loss of models that write text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddle_dialog.training.distributed import mean_over_ranks
 class SequenceCrossEntropy(nn.Layer):
     """Cross-entropy over the real tokens of a batch, as their mean.
 
-    ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed, so that
+    `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed, so that
     the perplexity need not run a second softmax over the vocabulary.
 
     Args:
@@ -27,7 +27,7 @@ class SequenceCrossEntropy(nn.Layer):
         self.label_smoothing = label_smoothing
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """Returns the loss, a scalar; among several training processes the mean is that of all their tokens.
+        """Return the loss, a scalar; among several training processes the mean is that of all their tokens.
 
         Args:
             logits: [B, T, V].
@@ -37,7 +37,7 @@ class SequenceCrossEntropy(nn.Layer):
         return mean_over_ranks(self.total(logits, label, mask), mask.sum())
 
     def total(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """The sum over the real tokens, of which ``forward`` makes the mean; arguments as there."""
+        """Return the sum over the real tokens, whose mean is `forward`; arguments as there."""
         nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1) * mask  # [B, T]
         self.token_nll = nll.detach()
         if self.label_smoothing == 0.0:

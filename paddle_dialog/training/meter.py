@@ -13,10 +13,10 @@ from paddle_dialog.training.distributed import num_ranks, sum_over_ranks
 
 
 class Meter:
-    """The last loss and the objective since the last ``reset``.
+    """The last loss and the objective since the last `reset`.
 
     Args:
-        objective: what is added up.
+        objective: the figure to measure.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -24,17 +24,17 @@ class Meter:
         self.reset()
 
     def reset(self) -> None:
-        """Begins anew."""
+        """Start over."""
         self._loss: Tensor | None = None
         self._sums: Tensor | float = 0.0  # [K]
 
     @paddle.no_grad()
     def add(self, loss: Tensor, sums: Sequence[Tensor], finite_only: bool = False) -> None:
-        """Takes a batch.
+        """Add a batch.
 
         Args:
             loss: [].
-            sums: K scalars, see ``Objective.sums``.
+            sums: K scalars, see `Objective.sums`.
             finite_only: a batch whose sums are not finite adds nothing.
         """
         self._loss = loss.detach()
@@ -44,7 +44,7 @@ class Meter:
         self._sums = added + self._sums
 
     def read(self) -> tuple[float, float]:
-        """The loss of the last batch, and the objective, over all processes; NaN where there was no batch."""
+        """Return the loss of the last batch, and the objective, over all processes; NaN where there was no batch."""
         if self._loss is None:
             return math.nan, math.nan
         assert isinstance(self._sums, Tensor)

@@ -12,10 +12,10 @@ from paddle_dialog.training.progress import Progress
 def model_card(
     task: Task, config: Any, progress: Progress, batches_per_epoch: int, notes: Sequence[str]
 ) -> str:
-    """A short Markdown page: data, recipe, and the dev curve.
+    """Write a short Markdown page: data, recipe, and the dev curve.
 
     Args:
-        task: names itself and its objective.
+        task: whose name and objective are shown.
         config: the run's configuration.
         progress: the run's counters.
         batches_per_epoch: of this process.

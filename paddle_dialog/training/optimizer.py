@@ -15,12 +15,12 @@ from paddle_dialog.training.loss_scale import LossScale
 
 
 def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -> Callable[[int], float]:
-    """The schedule as a function of the step, to be multiplied by ``config.learning_rate``.
+    """Return the schedule as a function of the step, to be multiplied by `config.learning_rate`.
 
     Args:
-        config: names the schedule and its warm-up; a linear warm-up precedes ``constant`` and ``cosine``.
-        total_steps: steps of the whole run, where ``cosine`` arrives at ``config.final_rate``.
-        width: model width d of ``noam``: d^-0.5 · min(step^-0.5, step · warmup^-1.5) (Vaswani et al. 2017,
+        config: names the schedule and its warm-up; a linear warm-up precedes `constant` and `cosine`.
+        total_steps: steps of the whole run, at whose end `cosine` reaches `config.final_rate`.
+        width: model width d of `noam`: d^-0.5 · min(step^-0.5, step · warmup^-1.5) (Vaswani et al. 2017,
             equation 3).
 
     Returns:
@@ -47,11 +47,11 @@ def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -
 class GlobalNormClip(nn.ClipGradByGlobalNorm):
     """Clips gradients by their global norm and remembers the norm before clipping.
 
-    ``last_norm`` and ``finite``, whether it is a number, stay tensors, so that reading them costs a device
-    synchronisation only where they are logged.
+    `last_norm`, and `finite`, which is whether it is finite, stay tensors, so that the device synchronises only when
+    they are logged.
 
     Args:
-        clip_norm: the largest norm let through; None only measures.
+        clip_norm: the largest norm; None only measures.
         loss_scale: what the loss was multiplied by; the gradients are divided by it.
     """
 
@@ -63,7 +63,7 @@ class GlobalNormClip(nn.ClipGradByGlobalNorm):
 
     @paddle.no_grad()
     def __call__(self, params_grads: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
-        """Scales all gradients by min(1, clip_norm / norm) in place (Pascanu et al. 2013, algorithm 1)."""
+        """Scale all gradients by min(1, clip_norm / norm) in place (Pascanu et al. 2013, algorithm 1)."""
         gradients = [gradient for _, gradient in params_grads if gradient is not None]
         squares = [paddle.square(gradient.flatten().astype("float32")).sum() for gradient in gradients]
         norm = paddle.sqrt(paddle.stack(squares).sum())
@@ -82,10 +82,10 @@ class GlobalNormClip(nn.ClipGradByGlobalNorm):
 
 
 class SkipNotFinite:
-    """Lets an Adam leave weights and moments as they are at a step whose gradient norm is not finite.
+    """Makes an Adam keep weights and moments at a step whose gradient norm is not finite.
 
-    On the CPU the step is not taken. On a GPU, where asking would stall the queue, it is taken and what it wrote
-    is replaced by what was there; the powers of β, which only correct the bias of the first steps, advance.
+    On the CPU the step is not taken. On a GPU, where asking would stall the queue, it is taken and the old values are
+    written back; only the powers of β, which correct the bias of the first steps, advance.
     """
 
     _grad_clip: GlobalNormClip
@@ -124,9 +124,9 @@ def build_optimizer(
     width: int,
     loss_scale: LossScale | None = None,
 ) -> tuple[paddle.optimizer.Optimizer, GlobalNormClip]:
-    """Makes the optimiser with its schedule over a network's trainable parameters.
+    """Make the optimiser with its schedule over a network's trainable parameters.
 
-    Weight decay leaves out vectors (biases and layer norms), as is usual.
+    Weight decay does not apply to vectors (biases and layer norms), as usual.
 
     Args:
         config: the training section.

@@ -1,4 +1,4 @@
-"""When things happen in a run, counted in batches and in steps of the optimiser."""
+"""The schedule of a run: what happens after which batch and step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Plan:
     """The settings of a run in numbers of batches and steps.
 
     Args:
-        settings: the section ``training``.
+        settings: the section `training`.
         batches_per_epoch: of each process.
     """
 
@@ -32,33 +32,33 @@ class Plan:
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole run; what is left of an epoch's batches makes one too."""
+        """Steps of the whole run; the rest of an epoch's batches makes a step too."""
         whole = self.settings.epochs * math.ceil(self.batches_per_epoch / self.settings.accumulate)
         return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
 
     def completes_step(self, batch: int) -> bool:
-        """Whether a step follows the given batch of an epoch, counted from 1."""
+        """Return whether a step follows the given batch of an epoch, counted from 1."""
         return batch % self.settings.accumulate == 0 or batch >= self.batches_per_epoch
 
     def reports_after(self, step: int) -> bool:
-        """Whether the log tells of a step."""
+        """Return whether a step is reported."""
         return step % self.settings.log_every == 0
 
     def evaluates_after(self, step: int) -> bool:
-        """Whether the dev set is evaluated after a step."""
+        """Return whether the dev set is evaluated after a step."""
         every = self.settings.eval_every
         return step >= self.total_steps or (every > 0 and step % every == 0)
 
     def evaluates_after_epoch(self, step: int) -> bool:
-        """Whether it is evaluated after an epoch that ends with a step: the last step was evaluated already."""
+        """Return whether the dev set is evaluated after an epoch that ends with a step; not after the last step."""
         return self.settings.eval_every == 0 and step < self.total_steps
 
     def saves_after(self, step: int) -> bool:
-        """Whether a checkpoint follows a step."""
+        """Return whether a checkpoint follows a step."""
         return step % self.settings.save_every == 0
 
     def completion(self, progress: Progress) -> Stop | None:
-        """Why a run that stands there is complete, or None."""
+        """Return why a run with this progress is complete, or None."""
         if progress.step >= self.total_steps:
             return Stop.FINISHED
         patience = self.settings.patience

@@ -1,4 +1,4 @@
-"""Where a run stands: everything besides weights and optimiser that a resumed run needs."""
+"""The progress of a run: all that a resumed run needs beside weights and optimiser."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from paddle_dialog.errors import UserError
 class Progress:
     """The counters of a run.
 
-    ``epoch`` and ``batch`` say how many epochs, and batches of the current one, are done; ``step`` counts
-    optimiser steps, skipped ones included. Figures are the dev set's, of the objective that ``objective`` names.
-    ``processes`` and ``batch_size`` say what a batch of the epoch was.
+    `epoch` and `batch` say how many epochs, and batches of the current one, are done; `step` counts
+    optimiser steps, skipped ones included. Figures are the dev set's, of the objective that `objective` names.
+    `processes` and `batch_size` say what a batch of the epoch was.
     """
 
     epoch: int = 0
@@ -32,15 +32,15 @@ class Progress:
     kept: list[tuple[float, int]] = field(default_factory=list)  # (figure, step) of the best-STEP folders
     loss_scale: float = 2.0**15
     steps_since_overflow: int = 0
-    processes: int = 0  # 0 where a checkpoint of an earlier version does not tell
+    processes: int = 0  # 0 in a checkpoint of an earlier version
     batch_size: int = 0
     objective: str = ""
 
     def set_objective(self, name: str) -> None:
-        """Takes the objective by which models are compared.
+        """Set the objective that models are compared by.
 
         Raises:
-            UserError: the run's models have been compared by another one.
+            UserError: the run has compared its models by another one.
         """
         if self.objective not in ("", name):
             raise UserError(
@@ -50,12 +50,12 @@ class Progress:
         self.objective = name
 
     def set_layout(self, processes: int, batch_size: int, streaming: bool) -> None:
-        """Takes the processes and the batch size of each, which a resumed run may not change at will.
+        """Set the number of processes and the batch size of each, which a resumed run may not change freely.
 
-        Streamed batches depend on both; otherwise n processes with batches of b get what one with n·b would.
+        Streamed batches depend on both; otherwise n processes with batches of b see the same as one with n·b.
 
         Raises:
-            UserError: the run's batches would be others than those counted here.
+            UserError: the run's batches would differ from those counted here.
         """
         before, now = (self.processes, self.batch_size), (processes, batch_size)
         same = before == now if streaming else before[0] * before[1] == processes * batch_size
@@ -68,12 +68,12 @@ class Progress:
         self.processes, self.batch_size = now
 
     def as_dict(self) -> dict[str, Any]:
-        """The counters as plain values for JSON."""
+        """Return the counters as plain values for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """The counters that ``as_dict`` gave, in this version or in an earlier one, which knew perplexities only."""
+        """Restore the counters of `as_dict`, also those of earlier versions, which had only perplexities."""
         values = dict(values)
         if "best_perplexity" in values:
             best = float(values.pop("best_perplexity"))

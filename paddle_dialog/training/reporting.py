@@ -1,4 +1,4 @@
-"""What a run tells of its steps, and how fast they were."""
+"""Reports on the steps of a run and their speed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reporter:
         self._restart()
 
     def report(self) -> None:
-        """Tells of the steps since the last report."""
+        """Report the steps since the last report."""
         plan, progress, model = self.plan, self.progress, self.model
         model.skips.settle()
         loss, figure = model.meter.read()
@@ -56,7 +56,7 @@ class Reporter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The time inside the block is not training time; the averages begin anew after it."""
+        """Exclude the time of a `with` block from the training time; restart the averages after it."""
         self._count_seconds()
         yield
         self._restart()

@@ -1,4 +1,4 @@
-"""One training run, from the config to the bundles, around ``paddle.Model.fit``."""
+"""One training run, from the config to the bundles, around `paddle.Model.fit`."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ logger = logging.getLogger("paddle_dialog")
 
 
 class Run:
-    """A training run in its folder, made by ``begin`` or ``resume``.
+    """A training run in its folder, made by `begin` or `resume`.
 
     Args:
         task: the task.
         config: its configuration.
         data: the encoded examples.
         network: with the weights that training starts from.
-        progress: where the run stands.
+        progress: of the run.
 
     Attributes:
-        stop: why the run stopped, once it has.
+        stop: why the run stopped; None before.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Run:
 
     @classmethod
     def begin(cls, task: Task, config: Any, overwrite: bool = False) -> Run:
-        """A new run.
+        """Begin a new run.
 
         Args:
             task: the task.
             config: its configuration.
-            overwrite: an earlier run in the folder is removed, once nothing can be wrong with the new one.
+            overwrite: remove an earlier run in the folder, once everything about the new one has been checked.
 
         Raises:
             UserError: the folder holds a run, or settings or data cannot be used.
@@ -106,16 +106,16 @@ class Run:
 
     @classmethod
     def resume(cls, task: Task, config: Any, checkpoint: str = "auto") -> Run:
-        """A run that goes on where its checkpoint stands.
+        """Resume a run from its checkpoint.
 
         Args:
             task: the task.
             config: its configuration.
-            checkpoint: a checkpoint or a run's folder, or ``auto`` for the newest one of the config's ``output_dir``;
-                where ``auto`` finds none, the run begins.
+            checkpoint: a checkpoint or a run's folder, or `auto` for the newest one of the config's `output_dir`;
+                if `auto` finds none, a new run begins.
 
         Raises:
-            UserError: there is no such checkpoint, or it is of another run or model.
+            UserError: there is no such checkpoint, or it belongs to another run or model.
         """
         folder = Path(config.output_dir)
         found = find_start(folder, task.name, checkpoint)
@@ -134,7 +134,7 @@ class Run:
 
     @classmethod
     def _from_the_start(cls, task: Task, config: Any) -> Run:
-        """A run at step 0, which has changed nothing in its folder but the log."""
+        """Make a run at step 0, which has changed nothing in its folder but the log."""
         _announce(task, config)
         named = config.training.start_from
         start = None if named is None else load_start(Path(named), task.starts_from or task.name)
@@ -158,10 +158,10 @@ class Run:
         return self
 
     def train(self) -> Progress:
-        """Trains to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
+        """Train to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
 
         Returns:
-            Where the run stands; ``stop`` tells why it stopped.
+            The progress; `stop` says why the run stopped.
         """
         try:
             self.stop = self.plan.completion(self.progress)
@@ -268,7 +268,7 @@ class Run:
         )
 
     def _dev_loader(self, dev: EncodedData) -> io.DataLoader:
-        """The share of this process in the dev examples."""
+        """Return a loader of this process's share of the dev examples."""
         if len(dev.dataset) < num_ranks():
             raise UserError(
                 f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
@@ -278,7 +278,7 @@ class Run:
 
 
 def _announce(task: Task, config: Any) -> None:
-    """Opens the log in the run's folder, tells the settings there, and seeds the first weights."""
+    """Open the log in the run's folder, write the settings there, and seed the first weights."""
     if config.data.streaming and not task.can_stream:
         raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
     make_folder(Path(config.output_dir))
@@ -297,7 +297,7 @@ def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
 
 
 def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
-    """What a network takes of the weights that ``training.start_from`` names."""
+    """Return the weights that a network takes from the bundle `training.start_from`."""
     taken = task.starting_weights(read_weights(network), start.weights)
     anew = sorted(taken.keys() - start.weights.keys())
     if anew:

@@ -1,4 +1,4 @@
-"""The folder of a run: what an earlier run left there, and where a new one starts from."""
+"""The folder of a run: an earlier run in it, and the start of a new one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("paddle_dialog")
 
 
 def refuse_earlier_run(run_folder: Path) -> None:
-    """Checks that a new run would write over nothing.
+    """Check that a new run would overwrite nothing.
 
     Raises:
         UserError: the folder holds a run.
@@ -30,15 +30,15 @@ def refuse_earlier_run(run_folder: Path) -> None:
 
 
 def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] | None:
-    """The checkpoint that a run continues.
+    """Find the checkpoint that a run continues.
 
     Args:
         run_folder: the run's own folder.
         task: name of the config's task.
-        resume: a checkpoint or a run's folder, or ``auto`` for the newest checkpoint of ``run_folder``.
+        resume: a checkpoint or a run's folder, or `auto` for the newest checkpoint of `run_folder`.
 
     Returns:
-        Its folder and content, or None where ``auto`` finds none.
+        Its folder and content, or None where `auto` finds none.
 
     Raises:
         UserError: there is no such checkpoint, it is of another task, or the folder holds another run.
@@ -64,7 +64,7 @@ def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] 
 
 
 def load_start(folder: Path, task: str) -> Bundle:
-    """The model that ``training.start_from`` names.
+    """Load the model that `training.start_from` names.
 
     Raises:
         UserError: it cannot be read or is of another task.
@@ -79,14 +79,14 @@ def load_start(folder: Path, task: str) -> Bundle:
 
 
 def earlier_models(run_folder: Path) -> list[Path]:
-    """The models that a run has left in the folder."""
+    """Return the models that a run has left in the folder."""
     names = (*CHECKPOINTS, "best", "best.partial", "best.previous")
     fixed = [run_folder / name for name in names if (run_folder / name).exists()]
     return fixed + numbered_models(run_folder)
 
 
 def remove_earlier_run(run_folder: Path) -> None:
-    """Else ``--resume auto`` could continue the run that a new one is to replace, and its curves would stay."""
+    """Remove an earlier run, or `--resume auto` could continue it and its curves would stay."""
     for part in (*earlier_models(run_folder), run_folder / "vdl"):
         if not part.exists():
             continue
@@ -95,7 +95,7 @@ def remove_earlier_run(run_folder: Path) -> None:
 
 
 def make_folder(run_folder: Path) -> None:
-    """Creates the folder and opens the log in it, before anything that takes time.
+    """Create the folder and open the log in it, before anything that takes time.
 
     Raises:
         UserError: it cannot be written to.
@@ -104,7 +104,7 @@ def make_folder(run_folder: Path) -> None:
         run_folder.mkdir(parents=True, exist_ok=True)
         configure_logging(str(run_folder / "train.log") if is_main() else None)
         if not is_main():
-            logger.setLevel(logging.WARNING)  # the first process tells
+            logger.setLevel(logging.WARNING)  # the first process logs
     except OSError as error:
         raise UserError(
             f"output_dir: {run_folder}: cannot be written to ({error.strerror}); choose another folder"
@@ -112,7 +112,7 @@ def make_folder(run_folder: Path) -> None:
 
 
 def write_config(run_folder: Path, text: str) -> None:
-    """Saves the merged configuration, once nothing can be wrong with it any more.
+    """Save the merged configuration, once everything has been checked.
 
     Raises:
         UserError: it cannot be written.

@@ -14,13 +14,13 @@ from paddle_dialog.training.distributed import num_ranks
 
 @contextmanager
 def orderly_stop() -> Iterator[Callable[[], bool]]:
-    """Takes the first SIGINT or SIGTERM inside the block as a wish to stop; a second one raises KeyboardInterrupt.
+    """Treat a first SIGINT or SIGTERM within a `with` block as a request to stop; a second raises an interrupt.
 
-    Outside the main thread, where Python takes no signals, the block runs as it is. Paddle's launcher sends each
-    SIGTERM several times, so that among several processes a second one says nothing new.
+    Outside the main thread, where Python handles no signals, the block runs unchanged. Paddle's launcher sends each
+    SIGTERM several times, so with several processes a second one means nothing.
 
     Yields:
-        Whether a stop after the current step was asked for.
+        A function that returns whether a stop after the current step was requested.
     """
     requested = False
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""The run's record as lines of text."""
+"""Reports of a run as lines of text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ logger = logging.getLogger("paddle_dialog")
 
 
 class TextLog:
-    """Writes reports to the log (stderr and ``train.log``).
+    """Writes reports to the log (stderr and `train.log`).
 
     Args:
-        objective: what the figures are.
-        unit: what the speed is counted in.
+        objective: that the figures belong to.
+        unit: of the speed.
     """
 
     def __init__(self, objective: Objective, unit: str) -> None:
@@ -27,7 +27,7 @@ class TextLog:
         self._unit = unit
 
     def step(self, report: StepReport) -> None:
-        """One line a report."""
+        """Write one line for each report."""
         logger.info(
             "step %d/%d epoch %.2f loss %.4f %s %s lr %.2e grad norm %.2f %.0f %s/s reader %.1f%% eta %s%s",
             report.step,
@@ -46,7 +46,7 @@ class TextLog:
         )
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """The dev figure, the task's own measures and the decoded examples."""
+        """Write the dev figure, the task's own measures and the decoded examples."""
         mark = " (best so far)" if evaluation.best else ""
         others = "".join(f" {name} {value:.4f}" for name, value in evaluation.display.scalars.items())
         figure = f"{self._objective.name} {self._objective.show(evaluation.figure)}"
@@ -56,25 +56,25 @@ class TextLog:
 
 
 class LogFile(logging.FileHandler):
-    """A log file whose failure, on a full disk say, is told once on stderr and ends nothing."""
+    """A log file whose failure, e.g. on a full disk, is reported once on stderr and ends nothing."""
 
     failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Takes the place of logging's traceback for every line."""
+        """Report a failure once, instead of logging's traceback for every line."""
         error = sys.exc_info()[1]
         if not self.failed and isinstance(error, OSError):
             self.failed = True
             sys.stderr.write(f"{self.baseFilename} cannot be written ({error.strerror})\n")
 
     def close(self) -> None:
-        """Gives up what could not be written."""
+        """Close the file and drop what could not be written."""
         with contextlib.suppress(OSError):
             super().close()
 
 
 def configure_logging(log_file: str | None = None) -> None:
-    """Sends the library's log to stderr and, where named, to a file that is appended to."""
+    """Send the library's log to stderr and, where named, to a file that is appended to."""
     logger.setLevel(logging.INFO)
     logger.propagate = False
     for handler in list(logger.handlers):
@@ -88,12 +88,12 @@ def configure_logging(log_file: str | None = None) -> None:
     for handler in handlers:
         handler.setFormatter(formatter)
         logger.addHandler(handler)
-    # Other libraries put a handler on the root logger, where matplotlib would tell that it looks for fonts.
+    # Other libraries put a handler on the root logger, which would show matplotlib's search for fonts.
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
 
 def close_log_file() -> None:
-    """Ends the log in the file of a run, so that what the process does later is not told there."""
+    """Close a run's log file, so that later messages of the process do not go there."""
     for handler in list(logger.handlers):
         if isinstance(handler, LogFile):
             logger.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""The training step inside ``paddle.Model.fit``."""
+"""The training step inside `paddle.Model.fit`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from paddle_dialog.training.progress import Progress
 
 
 class TrainingModel(paddle.Model):
-    """A ``paddle.Model`` whose training step skips what is not finite and reads nothing back from a GPU.
+    """A `paddle.Model` whose training step skips steps that are not finite and reads nothing back from a GPU.
 
-    Paddle's own step copies loss and metrics to the host each time, adds up the gradients of accumulated batches
-    where their mean is wanted, and loses those of an epoch's rest in a resumed run.
+    Paddle's own step copies loss and metrics to the host each time, sums the gradients of accumulated batches where
+    their mean is wanted, and loses those of an epoch's last batches in a resumed run.
 
     Args:
         network: the network.
@@ -37,7 +37,7 @@ class TrainingModel(paddle.Model):
 
     Attributes:
         meter, dev_meter: loss and objective of the training and of the dev batches.
-        optimizer, clip, average, loss_scale: what an update takes; the last two may be None.
+        optimizer, clip, average, loss_scale: used by an update; the last two may be None.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class TrainingModel(paddle.Model):
             "level": config.amp if self.mixed else "O1",
             "dtype": config.amp_dtype,
         }
-        # Without a loss and metrics of its own Paddle's loop passes on what `train_batch` returns and reads nothing.
+        # Without a loss and metrics, Paddle's loop passes on what `train_batch` returns and reads nothing.
         self.prepare(self.optimizer)
 
     def train_batch(
         self, inputs: Sequence[Tensor], labels: Sequence[Any] | None = None, update: bool = True
     ) -> Tensor:
-        """Runs one batch forward and backward, and after the last one of a step the optimiser.
+        """Run one batch forward and backward, and after the last one of a step the optimiser.
 
         Args:
             inputs: of the network.
@@ -92,7 +92,7 @@ class TrainingModel(paddle.Model):
         return loss.detach()
 
     def compute_loss(self, inputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
-        """The loss [] of a batch, which the meter takes in."""
+        """Compute the loss [] of a batch and add it to the meter."""
         self.network.train()
         self.mode = "train"
         network = self._adapter.ddp_model if averages_in_backward() else self.network
@@ -105,10 +105,10 @@ class TrainingModel(paddle.Model):
         return loss
 
     def backpropagate(self, loss: Tensor, share: float) -> None:
-        """Adds the batch's gradients: those of its loss, times its share of the step, scaled.
+        """Add the batch's gradients: those of its loss, times its share of the step, scaled.
 
-        Where the loss is not finite they all become NaN, also where its own gradient would be finite; so a bad
-        loss shows in the gradients of every process.
+        If the loss is not finite, all gradients become NaN, even those that would be finite; so a bad loss shows
+        in the gradients of every process.
         """
         root = paddle.full_like(loss, share)
         if self.loss_scale is not None:
@@ -116,7 +116,7 @@ class TrainingModel(paddle.Model):
         loss.backward(paddle.where(paddle.isfinite(loss), root, paddle.full_like(root, math.nan)).detach())
 
     def update_weights(self) -> None:
-        """Takes a step of the optimiser, or leaves it out where the gradients are not finite."""
+        """Take a step of the optimiser, or skip it if the gradients are not finite."""
         average_gradients([p for p in self.network.parameters() if not p.stop_gradient])
         self.optimizer.step()
         self.network.clear_gradients()
@@ -129,7 +129,7 @@ class TrainingModel(paddle.Model):
 
     @paddle.no_grad()
     def eval_batch(self, inputs: Sequence[Tensor], labels: Sequence[Tensor] | None = None) -> Tensor:
-        """Adds one batch to ``dev_meter``, without asking the other processes, and returns its loss []."""
+        """Add one batch to `dev_meter`, without asking the other processes, and return its loss []."""
         self.network.eval()
         self.mode = "eval"
         outputs, labels = _as_list(self.network(*inputs)), list(labels or [])

@@ -1,4 +1,4 @@
-"""The run's record for VisualDL: curves, decoded examples, attention heat maps and hyper-parameters."""
+"""Reports of a run for VisualDL: curves, decoded examples, attention heat maps and hyper-parameters."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ logger = logging.getLogger("paddle_dialog")
 
 
 class VisualDLSink:
-    """Writes reports for ``visualdl --logdir runs``.
+    """Writes reports for `visualdl --logdir runs`.
 
-    A log that cannot be written (a full disk, say) must not end a training run: the first failure is a warning,
-    and nothing more is written.
+    A log that cannot be written, e.g. on a full disk, must not end a training run: the first failure becomes a
+    warning, and nothing more is written.
 
     Args:
-        folder: where the log file goes; a resumed run continues the curves there.
+        folder: for the log file; a resumed run continues the curves there.
         config: shown as hyper-parameters, with the objective on the dev set as their result.
-        objective: what the figures are.
-        unit: what the speed is counted in.
+        objective: that the figures belong to.
+        unit: of the speed.
         first_step: steps already done; 0 for a new run.
     """
 
@@ -39,7 +39,7 @@ class VisualDLSink:
         self._unit = unit
         self._log: VisualDLLog | None = None
         try:
-            # Imported late: it is slow, and only training needs it.
+            # Imported late, because it is slow and only training needs it.
             from visualdl.component import base_component
 
             self._components = base_component
@@ -53,7 +53,7 @@ class VisualDLSink:
             )
 
     def step(self, report: StepReport) -> None:
-        """Adds a point to each training curve."""
+        """Add a point to each training curve."""
         curves = {
             "train/loss": report.loss,
             f"train/{self._objective}": report.figure,
@@ -67,7 +67,7 @@ class VisualDLSink:
             self._add_point(tag, value, report.step)
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """Adds the dev figure and the task's own measures, the examples and the heat maps."""
+        """Add the dev figure and the task's own measures, the examples and the heat maps."""
         step, display = evaluation.step, evaluation.display
         self._add_point(f"dev/{self._objective}", evaluation.figure, step)
         for name, value in display.scalars.items():
@@ -81,11 +81,11 @@ class VisualDLSink:
             self.image(name, image, step)
 
     def image(self, tag: str, image: np.ndarray, step: int) -> None:
-        """Adds a picture, RGB uint8 [height, width, 3]."""
+        """Add a picture, RGB uint8 [height, width, 3]."""
         self._write(lambda new: new.image(tag, image, step, milliseconds()))
 
     def _add_point(self, tag: str, value: float, step: int) -> None:
-        if math.isfinite(value):  # no place in a chart; the text log has it
+        if math.isfinite(value):  # a chart cannot show it; the text log does
             self._write(lambda new: new.scalar(tag, value, step, milliseconds()))
 
     def _add_text(self, tag: str, text: str, step: int) -> None:
@@ -105,9 +105,9 @@ class VisualDLSink:
 
 
 def _flat(config: Any) -> dict[str, str | int | float]:
-    """The settings as ``section/key`` with values that VisualDL shows: numbers and texts.
+    """Flatten the settings to `section/key`, with values that VisualDL shows: numbers and texts.
 
-    With a dot for the slash its table would leave their cells empty.
+    With a dot instead of the slash its table would leave their cells empty.
     """
 
     def walk(prefix: str, value: Any) -> Iterator[tuple[str, str | int | float]]:
