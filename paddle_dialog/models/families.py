@@ -28,7 +28,7 @@ PAIRS: Mapping[str, Callable[[Any], tuple[Encoder, Decoder]]] = {
 
 
 def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
-    """Untrained encoder and decoder of the family that ``config.name`` chooses.
+    """Build untrained encoder and decoder of the family that `config.name` chooses.
 
     Raises:
         UserError: there is none of that name.

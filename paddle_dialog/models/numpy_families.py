@@ -25,7 +25,7 @@ NUMPY_PAIRS: Mapping[str, Callable[[Any, Weights], tuple[NumpyEncoder, NumpyDeco
 
 
 def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Encoder and decoder of the weights ``encoder.…`` and ``decoder.…`` of a network.
+    """Make encoder and decoder from the weights `encoder.…` and `decoder.…` of a network.
 
     Raises:
         NotServed: the family has no steps over arrays for these settings, or a weight is missing or of another shape.

@@ -1,4 +1,4 @@
-"""``Seq2Seq`` over arrays, which answers on the CPU without Paddle."""
+"""`Seq2Seq` over arrays, which answers on the CPU without Paddle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 
 
 class NumpySeq2Seq:
-    """Offers ``StepModel`` over arrays, with the numbers of ``Seq2Seq``.
+    """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`.
 
     Args:
         config: of the network.
@@ -39,20 +39,20 @@ class NumpySeq2Seq:
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> DecoderState:
-        """The state before the first target token, for a source [B, S] of the given lengths [B]."""
+        """Return the state before the first target token, for a source [B, S] of the given lengths [B]."""
         outputs, final = self._encoder.read(self._source[source], lengths)  # [B, S, H]
         state: DecoderState = self._decoder.prepare(outputs, final, lengths)
         return state
 
     def step(self, token: np.ndarray, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
-        """Logits [N, V] after one more token [N], and the new state."""
+        """Return logits [N, V] after one more token [N], and the new state."""
         hidden, _, state = self._decoder.step(self._inputs[token], state)  # [N, width]
         return self._output(hidden), state
 
     def reorder(self, state: DecoderState, index: np.ndarray) -> DecoderState:
-        """The state of the rows ``index`` [M]."""
+        """Return the state of the rows `index` [M]."""
         return state.reorder(index)[0]
 
     def reorder_within(self, state: DecoderState, index: np.ndarray) -> DecoderState:
-        """``reorder`` for rows that stay with their source."""
+        """Reorder rows that stay with their source."""
         return state.reorder_within(index)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 
-OlderNames = Mapping[str, Sequence[str]]  # how a name began → how those that take its value begin
+OlderNames = Mapping[str, Sequence[str]]  # prefix of an old name → prefixes of the names that take its value
 
 SEQ2SEQ_NAMES: OlderNames = {
     "positions.": ("encoder.positions.", "decoder.positions."),
@@ -23,7 +23,7 @@ SEQ2SEQ_NAMES: OlderNames = {
 
 
 def with_present_names(values: Mapping[str, Value], older: OlderNames) -> dict[str, Value]:
-    """Values by the names of weights, each under the name or names that it has now."""
+    """Rename values by the names of weights to the present name or names of each."""
     present: dict[str, Value] = {}
     for name, value in values.items():
         begins = [old for old in older if name.startswith(old)]

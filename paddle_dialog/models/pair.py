@@ -1,4 +1,4 @@
-"""What every family is: an encoder of embedded sources and a decoder of embedded targets."""
+"""The interface of every family: an encoder of embedded sources and a decoder of embedded targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Encoder(nn.Layer):
     output_size: int
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
-        """Encodes.
+        """Encode sources.
 
         Args:
             embedded: [B, S, E].
@@ -27,7 +27,7 @@ class Encoder(nn.Layer):
             real: bool [B, S], False on padding.
 
         Returns:
-            Outputs [B, S, H], and what else the decoder begins with, None where that is nothing.
+            Outputs [B, S, H], and further input of the decoder, or None.
         """
         raise NotImplementedError
 
@@ -35,27 +35,27 @@ class Encoder(nn.Layer):
 class Decoder(nn.Layer):
     """Writes targets: all positions of known ones at once, or one position after the other.
 
-    Memory and past are nested tensors whose first axis is the row: what is seen of the source, and of the target so
-    far.
+    Memory and past are nested tensors whose first axis is the row: the source, and the target so far, as the decoder
+    sees them.
     """
 
     def prepare(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[Any, Any]:
-        """The memory, and the past before the first position, of what the encoder returned.
+        """Make the memory, and the past before the first position, from the encoder's output.
 
         Args:
             outputs: [B, S, H].
             real: bool [B, S], False on padding.
-            final: what else.
+            final: the further input.
         """
         raise NotImplementedError
 
     def forward(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor]:
-        """All positions of known targets.
+        """Decode all positions of known targets.
 
         Args:
             embedded: [B, T, E].
-            memory: from ``prepare``.
-            past: from ``prepare``.
+            memory: from `prepare`.
+            past: from `prepare`.
 
         Returns:
             Hidden [B, T, width], and attention over the source [B, T, S], 0 on padding.
@@ -63,12 +63,12 @@ class Decoder(nn.Layer):
         raise NotImplementedError
 
     def step(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
-        """One more position of every row.
+        """Decode one more position of every row.
 
         Args:
             embedded: [N, E].
-            memory: from ``prepare``.
-            past: from ``prepare`` or the step before.
+            memory: from `prepare`.
+            past: from `prepare` or the step before.
 
         Returns:
             Hidden [N, width], attention over the source [N, S], 0 on padding, and the past with this position.
@@ -77,23 +77,23 @@ class Decoder(nn.Layer):
 
 
 class CachedDecoder(Decoder):
-    """A decoder that computes any positions after those whose keys and values it has kept; no past is None."""
+    """A decoder that computes positions after those whose keys and values it has cached; an empty past is None."""
 
     def forward(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor]:
-        """All positions of known targets, see ``Decoder``."""
+        """Decode all positions of known targets; see `Decoder`."""
         hidden, attention, _ = self.positions_after(embedded, memory, past)
         return hidden, attention
 
     def step(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
-        """One more position of every row, see ``Decoder``."""
+        """Decode one more position of every row; see `Decoder`."""
         hidden, attention, past = self.positions_after(embedded.unsqueeze(1), memory, past)
         return hidden.squeeze(1), attention.squeeze(1), past
 
     def positions_after(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
-        """Hidden [B, T, width], attention [B, T, S] and the new past of embedded positions [B, T, E]."""
+        """Return hidden [B, T, width], attention [B, T, S] and the new past of embedded positions [B, T, E]."""
         raise NotImplementedError
 
 
 def self_attention_mask(length: int, offset: int) -> Tensor | None:
-    """What T = ``length`` positions after ``offset`` others see, [T, offset + T]; None for one, which sees all."""
+    """Return the mask of T = `length` positions after `offset` others, [T, offset + T]; None if one sees all."""
     return additive_mask(causal_mask(offset + length)[offset:]) if length > 1 else None

@@ -1,4 +1,4 @@
-"""Source to target: a family's encoder and decoder between embeddings and an output layer."""
+"""A model from source to target: a family's encoder and decoder between embeddings and an output layer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from paddle_dialog.models.state import gather_rows
 
 
 class Seq2SeqState(NamedTuple):
-    """What a decoding step needs."""
+    """The state of a decoding step."""
 
     memory: Any  # the source as the decoder sees it
     past: Any  # the target so far
 
 
 class Seq2Seq(nn.Layer):
-    """Offers ``StepModel`` with logits.
+    """Offers `StepModel` with logits.
 
     Args:
         config: the family and its sizes.
@@ -52,7 +52,7 @@ class Seq2Seq(nn.Layer):
         return self.source_embedding if self.own_target_embedding is None else self.own_target_embedding
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Logits of every next token, given the true ones before it.
+        """Return logits of every next token, given the true ones before it.
 
         Args:
             source: ids [B, S].
@@ -65,28 +65,28 @@ class Seq2Seq(nn.Layer):
         return self.output(self._decode(source, source_lengths, target)[0])
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Seq2SeqState:
-        """The state before the first target token, for a source [B, S] of the given lengths [B]."""
+        """Return the state before the first target token, for a source [B, S] of the given lengths [B]."""
         real = length_mask(source_lengths, source.shape[1])  # [B, S]
         outputs, final = self.encoder(self.source_embedding(source), source_lengths, real)  # [B, S, H]
         return Seq2SeqState(*self.decoder.prepare(outputs, real, final))
 
     def step(self, token: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
-        """Logits [N, V] after one more token [N], and the new state."""
+        """Return logits [N, V] after one more token [N], and the new state."""
         hidden, _, past = self.decoder.step(self.target_embedding(token), *state)  # [N, width]
         return self.output(hidden), state._replace(past=past)
 
     def reorder(self, state: Seq2SeqState, index: Tensor) -> Seq2SeqState:
-        """The state of the rows ``index`` [M]."""
+        """Return the state of the rows `index` [M]."""
         return gather_rows(state, index)
 
     def reorder_within(self, state: Seq2SeqState, index: Tensor) -> Seq2SeqState:
-        """``reorder`` for rows that stay with their input: what belongs to the source is not copied."""
+        """Reorder rows that stay with their input; what belongs to the source is not copied."""
         return state._replace(past=gather_rows(state.past, index))
 
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Attention [B, T, S] of each target position over the source, for heat maps."""
+        """Return attention [B, T, S] of each target position over the source, for heat maps."""
         return self._decode(source, source_lengths, target)[1]
 
     def _decode(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden [B, T, width] and attention [B, T, S] of known targets [B, T]."""
+        """Return hidden [B, T, width] and attention [B, T, S] of known targets [B, T]."""
         return self.decoder(self.target_embedding(target), *self.encode(source, lengths))

@@ -9,7 +9,7 @@ from paddle import Tensor
 
 
 def gather_rows(state: Any, index: Tensor) -> Any:
-    """Selects rows of every tensor of a state, keeping its structure.
+    """Select rows of every tensor of a state, keeping its structure.
 
     Args:
         state: tensors [N, ...] in nested tuples (named ones too), lists and dicts; None stays None.

@@ -1,4 +1,4 @@
-"""Embedding tables and the output layer of a composed model."""
+"""Embedding tables and the output layer of a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Embeddings:
         output_name: of the output layer.
 
     Attributes:
-        source: what each id of a source is read as, not yet scaled [V, E].
+        source: the vector of each id of a source, not yet scaled [V, E].
         target: the same of a target.
         factor: by which both are scaled.
         output: hidden to logits.
@@ -44,9 +44,9 @@ class Embeddings:
 
 
 def without_padding(table: np.ndarray) -> np.ndarray:
-    """What an embedding table [V, D] gives for ids: the zero vector for padding, whatever stands in its row.
+    """Return an embedding table [V, D] with a zero row for padding.
 
-    A table that is the output layer's weight too may hold anything there.
+    A table that is also the output layer's weight may have any values there.
     """
     if not table[Vocabulary.pad_id].any():
         return table

@@ -9,16 +9,16 @@ import numpy as np
 
 COLUMNS = 64  # of a block of a weight matrix
 CACHE_LINE = 16  # numbers
-SMALL = 15_000  # numbers in x up to which block by block is faster
+SMALL = 15_000  # numbers in x up to which blocks are faster
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 
 class NotServed(Exception):
-    """The array form does not serve a network; the message says why."""
+    """The array form does not support a network; the message says why."""
 
 
 class Weights:
-    """The weights of a network, handed out one by one.
+    """The weights of a network, taken one by one.
 
     Args:
         arrays: by structured name, float of any precision.
@@ -29,7 +29,7 @@ class Weights:
         self._taken: set[str] = set()
 
     def take(self, name: str, *shape: int) -> np.ndarray:
-        """One of them as float32, not to be written to.
+        """Return a weight as float32, which must not be written to.
 
         Raises:
             NotServed: there is none of this name and shape.
@@ -42,10 +42,10 @@ class Weights:
         return array.astype(np.float32, copy=False)
 
     def check_all_taken(self) -> None:
-        """Makes sure that every weight was of use.
+        """Check that every weight was taken.
 
         Raises:
-            NotServed: one was not.
+            NotServed: a weight was not taken.
         """
         left = self._arrays.keys() - self._taken
         if left:
@@ -55,9 +55,9 @@ class Weights:
 class Linear:
     """x W + b.
 
-    For a handful of rows OpenBLAS spends more on rearranging a large W than on the product. It does not where the
-    product is small: W in blocks of columns, each in one piece of memory, takes half the time, and a sixth less
-    again where every row of a block begins with a cache line.
+    For a handful of rows OpenBLAS spends more time on rearranging a large W than on the product, but not if the
+    product is small. So W is kept in contiguous blocks of columns, which halves the time; starting every row of a
+    block at a cache line saves another sixth.
 
     Args:
         weight: W [K, N].
@@ -80,14 +80,14 @@ class Linear:
 
     @classmethod
     def named(cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = True) -> Linear:
-        """The layer of K ``inputs`` and N ``outputs`` whose weights stand under ``name.weight`` and ``name.bias``."""
+        """Make the layer of K `inputs` and N `outputs` from the weights `name.weight` and `name.bias`."""
         return cls(
             weights.take(f"{name}.weight", inputs, outputs),
             weights.take(f"{name}.bias", outputs) if bias else None,
         )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Maps [..., K] to [..., N]; the result may be written to."""
+        """Map [..., K] to [..., N]; the result may be written to."""
         rows = x.reshape(-1, x.shape[-1])  # [R, K]
         if len(rows) > 1 and rows.size <= SMALL:
             out = np.empty((len(rows), len(self._blocks), COLUMNS), dtype=np.float32)
@@ -100,7 +100,7 @@ class Linear:
         return y.reshape(*x.shape[:-1], self.size)
 
     def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
-        """Columns ``start`` to ``stop``, or the last, of what ``x`` [R, K] is mapped to; may be written to."""
+        """Map `x` [R, K] and return columns `start` to `stop`, at most the last; the result may be written to."""
         y = x @ self.weight[:, start:stop]  # [R, stop - start]
         if self._bias is not None:
             y += self._bias[start:stop]
@@ -108,7 +108,7 @@ class Linear:
 
 
 def _at_cache_line(shape: tuple[int, ...]) -> np.ndarray:
-    """An empty float32 array that begins with a cache line."""
+    """Return an empty float32 array that begins with a cache line."""
     count = math.prod(shape)
     memory = np.empty(count + CACHE_LINE, dtype=np.float32)
     start = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
@@ -119,7 +119,7 @@ class LayerNorm:
     """Layer norm (Ba et al. 2016) over the last axis.
 
     Args:
-        weights: hold ``name.weight`` and ``name.bias``.
+        weights: hold `name.weight` and `name.bias`.
         name: of the layer.
         width: of the last axis.
     """
@@ -130,7 +130,7 @@ class LayerNorm:
         self._average = np.full((width, 1), 1 / width, dtype=np.float32)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Normalises [..., D]."""
+        """Normalise [..., D]."""
         centred = x - x @ self._average
         variance = np.einsum("...d,...d->...", centred, centred)[..., None] / np.float32(x.shape[-1])
         centred /= np.sqrt(variance + EPSILON)
@@ -140,7 +140,7 @@ class LayerNorm:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Softmax over the last axis, in place."""
+    """Compute the softmax over the last axis, in place."""
     scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= np.add.reduce(scores, axis=-1, keepdims=True)
@@ -148,13 +148,13 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def padding_mask(lengths: np.ndarray, size: int) -> np.ndarray:
-    """What is added to attention scores: 0 on real positions, very little on padding, float32 [B, size]."""
+    """Return the additive mask of attention scores: 0 on real positions, very low on padding, float32 [B, size]."""
     real = np.arange(size) < lengths[:, None]
     return np.where(real, np.float32(0), np.finfo(np.float32).min / 2).astype(np.float32)
 
 
 def attention_pool(values: np.ndarray, query: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The mean of the real positions, weighted by a softmax of their products with a query.
+    """Return the mean of the real positions, weighted by a softmax of their products with a query.
 
     Args:
         values: [B, S, D].

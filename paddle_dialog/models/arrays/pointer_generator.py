@@ -1,4 +1,4 @@
-"""Generating and copying words on arrays, with the numbers of ``layers.pointer_generator``."""
+"""Generating and copying words on arrays, with the numbers of `layers.pointer_generator`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from paddle_dialog.models.arrays.operators import Linear
 
-LEAST = np.float32(1e-30)  # as there
+LEAST = np.float32(1e-30)  # as in `layers.pointer_generator`
 FLOOR = np.float32(-1e3)
 UNKNOWN = np.float32(-1e4)
 BLOCK = 16  # rows normalised at once, so that they stay in the cache
@@ -14,7 +14,7 @@ WORDS_AT_ONCE = 1024  # of the vocabulary, so that the logits of many rows stay 
 
 
 def same_words(copy_ids: np.ndarray) -> np.ndarray:
-    """Which positions of a source hold the same word, 1 or 0, float32 [B, S, S] of extended ids [B, S]."""
+    """Return which positions of a source hold the same word, 1 or 0, float32 [B, S, S] of extended ids [B, S]."""
     return (copy_ids[:, :, None] == copy_ids[:, None, :]).astype(np.float32)
 
 
@@ -31,7 +31,7 @@ class NumpyPointer:
     def __call__(
         self, hidden: np.ndarray, logits: np.ndarray, word_weights: np.ndarray, ids: np.ndarray, extra: int
     ) -> np.ndarray:
-        """log P over the extended vocabulary.
+        """Return log P over the extended vocabulary.
 
         Args:
             hidden: decoder outputs [N, H].
@@ -41,7 +41,7 @@ class NumpyPointer:
             extra: number X of ids beyond the vocabulary.
 
         Returns:
-            float32 [N, V + X], at least ``FLOOR``.
+            float32 [N, V + X], at least `FLOOR`.
         """
         generate, copy = self._log_shares(hidden)  # [N, 1] each
         copied = copy + np.log(np.maximum(word_weights, LEAST))  # [N, S]
@@ -69,14 +69,14 @@ class NumpyPointer:
         weights: np.ndarray,
         known: np.ndarray,
     ) -> np.ndarray:
-        """log P of given tokens, as ``__call__`` has them among all others.
+        """Return log P of given tokens, as `__call__` has them among all others.
 
         Args:
             hidden: decoder outputs [N, H].
             rows: the output that predicts each token [P].
             generated: log of the vocabulary's softmax at each token [P].
             weights: attention over all positions of the source that hold the token [P].
-            known: whether the token is in the vocabulary, bool [P]; ``generated`` counts only there.
+            known: whether the token is in the vocabulary, bool [P]; `generated` counts only there.
 
         Returns:
             float32 [P].
@@ -87,7 +87,7 @@ class NumpyPointer:
         return np.maximum(mixed, FLOOR)
 
     def _log_shares(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log of the probability to generate and of that to copy, [N, 1] each."""
+        """Return the log probabilities of generating and of copying, [N, 1] each."""
         gate = self._gate(hidden)  # [N, 1]
         return -np.logaddexp(np.float32(0), -gate), -np.logaddexp(np.float32(0), gate)
 
@@ -95,7 +95,7 @@ class NumpyPointer:
 def label_log_softmax(
     output: Linear, hidden: np.ndarray, rows: np.ndarray, labels: np.ndarray, temperature: np.float32
 ) -> np.ndarray:
-    """log softmax(logits / temperature) at given ids, without ever holding the logits of the whole vocabulary.
+    """Compute log softmax(logits / temperature) at given ids, without ever holding the logits of all words.
 
     Args:
         output: H to V.

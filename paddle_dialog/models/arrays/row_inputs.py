@@ -1,4 +1,4 @@
-"""Which rows of a state belong to which input, so that what comes of an input need not be held once a row."""
+"""The inputs that the rows of a state belong to, so that data of an input need not be kept for each row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class RowInputs(NamedTuple):
     inputs: np.ndarray  # [N] number of the input, 0 to B - 1
     slots: np.ndarray  # [N] number among the rows of the input, 0 to R - 1
     shape: tuple[int, int]  # B and R
-    is_full: bool  # the rows are the grid as it stands: the search keeps the rows of an input together
+    is_full: bool  # the rows fill the grid in order; the search keeps the rows of an input together
 
     @classmethod
     def of(cls, inputs: np.ndarray, count: int) -> RowInputs:
-        """The places of rows in any order.
+        """Return the places of rows in any order.
 
         Args:
             inputs: input of each row, [N].
@@ -32,12 +32,12 @@ class RowInputs(NamedTuple):
         return cls(inputs, slots, (count, size), is_full)
 
     def take(self, index: np.ndarray) -> tuple[RowInputs, np.ndarray]:
-        """The places of the rows ``index`` [M], and the inputs that are left, by their former numbers [B']."""
+        """Return the places of the rows `index` [M], and the inputs that are left, by their former numbers [B']."""
         left, inputs = np.unique(self.inputs[index], return_inverse=True)
         return RowInputs.of(inputs, len(left)), left
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
-        """Rows [N, D] as a grid [B, R, D], zero where there is no row."""
+        """Return rows [N, D] as a grid [B, R, D], zero where there is no row."""
         if self.is_full:
             return rows.reshape(*self.shape, -1)
         grid = np.zeros((*self.shape, rows.shape[1]), dtype=rows.dtype)
@@ -45,7 +45,7 @@ class RowInputs(NamedTuple):
         return grid
 
     def collect(self, grid: np.ndarray) -> np.ndarray:
-        """The rows [N, D] of a grid [B, R, D]."""
+        """Return the rows [N, D] of a grid [B, R, D]."""
         if self.is_full:
             return grid.reshape(-1, grid.shape[2])
         return grid[self.inputs, self.slots]

@@ -1,4 +1,4 @@
-"""Many texts as one tree: what begins alike is computed once."""
+"""Many texts as one tree, so that common prefixes are computed once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class TextTree(NamedTuple):
-    """M texts of which the longest has T - 1 tokens, and the N nodes of all their beginnings."""
+    """M texts, the longest of T - 1 tokens, and the N nodes of all their prefixes."""
 
     tokens: np.ndarray  # [N] the last token of each beginning; node 0 is the begin token alone
     places: np.ndarray  # [N] its position
@@ -20,7 +20,7 @@ class TextTree(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]], bos_id: int, eos_id: int) -> TextTree:
-        """The tree of texts, ids without begin and end token."""
+        """Make the tree of texts, given as ids without begin and end token."""
         sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
         shape = len(texts), int(sizes.max(initial=1))
         paths, following = np.zeros(shape, dtype=np.int64), np.full(shape, eos_id, dtype=np.int64)
@@ -41,6 +41,6 @@ class TextTree(NamedTuple):
         return cls(np.array(tokens), np.array(places), np.array(owners), paths, following, sizes)
 
     def scored(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Every token that is predicted, end tokens counted: its text, the node before it and its id, [P] each."""
+        """Return every predicted token, end tokens included: its text, the node before it and its id, [P] each."""
         texts, places = np.nonzero(np.arange(self.paths.shape[1]) < self.sizes[:, None])
         return texts, self.paths[texts, places], self.following[texts, places]

@@ -39,20 +39,20 @@ class NumpyCausalLm:
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> AttentionCache:
-        """The state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
+        """Return the state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
         places = np.arange(source.shape[1]) - lengths[:, None]  # [B, S], negative
         x = self._table[source] + self._positions[places % len(self._positions)]  # [B, S, D]
         return AttentionCache.of(self._stack.read(x)[1], lengths)
 
     def step(self, token: np.ndarray, state: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
-        """Logits [N, V] after one more token [N], and the new state."""
+        """Return logits [N, V] after one more token [N], and the new state."""
         x, state = self._stack.step(self._table[token] + self._positions[state.length], state)  # [N, D]
         return self._output(x), state
 
     def reorder(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
-        """The state of the rows `index` [M]."""
+        """Return the state of the rows `index` [M]."""
         return state.reorder(index)[0]
 
     def reorder_within(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
-        """`reorder` for rows that stay with their input."""
+        """Reorder rows that stay with their input."""
         return state.reorder_within(index)

@@ -21,7 +21,7 @@ from paddle_dialog.models.state import gather_rows
 
 
 class CausalLmState(NamedTuple):
-    """What a decoding step needs; all tensors have the batch as their first axis."""
+    """The state of a decoding step; all tensors have the batch as their first axis."""
 
     source: list[KeyValue]  # per layer [N, heads, S, d] each
     mask: Tensor  # additive [N, 1, 1, S]
@@ -47,7 +47,7 @@ class CausalLm(nn.Layer):
         self.output = TiedProjection(self.embedding)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits of every next token.
+        """Return logits of every next token.
 
         Args:
             ids: int64 [B, T].
@@ -63,31 +63,31 @@ class CausalLm(nn.Layer):
         return self.output(self.stack.final_norm(x))
 
     def encode(self, source: Tensor, lengths: Tensor) -> CausalLmState:
-        """The state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
+        """Return the state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
         length = source.shape[1]
         positions = paddle.arange(length).unsqueeze(0) - lengths.unsqueeze(1)  # [B, S]
         _, read = self.stack.read(self._embed(source, positions))
         return CausalLmState(read, additive_mask(length_mask(lengths, length)).unsqueeze([1, 2]), None)
 
     def step(self, token: Tensor, state: CausalLmState) -> tuple[Tensor, CausalLmState]:
-        """Logits [N, V] after one more token [N], and the new state."""
+        """Return logits [N, V] after one more token [N], and the new state."""
         done = 0 if state.past is None else state.past[0][0].shape[2]
         x = self._embed(token.unsqueeze(1), paddle.full([token.shape[0], 1], done, "int64"))  # [N, 1, D]
         x, past = self.stack(x, state.source, state.mask, state.past)
         return self.output(x.squeeze(1)), state._replace(past=past)
 
     def reorder(self, state: CausalLmState, index: Tensor) -> CausalLmState:
-        """The state of the rows `index` [M]."""
+        """Return the state of the rows `index` [M]."""
         return gather_rows(state, index)
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """[B, T] to [B, T, D]; the vectors of negative positions stand at the table's end."""
+        """Return [B, T] to [B, T, D]; the vectors of negative positions stand at the table's end."""
         table = positions % self.positions.weight.shape[0]
         return self.dropout(self.embedding(ids) + self.positions(table))
 
 
 def _same_text(positions: Tensor) -> Tensor:
-    """Whether two places of a row [B, T] belong to one text, as bool [B, T, T]."""
+    """Return whether two places of a row [B, T] belong to one text, as bool [B, T, T]."""
     begins = positions[:, 1:] != positions[:, :-1] + 1  # [B, T - 1]
     text = F.pad(begins.astype("int32").cumsum(axis=1), [1, 0])  # [B, T]
     return text.unsqueeze(2) == text.unsqueeze(1)

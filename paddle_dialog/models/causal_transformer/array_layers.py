@@ -1,4 +1,4 @@
-"""The causal stack over arrays: it reads a source, and goes on from it row by row or over many texts at once.
+"""The causal stack over arrays: it reads a source and goes on from it, row by row or over many texts at once.
 
 The keys and values of a source are kept once, however many rows go on from it.
 """
@@ -17,14 +17,14 @@ from paddle_dialog.models.transformer.array_layers import Layer, LayerSizes, att
 
 
 class StackSizes(LayerSizes, Protocol):
-    """What a config says of the stack."""
+    """The sizes of a stack in a config."""
 
     @property
     def num_layers(self) -> int: ...
 
 
 class NumpyCausalTransformer:
-    """The numbers of ``layers.causal_transformer.CausalTransformer`` with ReLU.
+    """The numbers of `layers.causal_transformer.CausalTransformer` with ReLU.
 
     Args:
         sizes: of the network.
@@ -39,7 +39,7 @@ class NumpyCausalTransformer:
         self._norm = LayerNorm(weights, f"{name}.final_norm", sizes.width)
 
     def read(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Reads embedded sources [B, S, D], padded at the end: outputs [B, S, D], keys and values [B, S, 2L, D]."""
+        """Read embedded sources [B, S, D], padded at the end: outputs [B, S, D], keys and values [B, S, 2L, D]."""
         batch, length, width = x.shape
         mask = _causal_mask(length)
         memory = np.empty((batch, length, 2 * len(self._layers), width), dtype=np.float32)
@@ -48,7 +48,7 @@ class NumpyCausalTransformer:
         return self._norm(x), memory
 
     def step(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
-        """One more position of every row, whose input is ``x`` [N, D].
+        """Decode one more position of every row, whose input is `x` [N, D].
 
         Returns:
             Output [N, D], and the new cache, which takes over the arrays of the old.
@@ -59,7 +59,7 @@ class NumpyCausalTransformer:
         return self._norm(x), cache
 
     def follow(self, x: np.ndarray, tree: TextTree, memory: np.ndarray) -> np.ndarray:
-        """All positions of many texts after one source.
+        """Decode all positions of many texts after one source.
 
         Args:
             x: input of each node of the tree [N, D].
@@ -76,14 +76,14 @@ class NumpyCausalTransformer:
 
 
 class _CausalLayer(Layer):
-    """A pre-norm layer; its keys and values are parts ``part`` and ``part + 1`` of the caches."""
+    """A pre-norm layer; its keys and values are parts `part` and `part + 1` of the caches."""
 
     def __init__(self, sizes: LayerSizes, weights: Weights, name: str, part: int) -> None:
         super().__init__(sizes, weights, name, pre_norm=True)
         self._part = part
 
     def read(self, x: np.ndarray, mask: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """Maps a source [B, S, D] to [B, S, D] and fills its memory; ``mask`` is additive [S, S]."""
+        """Map a source [B, S, D] to [B, S, D] and fill its memory; `mask` is additive [S, S]."""
 
         def attention(y: np.ndarray) -> np.ndarray:
             fused = self._query_key_value(y).reshape(*y.shape[:2], 3, self._width)  # [B, S, 3, D]
@@ -94,7 +94,7 @@ class _CausalLayer(Layer):
         return self._sublayers(x, attention)
 
     def step(self, x: np.ndarray, cache: AttentionCache) -> np.ndarray:
-        """Maps [N, D] at the last of ``cache.length`` positions to [N, D], and fills the cache there."""
+        """Map [N, D] at the last of `cache.length` positions to [N, D], and fill the cache there."""
         part, length, rows = self._part, cache.length, cache.rows
 
         def attention(y: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ class _CausalLayer(Layer):
         return self._sublayers(x, attention)
 
     def follow(self, x: np.ndarray, tree: TextTree, memory: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Maps the nodes of a tree [N, D] to [N, D]; ``mask`` is additive [T, T]."""
+        """Map the nodes of a tree [N, D] to [N, D]; `mask` is additive [T, T]."""
         paths, owners, places = tree.paths, tree.owners, tree.places
 
         def attention(y: np.ndarray) -> np.ndarray:
@@ -153,20 +153,20 @@ class _CausalLayer(Layer):
         return query * np.float32((self._width // self._heads) ** -0.5)
 
     def _split(self, x: np.ndarray) -> np.ndarray:
-        """[N, T, D] as [N, heads, T, d]."""
+        """Split [N, T, D] into [N, heads, T, d]."""
         return x.reshape(*x.shape[:2], self._heads, -1).swapaxes(1, 2)
 
     def _collect(self, grid: np.ndarray, cache: AttentionCache) -> np.ndarray:
-        """The rows [N, heads, K] of a grid [B, heads, R, K]."""
+        """Return the rows [N, heads, K] of a grid [B, heads, R, K]."""
         batch, heads, slots, _ = grid.shape
         rows = cache.rows.collect(grid.swapaxes(1, 2).reshape(batch, slots, -1))  # [N, heads * K]
         return rows.reshape(len(rows), heads, -1)
 
     def _spread(self, rows: np.ndarray, cache: AttentionCache) -> np.ndarray:
-        """Rows [N, heads, K] as a grid [B, heads, R, K]."""
+        """Return rows [N, heads, K] as a grid [B, heads, R, K]."""
         return self._split(cache.rows.spread(rows.reshape(len(rows), -1)))
 
 
 def _causal_mask(length: int) -> np.ndarray:
-    """What is added to attention scores: 0 at each position and before it, very little after it, [T, T]."""
+    """Return the additive mask of attention scores: 0 at and before each position, very low after it, [T, T]."""
     return padding_mask(np.arange(1, length + 1), length)

@@ -18,7 +18,7 @@ from paddle_dialog.models.transformer.array_layers import require_relu
 
 
 class NumpyCausalEncoder:
-    """The numbers of ``CausalEncoder`` with ReLU."""
+    """The numbers of `CausalEncoder` with ReLU."""
 
     def __init__(self, config: CausalTransformerConfig, weights: Weights) -> None:
         self.output_size = config.width
@@ -26,11 +26,11 @@ class NumpyCausalEncoder:
         self.stack = NumpyCausalTransformer(config, weights, "encoder.stack")
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Encodes, see ``NumpyEncoder``; what the decoder begins with are keys and values [B, S, 2L, D]."""
+        """Encode; see `NumpyEncoder`; what the decoder begins with are keys and values [B, S, 2L, D]."""
         return self.stack.read(embedded + self.positions[: embedded.shape[1]])
 
     def follow(self, x: np.ndarray, tree: TextTree, memory: np.ndarray) -> np.ndarray:
-        """All positions of many texts after one source.
+        """Decode all positions of many texts after one source.
 
         Args:
             x: embedded nodes of the texts' tree [N, D].
@@ -53,7 +53,7 @@ class NumpyCausalEncoder:
 
 
 class CausalState(NamedTuple):
-    """What a decoding step needs."""
+    """The state of a decoding step."""
 
     cache: AttentionCache
     keys: np.ndarray  # of the copying head [B, S, depth]
@@ -65,19 +65,19 @@ class CausalState(NamedTuple):
         return self.cache.rows
 
     def reorder(self, index: np.ndarray) -> tuple[CausalState, np.ndarray | None]:
-        """See ``DecoderState``."""
+        """See `DecoderState`."""
         cache, left = self.cache.reorder(index)
         if left is None:
             return self._replace(cache=cache), None
         return CausalState(cache, self.keys[left], self.lengths[left]), left
 
     def reorder_within(self, index: np.ndarray) -> CausalState:
-        """See ``DecoderState``."""
+        """See `DecoderState`."""
         return self._replace(cache=self.cache.reorder_within(index))
 
 
 class NumpyCausalDecoder:
-    """The numbers of ``CausalDecoder``."""
+    """The numbers of `CausalDecoder`."""
 
     def __init__(
         self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
@@ -88,15 +88,15 @@ class NumpyCausalDecoder:
         self._scale = np.float32(config.copy_depth**-0.5)
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """The embedded tokens themselves."""
+        """Return the embedded tokens themselves."""
         return embedded
 
     def prepare(self, outputs: np.ndarray, final: np.ndarray, lengths: np.ndarray) -> CausalState:
-        """What was read, and the keys of the copying head."""
+        """Return the source's keys and values, and the keys of the copying head."""
         return CausalState(AttentionCache.of(final, lengths), self._key(outputs), lengths)
 
     def step(self, inputs: np.ndarray, state: CausalState) -> tuple[np.ndarray, np.ndarray, CausalState]:
-        """One more position of every row, see ``NumpyDecoder``."""
+        """Decode one more position of every row; see `NumpyDecoder`."""
         rows = state.rows
         places = state.lengths[rows.inputs] + state.cache.length  # [N]
         x = inputs + self._encoder.positions[places]  # [N, D]
@@ -105,7 +105,7 @@ class NumpyCausalDecoder:
         return hidden, attention, state._replace(cache=cache)
 
     def follow(self, x: np.ndarray, tree: TextTree, state: CausalState) -> tuple[np.ndarray, np.ndarray]:
-        """All positions of many texts after one source.
+        """Decode all positions of many texts after one source.
 
         Args:
             x: embedded nodes of the texts' tree [N, D].
@@ -123,7 +123,7 @@ class NumpyCausalDecoder:
         return hidden, self._copy(hidden[None], state.keys[:, :size])[0]
 
     def _copy(self, x: np.ndarray, keys: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        """The copying head's weights [B, R, S] from ``x`` [B, R, D]; ``mask`` is additive [B, 1, S]."""
+        """Return the copying head's weights [B, R, S] from `x` [B, R, D]; `mask` is additive [B, 1, S]."""
         scores = np.matmul(self._query(x) * self._scale, keys.swapaxes(1, 2))  # [B, R, S]
         if mask is not None:
             scores += mask
@@ -133,10 +133,10 @@ class NumpyCausalDecoder:
 def numpy_causal_pair(
     config: CausalTransformerConfig, weights: Weights
 ) -> tuple[NumpyCausalEncoder, NumpyCausalDecoder]:
-    """Encoder and decoder.
+    """Build encoder and decoder.
 
     Raises:
-        NotServed: its activation is no ReLU, or a weight is missing or has another shape.
+        NotServed: its activation is not ReLU, or a weight is missing or has another shape.
     """
     require_relu(config)
     encoder = NumpyCausalEncoder(config, weights)

@@ -18,7 +18,7 @@ from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder
 
 
 class CausalSource(NamedTuple):
-    """A source as what follows it sees it."""
+    """A source as seen by the positions after it."""
 
     layers: list[KeyValue]  # keys and values [B, heads, S, d] for each layer
     lengths: Tensor  # [B]
@@ -26,7 +26,7 @@ class CausalSource(NamedTuple):
 
 
 class CausalMemory(NamedTuple):
-    """A source as its target sees it."""
+    """A source as seen by its target."""
 
     source: CausalSource
     real: Tensor  # float [B, 1, S], 1 on real positions
@@ -34,7 +34,7 @@ class CausalMemory(NamedTuple):
 
 
 class CausalEncoder(Encoder):
-    """Positions, embedding dropout, and the causal stack; what the decoder begins with are its keys and values."""
+    """Positions, embedding dropout, and the causal stack; its keys and values are the decoder's start."""
 
     def __init__(self, config: CausalTransformerConfig) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class CausalEncoder(Encoder):
         self.stack = CausalTransformer(config)
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, CausalSource]:
-        """Encodes, see ``Encoder``."""
+        """Encode; see `Encoder`."""
         positions = self.positions(embedded.shape[1]).expand_as(embedded)
         outputs, layers = self.stack.read(self.dropout(embedded + positions))  # [B, S, D]
         return outputs, CausalSource(layers, lengths, additive_mask(real).unsqueeze([1, 2]))
@@ -52,7 +52,7 @@ class CausalEncoder(Encoder):
     def go_on(
         self, embedded: Tensor, source: CausalSource, past: list[KeyValue] | None = None
     ) -> tuple[Tensor, list[KeyValue]]:
-        """The positions [B, T, E] that come after each source and the ``past`` of T' others.
+        """Compute the positions [B, T, E] after each source and the `past` of T' others.
 
         Returns:
             Outputs [B, T, D], and the keys and values of all positions after the source.
@@ -72,20 +72,20 @@ class CausalDecoder(CachedDecoder):
         self.copy = CopyAttention(config.width, config.copy_depth)
 
     def prepare(self, outputs: Tensor, real: Tensor, final: CausalSource) -> tuple[CausalMemory, None]:
-        """What was read, and the keys of the copying head; nothing is past."""
+        """Return the source and the keys of the copying head, and an empty past."""
         one = real.astype(outputs.dtype).unsqueeze(1)  # [B, 1, S]
         return CausalMemory(final, one, self.copy.prepare(outputs)), None
 
     def positions_after(
         self, embedded: Tensor, memory: CausalMemory, past: list[KeyValue] | None
     ) -> tuple[Tensor, Tensor, Any]:
-        """See ``CachedDecoder``."""
+        """See `CachedDecoder`."""
         x, past = self._encoder[0].go_on(embedded, memory.source, past)
         weights = self.copy(x, memory.keys, memory.source.mask.squeeze(1))  # [B, T, S]
         return x, weights * memory.real, past
 
 
 def causal_pair(config: CausalTransformerConfig) -> tuple[Encoder, Decoder]:
-    """Encoder and decoder."""
+    """Build encoder and decoder."""
     encoder = CausalEncoder(config)
     return encoder, CausalDecoder(config, encoder)

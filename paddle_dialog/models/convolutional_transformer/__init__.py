@@ -1,1 +1,1 @@
-"""A Transformer with convolutions for feed-forward."""
+"""A Transformer with convolutions in its feed-forward layers."""

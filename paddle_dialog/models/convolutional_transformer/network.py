@@ -19,7 +19,7 @@ from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder, self_atte
 
 
 class ConvolutionalMemory(NamedTuple):
-    """The source as the layers of the decoder see it."""
+    """The source as seen by the decoder's layers."""
 
     layers: list[KeyValue]  # keys and values [B, heads, S, d] for each layer
     mask: Tensor  # additive [B, 1, 1, S]
@@ -36,7 +36,7 @@ class ConvolutionalEncoder(Encoder):
         self.stack = ConvolutionalEncoderStack(config)
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, None]:
-        """Encodes, see ``Encoder``."""
+        """Encode; see `Encoder`."""
         mask = additive_mask(real).unsqueeze([1, 2])  # [B, 1, 1, S]
         positions = self.positions(embedded.shape[1])
         return self.stack(embedded, positions, mask, real.astype(embedded.dtype).unsqueeze(-1)), None
@@ -51,14 +51,14 @@ class ConvolutionalDecoder(CachedDecoder):
         self.stack = ConvolutionalDecoderStack(config)
 
     def prepare(self, outputs: Tensor, real: Tensor, final: None) -> tuple[ConvolutionalMemory, None]:
-        """Each layer's keys and values of the source; nothing is past."""
+        """Return each layer's keys and values of the source, and an empty past."""
         layers, mask = self.stack.prepare_memory(outputs), additive_mask(real).unsqueeze([1, 2])
         return ConvolutionalMemory(layers, mask, real.astype(outputs.dtype).unsqueeze(1)), None
 
     def positions_after(
         self, embedded: Tensor, memory: ConvolutionalMemory, past: list[LayerPast] | None
     ) -> tuple[Tensor, Tensor, list[LayerPast]]:
-        """See ``CachedDecoder``."""
+        """See `CachedDecoder`."""
         before = None if past is None else past[0].self_attention
         length, offset = embedded.shape[1], 0 if before is None else before[0].shape[2]
         x, past, weights = self.stack(
@@ -69,10 +69,10 @@ class ConvolutionalDecoder(CachedDecoder):
             memory.mask,
             past,
         )
-        # The softmax leaves about 1e-28 on padding; the product makes it 0, as copying wants it.
+        # The softmax leaves about 1e-28 on padding; copying needs exact zeros.
         return x, weights * memory.real, past
 
 
 def convolutional_pair(config: ConvolutionalTransformerConfig) -> tuple[Encoder, Decoder]:
-    """Encoder and decoder."""
+    """Build encoder and decoder."""
     return ConvolutionalEncoder(config), ConvolutionalDecoder(config)

@@ -13,7 +13,7 @@ from paddle_dialog.models.arrays.row_inputs import RowInputs
 
 
 class CellWeights(NamedTuple):
-    """The weights of an LSTM cell for ``lstm_step``, where what the sigmoids get is halved."""
+    """The weights of an LSTM cell for `lstm_step`, with halved inputs of the sigmoids."""
 
     of_input: np.ndarray  # [E, 4H]
     of_hidden: np.ndarray  # [H, 4H]
@@ -21,7 +21,7 @@ class CellWeights(NamedTuple):
 
     @classmethod
     def named(cls, weights: Weights, name: str, suffix: str, inputs: int, hidden: int) -> CellWeights:
-        """Those of E ``inputs`` and H ``hidden`` units that stand under ``name.weight_ih`` + ``suffix`` and so on."""
+        """Take those of E `inputs` and H `hidden` units named `name.weight_ih` + `suffix` and so on."""
         halves = np.repeat(np.array([0.5, 0.5, 1.0, 0.5], dtype=np.float32), hidden)  # of i, f, g, o
         of_input = weights.take(f"{name}.weight_ih{suffix}", 4 * hidden, inputs)
         of_hidden = weights.take(f"{name}.weight_hh{suffix}", 4 * hidden, hidden)
@@ -30,12 +30,12 @@ class CellWeights(NamedTuple):
         return cls(of_input.T * halves, of_hidden.T * halves, bias * halves)
 
     def joined(self) -> Linear:
-        """Input beside hidden state [..., E + H] to gates [..., 4H]."""
+        """Return the map of input and hidden state [..., E + H] to gates [..., 4H]."""
         return Linear(np.concatenate([self.of_input, self.of_hidden]), self.bias)
 
 
 def lstm_step(gates: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One step of an LSTM (Hochreiter & Schmidhuber 1997) after its products.
+    """Take one step of an LSTM (Hochreiter & Schmidhuber 1997) after its products.
 
     A single tanh serves all gates, since sigmoid(x) = (1 + tanh(x / 2)) / 2.
 
@@ -54,7 +54,7 @@ def lstm_step(gates: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 class NumpyLstmEncoder:
-    """The numbers of ``LstmEncoder``; the decoder begins with hidden and cell states in turns, [B, H] each."""
+    """The numbers of `LstmEncoder`; the decoder starts with alternating hidden and cell states, [B, H] each."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         hidden = self._hidden_size = config.hidden_size
@@ -73,10 +73,10 @@ class NumpyLstmEncoder:
         ]  # for each direction
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Encodes, see ``NumpyEncoder``; outputs are zero on padding."""
+        """Encode; see `NumpyEncoder`; outputs are zero on padding."""
         x, size = embedded, embedded.shape[1]
         real = np.arange(size) < lengths[:, None]  # [B, S]
-        # Where a row is reversed, its padding stays behind.
+        # Reversing a row leaves its padding at the end.
         back = np.where(real, lengths[:, None] - 1 - np.arange(size), np.arange(size))[..., None]
         states: list[np.ndarray] = []
         for cells in self._layers:
@@ -93,7 +93,7 @@ class NumpyLstmEncoder:
     def _run(
         self, x: np.ndarray, real: np.ndarray, of_input: Linear, of_hidden: Linear
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Outputs [B, S, H] of one direction of a layer, and its last hidden and cell state [B, H]."""
+        """Return outputs [B, S, H] of one direction of a layer, and its last hidden and cell state [B, H]."""
         pre = of_input(x)  # [B, S, 4H]
         outputs = np.zeros((*x.shape[:2], self._hidden_size), dtype=np.float32)
         hidden = cell = np.zeros((len(x), self._hidden_size), dtype=np.float32)
@@ -111,7 +111,7 @@ class NumpyLstmEncoder:
 
 
 class LstmState(NamedTuple):
-    """What a decoding step needs."""
+    """The state of a decoding step."""
 
     hidden: list[np.ndarray]  # of each layer [N, H]
     cells: list[np.ndarray]  # of each layer [N, H]
@@ -122,7 +122,7 @@ class LstmState(NamedTuple):
     mask: np.ndarray  # additive [B, 1, S]
 
     def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
-        """See ``DecoderState``."""
+        """See `DecoderState`."""
         moved = self.reorder_within(index)
         rows, left = self.rows.take(index)
         if len(left) == len(self.values):
@@ -131,7 +131,7 @@ class LstmState(NamedTuple):
         return moved._replace(rows=rows, values=values, keys=keys, mask=mask), left
 
     def reorder_within(self, index: np.ndarray) -> LstmState:
-        """See ``DecoderState``."""
+        """See `DecoderState`."""
         return self._replace(
             hidden=[layer[index] for layer in self.hidden],
             cells=[layer[index] for layer in self.cells],
@@ -140,7 +140,7 @@ class LstmState(NamedTuple):
 
 
 class NumpyLstmDecoder:
-    """The numbers of ``LstmDecoder``."""
+    """The numbers of `LstmDecoder`."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights, memory_size: int) -> None:
         size, hidden = config.embedding_size, config.hidden_size
@@ -165,12 +165,12 @@ class NumpyLstmDecoder:
         ]
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """What the first cell's gates get of embedded tokens [..., E]: [..., 4H]."""
+        """Compute the embedded tokens' [..., E] part of the first cell's gates: [..., 4H]."""
         gates: np.ndarray = embedded @ self._of_token + self._bias
         return gates
 
     def prepare(self, outputs: np.ndarray, final: list[np.ndarray], lengths: np.ndarray) -> LstmState:
-        """The projected source, and the bridged states with no output yet."""
+        """Project the source and bridge the states; the previous output is zero."""
         states = final
         if self._bridge:
             states = [np.tanh(bridge(state)) for bridge, state in zip(self._bridge, final, strict=True)]
@@ -181,7 +181,7 @@ class NumpyLstmDecoder:
         return LstmState(states[0::2], states[1::2], feed, rows, values, self._score.prepare(values), mask)
 
     def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
-        """One more position of every row, see ``NumpyDecoder``."""
+        """Decode one more position of every row; see `NumpyDecoder`."""
         hidden, cells = [], []
         x = state.feed if self._input_feeding else state.feed[:, :0]  # [N, H or 0]
         for layer, product in enumerate(self._cells):
@@ -198,7 +198,7 @@ class NumpyLstmDecoder:
 
 
 class _Score:
-    """The score functions of ``layers.attention``."""
+    """The score functions of `layers.attention`."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         size = config.hidden_size
@@ -212,11 +212,11 @@ class _Score:
             self._vector = weights.take(f"{name}.score_proj.weight", size, 1)
 
     def prepare(self, values: np.ndarray) -> np.ndarray:
-        """The keys [B, S, H] of the values [B, S, H]."""
+        """Return the keys [B, S, H] of the values [B, S, H]."""
         return values if self._key is None else self._key(values)
 
     def __call__(self, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Scores [B, R, S] of queries [B, R, H] against keys [B, S, H]."""
+        """Score [B, R, S] of queries [B, R, H] against keys [B, S, H]."""
         if self._query is not None:
             together = np.tanh(self._query(query)[:, :, None] + keys[:, None])  # [B, R, S, H]
             return (together @ self._vector)[..., 0]
@@ -224,10 +224,10 @@ class _Score:
 
 
 def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Encoder and decoder.
+    """Build encoder and decoder.
 
     Raises:
-        NotServed: its cells are no LSTM's, or a weight is missing or has another shape.
+        NotServed: its cells are not LSTM cells, or a weight is missing or has another shape.
     """
     if config.cell != "lstm":
         raise NotServed(f"cell is {config.cell}")

@@ -12,7 +12,7 @@ from paddle_dialog.models.pair import Decoder, Encoder
 
 
 class LstmEncoder(Encoder):
-    """LSTM or GRU layers; what the decoder begins with are their final states."""
+    """LSTM or GRU layers; their final states are the decoder's start."""
 
     def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
@@ -27,13 +27,13 @@ class LstmEncoder(Encoder):
         self.output_size = self.stack.output_size
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
-        """Encodes, see ``Encoder``."""
+        """Encode; see `Encoder`."""
         outputs, final = self.stack(embedded, lengths)
         return outputs, final
 
 
 class LstmDecoder(Decoder):
-    """The attention cell; its past are the states of its layers and the previous output."""
+    """The attention cell; its past is the states of its layers and the previous output."""
 
     def __init__(self, config: LstmAttentionConfig, memory_size: int) -> None:
         super().__init__()
@@ -50,19 +50,19 @@ class LstmDecoder(Decoder):
         )
 
     def prepare(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[AttentionMemory, Any]:
-        """The projected source, and the bridged states with no output yet."""
+        """Project the source and bridge the states; the previous output is zero."""
         return self.cell.prepare_memory(outputs, real), self.cell.initial_states(self.bridge(final))
 
     def forward(self, embedded: Tensor, memory: AttentionMemory, past: Any) -> tuple[Tensor, Tensor]:
-        """All positions of known targets, see ``Decoder``."""
+        """Decode all positions of known targets; see `Decoder`."""
         return self.cell.unroll(embedded, past, memory)
 
     def step(self, embedded: Tensor, memory: AttentionMemory, past: Any) -> tuple[Tensor, Tensor, Any]:
-        """One more position of every row, see ``Decoder``."""
+        """Decode one more position of every row; see `Decoder`."""
         return self.cell(embedded, past, memory)
 
 
 def lstm_pair(config: LstmAttentionConfig) -> tuple[Encoder, Decoder]:
-    """Encoder and decoder."""
+    """Build encoder and decoder."""
     encoder = LstmEncoder(config)
     return encoder, LstmDecoder(config, encoder.output_size)

@@ -46,7 +46,7 @@ class NumpyRecurrentLm:
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> RecurrentLmState:
-        """The state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
+        """Return the state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
         zeros = [np.zeros((len(source), self._width), dtype=np.float32) for _ in self._cells]
         state = RecurrentLmState(zeros, zeros)
         for place in range(source.shape[1]):
@@ -59,12 +59,12 @@ class NumpyRecurrentLm:
         return state
 
     def step(self, token: np.ndarray, state: RecurrentLmState) -> tuple[np.ndarray, RecurrentLmState]:
-        """Logits [N, V] after one more token [N], and the new state."""
+        """Return logits [N, V] after one more token [N], and the new state."""
         x, state = self._advance(token, state)
         return self._output(x), state
 
     def reorder(self, state: RecurrentLmState, index: np.ndarray) -> RecurrentLmState:
-        """The state of the rows `index` [M]."""
+        """Return the state of the rows `index` [M]."""
         return RecurrentLmState(*([part[index] for part in parts] for parts in state))
 
     def _advance(self, token: np.ndarray, state: RecurrentLmState) -> tuple[np.ndarray, RecurrentLmState]:

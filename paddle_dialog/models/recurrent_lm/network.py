@@ -62,7 +62,7 @@ class RecurrentLm(nn.Layer):
         self.carried = CarriedState(rows, config.num_layers, config.width)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits of every next token.
+        """Return logits of every next token.
 
         Args:
             ids: int64 [B, T].
@@ -84,7 +84,7 @@ class RecurrentLm(nn.Layer):
         return self.output(outputs)
 
     def encode(self, source: Tensor, lengths: Tensor) -> RecurrentLmState:
-        """The state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
+        """Return the state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
         size = source.shape[1]
         shift = size - lengths.unsqueeze(1)  # [B, 1]; the texts are moved to the end of their rows
         places = paddle.arange(size).unsqueeze(0) - shift  # [B, S]
@@ -94,12 +94,12 @@ class RecurrentLm(nn.Layer):
         return RecurrentLmState(*(part * real for part in state))
 
     def step(self, token: Tensor, state: RecurrentLmState) -> tuple[Tensor, RecurrentLmState]:
-        """Logits [N, V] after one more token [N], and the new state."""
+        """Return logits [N, V] after one more token [N], and the new state."""
         outputs, state = self._run(token.unsqueeze(1), paddle.zeros([len(token), 1], "bool"), state)
         return self.output(outputs.squeeze(1)), state
 
     def reorder(self, state: RecurrentLmState, index: Tensor) -> RecurrentLmState:
-        """The state of the rows `index` [M]."""
+        """Return the state of the rows `index` [M]."""
         rows: RecurrentLmState = gather_rows(state, index)
         return rows
 
@@ -110,7 +110,7 @@ class RecurrentLm(nn.Layer):
     def _run(
         self, ids: Tensor, begins: Tensor, state: RecurrentLmState, always: bool = False
     ) -> tuple[Tensor, RecurrentLmState]:
-        """Outputs [B, T, H] and the state after the window.
+        """Return outputs [B, T, H] and the state after the window.
 
         Args:
             ids: [B, T].
@@ -137,7 +137,7 @@ class RecurrentLm(nn.Layer):
 def _run_by_steps(
     layer: nn.LSTM, x: Tensor, h: Tensor, c: Tensor, keep: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One layer over [B, T, H] from the state `h`, `c` [B, H], which is dropped where `keep` [B, T] is 0."""
+    """Return one layer over [B, T, H] from the state `h`, `c` [B, H], which is dropped where `keep` [B, T] is 0."""
     bias = layer.bias_ih_l0 + layer.bias_hh_l0
     gates = add_bias(paddle.matmul(x, layer.weight_ih_l0, transpose_y=True), bias)  # [B, T, 4H]
     outputs = []
@@ -152,6 +152,6 @@ def _run_by_steps(
 
 
 def _begins(positions: Tensor, before: Tensor) -> Tensor:
-    """Where a text begins, bool [B, T]; `before` [B] are the positions before the row."""
+    """Return where a text begins, bool [B, T]; `before` [B] are the positions before the row."""
     previous = paddle.concat([before.unsqueeze(1), positions[:, :-1]], axis=1)  # [B, T]
     return positions != previous + 1

@@ -11,11 +11,11 @@ from paddle_dialog.config.models import CausalLmConfig, CausalTransformerConfig,
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
 from paddle_dialog.models.arrays.operators import LayerNorm, Linear, NotServed, Weights, softmax
 
-SHORT = 16  # positions of a source up to which its keys and values take in the projections
+SHORT = 16  # positions of a source up to which its keys and values absorb the projections
 
 
 class LayerSizes(Protocol):
-    """What the config of a Transformer of either kind says of its layers."""
+    """The sizes of a Transformer's layers in a config."""
 
     @property
     def width(self) -> int: ...
@@ -31,7 +31,7 @@ class LayerSizes(Protocol):
 
 
 class Layer:
-    """What all kinds of layers have in common: self-attention, feed-forward, and a norm of each.
+    """The common parts of all layers: self-attention, feed-forward, and a norm of each.
 
     Args:
         sizes: of the network.
@@ -58,7 +58,7 @@ class Layer:
     def _residual(
         self, x: np.ndarray, norm: LayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """``x`` [..., D] and what a sublayer adds to it."""
+        """Add the output of a sublayer to `x` [..., D]."""
         return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
 
     def _feed_forward(self, x: np.ndarray) -> np.ndarray:
@@ -73,7 +73,7 @@ class EncoderLayer(Layer):
         super().__init__(config, weights, name, config.norm == "pre")
 
     def __call__(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Maps [B, S, D] to [B, S, D]; ``mask`` is additive [B, 1, 1, S]."""
+        """Map [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S]."""
 
         def self_attention(y: np.ndarray) -> np.ndarray:
             fused = self._query_key_value(y)  # [B, S, 3D]
@@ -86,7 +86,7 @@ class EncoderLayer(Layer):
 
 
 class DecoderLayer(Layer):
-    """One position of the target; its keys and values are parts ``part`` and ``part + 1`` of the cache."""
+    """One position of the target; its keys and values are parts `part` and `part + 1` of the cache."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str, part: int) -> None:
         super().__init__(config, weights, name, config.norm == "pre")
@@ -102,11 +102,11 @@ class DecoderLayer(Layer):
         self._to_output = self._cross_output.weight.reshape(self._heads, -1, width)
 
     def prepare(self, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Keys and values of the encoded source [B, S, D].
+        """Return keys and values of the encoded source [B, S, D].
 
         For a single short source the products with the projections of queries and outputs are made here, once:
-        q W kᵀ = q (k Wᵀ)ᵀ. This spares every step two of its six products. (The large product of a batch is faster
-        than a small one for each of its sources.)
+        q W kᵀ = q (k Wᵀ)ᵀ. This saves two of the six products of every step. (For a batch, one large product is
+        faster than a small one for each source.)
 
         Returns:
             [B, S, D] each, or [B, heads * S, D] each.
@@ -122,7 +122,7 @@ class DecoderLayer(Layer):
         return key.reshape(batch, -1, width), value.reshape(batch, -1, width)
 
     def __call__(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
-        """Maps [N, D] at the last of ``cache.length`` positions to [N, D], and fills the cache there.
+        """Map [N, D] at the last of `cache.length` positions to [N, D], and fill the cache there.
 
         Returns:
             The output, and the weights [B, heads, R, S] of the attention over the source.
@@ -156,7 +156,7 @@ class DecoderLayer(Layer):
 def attend(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
+    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
 
     Args:
         query: [N, T, D].
@@ -182,10 +182,10 @@ def attend(
 
 
 def require_relu(config: TransformerConfig | CausalTransformerConfig | CausalLmConfig) -> None:
-    """Makes sure of the only activation that the arrays know.
+    """Check that the activation is ReLU, the only one over arrays.
 
     Raises:
-        NotServed: it is another.
+        NotServed: it is not.
     """
     if config.activation != "relu":
         raise NotServed(f"activation is {config.activation}")

@@ -16,7 +16,7 @@ from paddle_dialog.models.transformer.array_layers import DecoderLayer, EncoderL
 
 
 class NumpyTransformerEncoder:
-    """The numbers of ``TransformerEncoder`` with ReLU."""
+    """The numbers of `TransformerEncoder` with ReLU."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
         self.output_size = config.width
@@ -27,7 +27,7 @@ class NumpyTransformerEncoder:
         self._norm = _final_norm(config, weights, "encoder.stack")
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
-        """Encodes, see ``NumpyEncoder``."""
+        """Encode; see `NumpyEncoder`."""
         length = embedded.shape[1]
         x = embedded + self._positions[:length]  # [B, S, D]
         mask = padding_mask(lengths, length)[:, None, None]  # [B, 1, 1, S]
@@ -37,7 +37,7 @@ class NumpyTransformerEncoder:
 
 
 class TransformerState(NamedTuple):
-    """What a decoding step needs."""
+    """The state of a decoding step."""
 
     cache: AttentionCache
     aligned: np.ndarray | None  # added to the decoder's input position by position [B, S, D]
@@ -48,18 +48,18 @@ class TransformerState(NamedTuple):
         return self.cache.rows
 
     def reorder(self, index: np.ndarray) -> tuple[TransformerState, np.ndarray | None]:
-        """See ``DecoderState``."""
+        """See `DecoderState`."""
         cache, left = self.cache.reorder(index)
         aligned = self.aligned if self.aligned is None or left is None else self.aligned[left]
         return TransformerState(cache, aligned), left
 
     def reorder_within(self, index: np.ndarray) -> TransformerState:
-        """See ``DecoderState``."""
+        """See `DecoderState`."""
         return self._replace(cache=self.cache.reorder_within(index))
 
 
 class NumpyTransformerDecoder:
-    """The numbers of ``TransformerDecoder`` with ReLU."""
+    """The numbers of `TransformerDecoder` with ReLU."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
         width = config.width
@@ -74,11 +74,11 @@ class NumpyTransformerDecoder:
             self._aligned = Linear.named(weights, "decoder.aligned_projection", width, width, bias=False)
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """The embedded tokens themselves."""
+        """Return the embedded tokens themselves."""
         return embedded
 
     def prepare(self, outputs: np.ndarray, final: None, lengths: np.ndarray) -> TransformerState:
-        """Each layer's keys and values of the source."""
+        """Return each layer's keys and values of the source."""
         length = outputs.shape[1]
         aligned = None
         if self._aligned is not None:
@@ -91,7 +91,7 @@ class NumpyTransformerDecoder:
     def step(
         self, inputs: np.ndarray, state: TransformerState
     ) -> tuple[np.ndarray, np.ndarray, TransformerState]:
-        """One more position of every row, see ``NumpyDecoder``; the attention is the last layer's."""
+        """Decode one more position of every row; see `NumpyDecoder`; the attention is the last layer's."""
         place, cache = state.cache.length, state.cache.with_one_more()
         x = inputs + self._positions[place]  # [N, D]
         if state.aligned is not None and place < state.aligned.shape[1]:
@@ -103,7 +103,7 @@ class NumpyTransformerDecoder:
 
 
 def _positions(config: TransformerConfig, weights: Weights, name: str) -> np.ndarray:
-    """The vectors of all positions [max_positions, D]."""
+    """Return the vectors of all positions [max_positions, D]."""
     if config.positions == "sinusoidal":
         return sinusoids(max_length=config.max_positions, width=config.width)
     return weights.take(f"{name}.weight", config.max_positions, config.width)
@@ -114,10 +114,10 @@ def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> Layer
 
 
 def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Encoder and decoder.
+    """Build encoder and decoder.
 
     Raises:
-        NotServed: its activation is no ReLU, or a weight is missing or has another shape.
+        NotServed: its activation is not ReLU, or a weight is missing or has another shape.
     """
     require_relu(config)
     return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

@@ -18,7 +18,7 @@ from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder, self_atte
 
 
 class TransformerMemory(NamedTuple):
-    """The source as the layers of the decoder see it."""
+    """The source as seen by the decoder's layers."""
 
     layers: list[KeyValue]  # keys and values [B, heads, S, d] for each layer
     mask: Tensor  # additive [B, 1, 1, S]
@@ -42,7 +42,7 @@ class TransformerEncoder(Encoder):
         self.stack = EncoderStack(config)
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, None]:
-        """Encodes, see ``Encoder``."""
+        """Encode; see `Encoder`."""
         positions = self.positions(embedded.shape[1]).expand_as(embedded)
         x = self.dropout(embedded + positions)  # [B, S, D]
         return self.stack(x, additive_mask(real).unsqueeze([1, 2])), None
@@ -51,8 +51,8 @@ class TransformerEncoder(Encoder):
 class TransformerDecoder(CachedDecoder):
     """Positions, embedding dropout, and the decoder's layers.
 
-    With ``aligned_input`` the input at position t also holds a projection of the encoder's output at position t, for
-    texts that correspond token by token, whose model need not learn where to look.
+    With `aligned_input` the input at position t also holds a projection of the encoder's output at position t, for
+    texts that correspond token by token: the model need not learn where to look.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -65,7 +65,7 @@ class TransformerDecoder(CachedDecoder):
         )
 
     def prepare(self, outputs: Tensor, real: Tensor, final: None) -> tuple[TransformerMemory, None]:
-        """Each layer's keys and values of the source; nothing is past."""
+        """Return each layer's keys and values of the source, and an empty past."""
         one = real.astype(outputs.dtype)  # [B, S]
         aligned = None
         if self.aligned_projection is not None:
@@ -76,19 +76,19 @@ class TransformerDecoder(CachedDecoder):
     def positions_after(
         self, embedded: Tensor, memory: TransformerMemory, past: list[KeyValue] | None
     ) -> tuple[Tensor, Tensor, list[KeyValue]]:
-        """See ``CachedDecoder``."""
+        """See `CachedDecoder`."""
         length, offset = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
         x = embedded + self.positions(length, offset).expand_as(embedded)  # [B, T, D]
         if memory.aligned is not None:
             x = x + _window(memory.aligned, offset, length)
         mask = self_attention_mask(length, offset)
         x, past, weights = self.stack(self.dropout(x), memory.layers, mask, memory.mask, past)
-        # The softmax leaves about 1e-28 on padding; the product makes it 0, as copying wants it.
+        # The softmax leaves about 1e-28 on padding; copying needs exact zeros.
         return x, weights * memory.real, past
 
 
 def _window(x: Tensor, offset: int, length: int) -> Tensor:
-    """Positions offset to offset + length of [B, S, D], zeros where the source has ended."""
+    """Return positions offset to offset + length of [B, S, D], zeros where the source has ended."""
     window = x[:, offset : offset + length]
     missing = length - window.shape[1]
     if missing == 0:
@@ -97,5 +97,5 @@ def _window(x: Tensor, offset: int, length: int) -> Tensor:
 
 
 def transformer_pair(config: TransformerConfig) -> tuple[Encoder, Decoder]:
-    """Encoder and decoder."""
+    """Build encoder and decoder."""
     return TransformerEncoder(config), TransformerDecoder(config)

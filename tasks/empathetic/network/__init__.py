@@ -1,1 +1,1 @@
-"""EmoPrepend and its loss, with the same steps over arrays beside it."""
+"""EmoPrepend, its loss, and its steps over arrays."""

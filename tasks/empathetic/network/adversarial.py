@@ -1,9 +1,9 @@
 """Two discriminators that learn to tell the network's words from people's while the network learns to deceive them.
 
 After Li et al. 2020, "EmpDG: Multi-resolution Interactive Empathetic Dialogue Generation": one discriminator judges
-the meaning of a reply, the other its emotional words. Ours differ: they learn beside the network in one optimiser
-step, by cross-entropy, on the words that it would put where a person put others; and the speaker's answer to the
-reply, the paper's user feedback, is not shown to them.
+the meaning of a reply, the other its emotional words. Ours differ from the paper: they learn together with the
+network in one optimiser step, by cross-entropy, on the words that the network would write at each position; and they
+do not see the speaker's answer to the reply, the paper's user feedback.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST = 1e-20  # keeps the logarithms of the noise finite
 
 
 class Adversary(nn.Layer):
-    """The discriminators of meaning and emotion; nothing but training needs them.
+    """The discriminators of meaning and emotion, which only training needs.
 
     Args:
         config: their settings.
@@ -53,14 +53,14 @@ class Adversary(nn.Layer):
         self.register_buffer("lexicon", paddle.ones([vocab_size]), persistable=False)
 
     def set_lexicon(self, lexicon: EmotionLexicon, vocabulary: Vocabulary) -> None:
-        """Lets the words of a lexicon alone, of the V of the vocabulary, count for the emotion."""
+        """Let only the words of a lexicon count for the emotion."""
         marks = [float(token in lexicon) for token in vocabulary]
         self.lexicon.set_value(paddle.to_tensor(marks))
 
     def forward(
         self, reply: Sequence[Tensor], target: Tensor, outputs: Tensor, seen: Tensor, table: Tensor
     ) -> Tensor:
-        """What the discriminators say of people's words and of the network's.
+        """Return the discriminators' verdicts on people's words and on the network's.
 
         Args:
             reply: the network's scores: logits [B, T, V], with a pointer also gate logits [B, T], attention
@@ -73,7 +73,7 @@ class Adversary(nn.Layer):
         Returns:
             float32 [B, 3, 34]: of people's words, for the discriminators to learn; of the network's, for the
             discriminators; of the network's, for the network. Each is the logit of people's meaning, then the
-            logits of the 32 emotions and of ``WRITTEN``.
+            logits of the 32 emotions and of `WRITTEN`.
         """
         with paddle.amp.auto_cast(enable=False):
             lexicon = self.lexicon.unsqueeze(-1)  # [V, 1]
@@ -113,7 +113,7 @@ class SemanticDiscriminator(nn.Layer):
         self.output = nn.Linear(size, 1)
 
     def forward(self, words: Tensor, real: Tensor, context: Tensor) -> Tensor:
-        """Logits [B, 1] of words [B, T, E], of which ``real`` [B, T] are 1, in answer to contexts [B, C]."""
+        """Return logits [B, 1] of words [B, T, E], real where `real` [B, T] is 1, in answer to contexts [B, C]."""
         features = F.relu(self.words(words * real.unsqueeze(-1)))  # [B, T, D]
         reply = (features + additive_mask(real > 0, features.dtype).unsqueeze(-1)).max(axis=1)  # [B, D]
         both = paddle.concat([reply, paddle.tanh(self.context(context))], axis=-1)  # [B, 2D]
@@ -134,15 +134,15 @@ class EmotionalDiscriminator(nn.Layer):
         self.output = nn.Linear(size, len(EMOTIONS) + 1)
 
     def forward(self, words: Tensor, visible: Tensor) -> Tensor:
-        """Logits [B, 33] of words [B, T, E], of which those are seen whose ``visible`` [B, T] is 1."""
+        """Return logits [B, 33] of words [B, T, E]; only those whose `visible` [B, T] is 1 are seen."""
         return self.output(F.relu(self.hidden(_mean(words, visible))))
 
 
 class AdversarialLoss(nn.Layer):
     """The loss of a network with an adversary: its own, and both sides' part of the contest.
 
-    The gradients of the discriminators' part reach the discriminators only, those of the other part everything
-    else only, so one step of the optimiser trains both sides.
+    The gradients of the discriminators' part reach only the discriminators, those of the other part only the rest, so
+    one step of the optimiser trains both sides.
 
     Args:
         own: the loss without an adversary.
@@ -158,14 +158,14 @@ class AdversarialLoss(nn.Layer):
 
     @property
     def token_nll(self) -> Tensor:
-        """Of the loss without an adversary."""
+        """The values of the loss without an adversary."""
         return self._own.token_nll
 
     def forward(self, *outputs_and_labels: Tensor) -> Tensor:
-        """The loss, a scalar; of a network in evaluation, which gives no verdicts, without the contest.
+        """Return the loss, a scalar; without the contest for a network in evaluation, which gives no verdicts.
 
         Args:
-            outputs_and_labels: as of ``EmpatheticLoss``; in training the verdicts [B, 3, 34] stand before the
+            outputs_and_labels: as of `EmpatheticLoss`; in training the verdicts [B, 3, 34] stand before the
                 emotion logits.
         """
         *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
@@ -179,10 +179,10 @@ class AdversarialLoss(nn.Layer):
 
 
 def semantic_loss(logits: Tensor) -> Tensor:
-    """Both sides' loss, the network's in the form that does not saturate (Goodfellow et al. 2014, section 3).
+    """Return both sides' loss, the network's in the form that does not saturate (Goodfellow et al. 2014, section 3).
 
     Args:
-        logits: of people's meaning [B, 3], see ``Adversary``.
+        logits: of people's meaning [B, 3], see `Adversary`.
 
     Returns:
         The mean of (-log σ(people's) - log σ(-network's)) / 2 - log σ(network's), [].
@@ -194,11 +194,11 @@ def semantic_loss(logits: Tensor) -> Tensor:
 
 
 def emotional_loss(logits: Tensor, emotion: Tensor) -> Tensor:
-    """Both sides' loss with the network's words as one class more (Salimans et al. 2016, section 5).
+    """Return both sides' loss with the network's words as a further class (Salimans et al. 2016, section 5).
 
     Args:
-        logits: of the emotions and of ``WRITTEN`` [B, 3, 33], see ``Adversary``.
-        emotion: the annotated ones [B], or ``NO_EMOTION``.
+        logits: of the emotions and of `WRITTEN` [B, 3, 33], see `Adversary`.
+        emotion: the annotated ones [B], or `NO_EMOTION`.
 
     Returns:
         The mean over the annotated rows of (-log p(emotion | people's) - log p(WRITTEN | network's)) / 2
@@ -215,11 +215,11 @@ def emotional_loss(logits: Tensor, emotion: Tensor) -> Tensor:
 def written_words(
     scores: Sequence[Tensor], copy_ids: Sequence[Tensor], words: Tensor, temperature: float
 ) -> Tensor:
-    """One drawn word at each position, through whose choice gradients pass.
+    """Draw one word at each position such that gradients pass through the choice.
 
     Straight-through Gumbel-softmax (Jang et al. 2017, section 2.2) over the vocabulary and, with a pointer, the
     positions of the context: the value is the drawn word's, the gradient that of the softmax of the noisy scores.
-    A mean of all words would be told from a word at the first glance.
+    A mean of all words would be trivial to tell from a word.
 
     Args:
         scores: logits [B, T, V]; with a pointer also gate logits [B, T] and attention [B, T, S].
@@ -247,7 +247,7 @@ def written_words(
 
 @contextmanager
 def frozen(layer: nn.Layer) -> Iterator[None]:
-    """What is computed inside the block passes gradients to its inputs, and none to the layer's parameters."""
+    """Within a `with` block, let gradients pass to inputs but not to the layer's parameters."""
     trained = [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
     for parameter in trained:
         parameter.stop_gradient = True
@@ -259,7 +259,7 @@ def frozen(layer: nn.Layer) -> Iterator[None]:
 
 
 def _following(target: Tensor) -> tuple[Tensor, Tensor]:
-    """The true next word at each position, end token last, and which positions are real: ids, float [B, T]."""
+    """Return the true next word at each position, end token last, and which positions are real: ids, float [B, T]."""
     real = (target != Vocabulary.pad_id).astype("int64")  # [B, T]
     shifted = F.pad(target[:, 1:], [0, 1], value=Vocabulary.pad_id)  # [B, T]
     end = real - F.pad(real[:, 1:], [0, 1], value=0)  # [B, T], 1 at the last real position
@@ -267,11 +267,11 @@ def _following(target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _mean(vectors: Tensor, chosen: Tensor) -> Tensor:
-    """Mean [B, D] of the vectors [B, T, D] whose ``chosen`` [B, T] is 1; zero where none is."""
+    """Average the vectors [B, T, D] whose `chosen` [B, T] is 1, as [B, D]; zero where none is."""
     total = paddle.matmul(chosen.unsqueeze(1), vectors).squeeze(1)  # [B, D]
     return total / paddle.clip(chosen.sum(-1, keepdim=True), min=1.0)
 
 
 def _known(ids: Tensor, words: Tensor) -> Tensor:
-    """Ids inside the vocabulary; the others become unknown."""
+    """Return ids inside the vocabulary; the others become unknown."""
     return paddle.where(ids < len(words), ids, paddle.full_like(ids, Vocabulary.unk_id))

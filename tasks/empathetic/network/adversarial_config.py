@@ -11,7 +11,7 @@ from paddle_dialog.config.fields import at_least, setting
 class AdversarialConfig:
     """Discriminators that learn to tell the network's words from people's while the network learns to deceive them.
 
-    They are parts of the training alone: checkpoints hold them, and no model that answers does.
+    Only training needs them: checkpoints hold them, bundles that answer do not.
     """
 
     semantic: float = at_least(

@@ -16,17 +16,17 @@ from tasks.empathetic.network.selection_head import selection_nll
 class EmpatheticLoss(nn.Layer):
     """Mean nll per word, plus λ times the mean nll of the annotated emotions.
 
-    Where contexts are learned their words are in that mean, each with its weight, and never smoothed; where the
-    choice of replies is learned its nll is added with its weight.
+    If contexts are learned, their words are in that mean, each with its weight, and never smoothed. If the choice of
+    replies is learned, its nll is added with its weight.
 
-    ``token_nll`` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
+    `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
     Args:
-        label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since nothing but the
-            context's words could be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
+        label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since only the context's
+            words can be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
         emotion_weight: λ.
-        context_weight: what a word of a context counts, where those are learned, beside one of the reply.
-        selection_weight: of the choice among the replies of the batch, where that is learned.
+        context_weight: weight of a context's word beside one of the reply, if contexts are learned.
+        selection_weight: of the choice among the replies of the batch, if that is learned.
         pointer: whether the network has one, and so four outputs for the reply.
     """
 
@@ -49,11 +49,11 @@ class EmpatheticLoss(nn.Layer):
         self._generation = SequenceCrossEntropy(label_smoothing)
 
     def forward(self, *outputs_and_labels: Tensor) -> Tensor:
-        """The loss, a scalar.
+        """Return the loss, a scalar.
 
         Args:
-            outputs_and_labels: what ``EmoPrepend`` returns; then emotions [B], label [B, T] and mask [B, T] as
-                ``collate`` gives them.
+            outputs_and_labels: what `EmoPrepend` returns; then emotions [B], label [B, T] and mask [B, T] as
+                `collate` gives them.
         """
         *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
         reply, rest = outputs[: self._reply_outputs], outputs[self._reply_outputs :]
@@ -69,7 +69,7 @@ class EmpatheticLoss(nn.Layer):
         return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
 
     def _reply_total(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
-        """The sum over the reply's tokens."""
+        """Return the sum over the reply's tokens."""
         if len(reply) == 1:
             total = self._generation.total(reply[0], label, mask)
             self.token_nll = self._generation.token_nll
@@ -89,7 +89,7 @@ class EmpatheticLoss(nn.Layer):
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
-    """Mean cross-entropy of logits [B, 32] over the annotated rows of ``emotion`` [B]."""
+    """Return mean cross-entropy of logits [B, 32] over the annotated rows of `emotion` [B]."""
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
     nll = (
         F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated

@@ -1,4 +1,4 @@
-"""EmoPrepend: reads a context with its emotion hints, predicts the emotion, and replies with that in mind."""
+"""EmoPrepend: reads a context with emotion hints, predicts the emotion, and conditions the reply on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tasks.empathetic.network.selection_head import SelectionHead
 
 
 class EmoState(NamedTuple):
-    """What a decoding step needs; the first axis of all tensors is the row."""
+    """The state of a decoding step; the first axis of all tensors is the row."""
 
     memory: Any  # the context as the decoder sees it
     past: Any  # the reply so far
@@ -40,11 +40,11 @@ class EmoState(NamedTuple):
 class EmoPrepend(nn.Layer):
     """Encoder, emotion head, decoder and pointer-generator over one embedding table.
 
-    The decoder's input is the emotion's embedding followed by the reply: the emotion stands in the place of the
-    begin token, which would say nothing. The emotion head learns from its own loss alone, so the probabilities
+    The decoder's input is the emotion's embedding followed by the reply: the emotion replaces the
+    begin token, which carries no information. The emotion head learns from its own loss alone, so the probabilities
     that weigh the embedding pass no gradient.
 
-    Offers the ``StepModel`` interface for packed sources [B, S, k], see ``tasks.empathetic.data.encoding``.
+    Offers the `StepModel` interface for packed sources [B, S, k], see `tasks.empathetic.data.encoding`.
 
     Args:
         config: sizes and switches.
@@ -63,7 +63,7 @@ class EmoPrepend(nn.Layer):
             )
         model, self._emotion = config.model, config.emotion
         self._learns_contexts = config.generator.context_weight > 0
-        # One stack reads context and reply, so the reply's words wear their role as the context's do.
+        # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
         self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
         table = (vocab_size, model.embedding_size)
         self.vocab_size = vocab_size
@@ -71,7 +71,7 @@ class EmoPrepend(nn.Layer):
         self.own_target_embedding = (
             None if model.share_embeddings else TokenEmbedding(*table, scale=model.scale_embeddings)
         )
-        # The Transformers drop embeddings out once they have their positions.
+        # The Transformers apply dropout to embeddings after adding positions.
         self.embedding_dropout = Dropout(model.dropout if isinstance(model, LstmAttentionConfig) else 0.0)
         self.encoder, self.decoder = build_pair(model)
         self.generator = PointerGenerator(
@@ -104,11 +104,11 @@ class EmoPrepend(nn.Layer):
 
     @property
     def target_embedding(self) -> TokenEmbedding:
-        """The decoder's table; a shared one is registered once, as ``embedding``."""
+        """The decoder's table; a shared one is registered once, as `embedding`."""
         return self.embedding if self.own_target_embedding is None else self.own_target_embedding
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-        """Scores of every next word, given the true ones before it.
+        """Score every next word, given the true ones before it.
 
         Args:
             source: packed [B, S, k].
@@ -139,7 +139,7 @@ class EmoPrepend(nn.Layer):
         return *reply, *learned, emotion_logits
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> EmoState:
-        """The state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+        """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
         _, memory, past, emotion, _ = self._read(source, source_lengths)
         copy_ids = source[:, :, WORD]  # [B, S]
         extra = paddle.clip(copy_ids.max() + 1 - self.vocab_size, min=0)  # []
@@ -147,7 +147,7 @@ class EmoPrepend(nn.Layer):
         return EmoState(memory, past, emotion, copy_ids, first_positions(copy_ids), extras)
 
     def step(self, token: Tensor, state: EmoState) -> tuple[Tensor, EmoState]:
-        """Scores after one more word [N], and the new state.
+        """Score after one more word [N], and the new state.
 
         Returns:
             Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
@@ -162,59 +162,59 @@ class EmoPrepend(nn.Layer):
         return extended_log_probs(logits, gate, attention, state.copy_ids, state.first, extra), state
 
     def reorder(self, state: EmoState, index: Tensor) -> EmoState:
-        """The state of the rows ``index`` [M]."""
+        """Return the state of the rows `index` [M]."""
         return gather_rows(state, index)
 
     def reorder_within(self, state: EmoState, index: Tensor) -> EmoState:
-        """As ``reorder``, where each row stays with its context, which then need not move."""
+        """Reorder rows that stay with their contexts, which need not move."""
         return state._replace(past=gather_rows(state.past, index))
 
     def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
-        """Probabilities [B, 32] of the emotions, whatever emotion the source gives."""
+        """Return probabilities [B, 32] of the emotions, whatever emotion the source gives."""
         logits = self._read(source, source_lengths)[-1]  # [B, 32]
         return F.softmax(self.emotion_head.answer(logits, source[:, :, NGRAMS:]), axis=-1)
 
     def context_vectors(self, source: Tensor, source_lengths: Tensor) -> Tensor:
-        """Unit vectors [B, K] of packed contexts; the network must have been made with ``selection.size``."""
+        """Return unit vectors [B, K] of packed contexts; the network must have been made with `selection.size`."""
         assert self.selection is not None
         real = length_mask(source_lengths, source.shape[1])  # [B, S]
         outputs, _ = self.encoder(self._embed_context(source), source_lengths, real)  # [B, S, H]
         return self.selection.context_vectors(outputs, real, source_lengths)
 
     def reply_vectors(self, target: Tensor, lengths: Tensor) -> Tensor:
-        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        """Return unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
         assert self.selection is not None
         real = length_mask(lengths, target.shape[1])  # [B, T]
         outputs, _ = self.encoder(self._embed_reply(target, None), lengths, real)  # [B, T, H]
         return self.selection.reply_vectors(outputs, real, lengths)
 
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Attention [B, T, S] of each target position over the context, for heat maps."""
+        """Return attention [B, T, S] of each target position over the context, for heat maps."""
         _, memory, past, emotion, _ = self._read(source, source_lengths)
         return self.decoder(self._embed_reply(target, emotion), memory, past)[1]
 
     def copy_probabilities(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
-        """1 - p_gen [B, T] at each target position; None without a pointer."""
+        """Return 1 - p_gen [B, T] at each target position; None without a pointer."""
         _, memory, past, emotion, _ = self._read(source, source_lengths)
         hidden = self.decoder(self._embed_reply(target, emotion), memory, past)[0]
         gate = self.generator(self.dropout(hidden))[1]
         return None if gate is None else F.sigmoid(-gate)
 
     def _compare(self, head: SelectionHead, outputs: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
-        """Selection logits [B, B] of contexts, their outputs [B, S, H] and lengths [B], and replies [B, T]."""
+        """Return selection logits [B, B] of contexts, their outputs [B, S, H] and lengths [B], and replies [B, T]."""
         real = length_mask(lengths, outputs.shape[1])  # [B, S]
         contexts = head.context_vectors(outputs, real, lengths)  # [B, K]
         words = (target != Vocabulary.pad_id).astype("int64").sum(-1)  # [B]
         return head(contexts, self.reply_vectors(target, words), target)
 
     def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [K, V] and ids [K] of the K learned words, from outputs [B, S, H] and ids [B, S], 0 for none."""
+        """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""
         places = paddle.nonzero(following.flatten()).squeeze(-1)  # [K]
         chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
         return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
 
     def _read(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Any, Any, Tensor | None, Tensor]:
-        """What is read of contexts.
+        """Read contexts.
 
         Returns:
             The encoder's outputs [B, S, H], memory and past of the decoder, the emotion's embedding [B, E], and the
@@ -229,18 +229,18 @@ class EmoPrepend(nn.Layer):
         return outputs, memory, past, emotion, emotion_logits
 
     def _embed_context(self, source: Tensor) -> Tensor:
-        """Word, role and hint of each position as the sum of their rows of the table, [B, S, E]."""
+        """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, E]."""
         marks = [self._known(source[:, :, WORD])]
         if self._emotion.roles:
             marks.append(source[:, :, ROLE])
         if self._emotion.hints:
             hints = source[:, :, HINT].clone()
-            hints[:, 0] = 0  # there stands the emotion
+            hints[:, 0] = 0  # the emotion stands there
             marks.append(hints)
         return self.embedding_dropout(self.embedding(paddle.stack(marks, axis=2)).sum(2))
 
     def _prepended(self, logits: Tensor, given: Tensor) -> Tensor | None:
-        """The emotion's embedding [B, E]: of the given one, an id [B], and where that is 0 of the predicted."""
+        """Embed the emotion as [B, E]: the given one, an id [B], or the predicted one where that is 0."""
         if self._emotion.prepend == "none":
             return None
         if self._emotion.prepend_form == "weighted":
@@ -254,7 +254,7 @@ class EmoPrepend(nn.Layer):
         return paddle.matmul(weights, self.target_embedding(ids))
 
     def _embed_reply(self, tokens: Tensor, emotion: Tensor | None) -> Tensor:
-        """Words [N, T] embedded [N, T, E], the emotion in the place of the begin token."""
+        """Embed words [N, T] as [N, T, E], with the emotion in place of the begin token."""
         embedded = self.target_embedding(self._known(tokens))  # [N, T, E]
         if self._reply_role:
             embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
@@ -264,5 +264,5 @@ class EmoPrepend(nn.Layer):
         return self.embedding_dropout(embedded)
 
     def _known(self, ids: Tensor) -> Tensor:
-        """Ids inside the vocabulary; the others become unknown."""
+        """Return ids inside the vocabulary; the others become unknown."""
         return paddle.where(ids < self.vocab_size, ids, paddle.full_like(ids, Vocabulary.unk_id))

@@ -18,33 +18,33 @@ from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 
-REMEMBERED = 2  # readings: of contexts, and of no context, by which re-ranking measures
+REMEMBERED = 2  # readings: of the contexts, and of the empty context that re-ranking needs
 
 
 class Reading(NamedTuple):
-    """What the encoder makes of contexts."""
+    """Contexts as the encoder has read them."""
 
     source: np.ndarray  # packed [B, S, k]
     lengths: np.ndarray  # [B]
     outputs: np.ndarray  # [B, S, D]
-    final: Any  # what else the decoder begins with
+    final: Any  # further input of the decoder
     emotions: np.ndarray  # probabilities [B, 32]
 
 
 class NumpyEmoState(NamedTuple):
-    """What a decoding step needs."""
+    """The state of a decoding step."""
 
     reply: DecoderState
-    emotion: np.ndarray | None  # takes the place of the begin token [B, D]
+    emotion: np.ndarray | None  # replaces the begin token [B, D]
     copy_ids: np.ndarray  # extended ids of the context [B, S]
     same: np.ndarray  # which of them are the same word [B, S, S]
     extra: int  # ids beyond the vocabulary
 
 
 class NumpyEmoPrepend:
-    """Offers ``StepModel`` and ``emotion_probabilities`` over arrays, with the numbers of ``EmoPrepend``.
+    """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`.
 
-    A step writes into the cache of the state it is given, which is of no use afterwards.
+    A step writes into the cache of the state it is given, which must not be used afterwards.
 
     Args:
         config: of the network.
@@ -82,11 +82,11 @@ class NumpyEmoPrepend:
         self._readings: list[Reading] = []  # the newest last
 
     def emotion_probabilities(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Probabilities [B, 32] of the emotions, whatever emotion the packed source [B, S, k] gives."""
+        """Return probabilities [B, 32] of the emotions, whatever emotion the packed source [B, S, k] gives."""
         return self._read(source, lengths).emotions.copy()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyEmoState:
-        """The state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+        """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
         reading = self._read(source, lengths)
         copy_ids = source[:, :, WORD]  # [B, S]
         return NumpyEmoState(
@@ -98,7 +98,7 @@ class NumpyEmoPrepend:
         )
 
     def step(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, NumpyEmoState]:
-        """Scores after one more word [N], and the new state.
+        """Score after one more word [N], and the new state.
 
         Returns:
             Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
@@ -115,7 +115,7 @@ class NumpyEmoPrepend:
         return self._pointer(hidden, logits, weights, state.copy_ids[rows.inputs], state.extra), state
 
     def reorder(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
-        """The state of the rows ``index`` [M]."""
+        """Return the state of the rows `index` [M]."""
         reply, left = state.reply.reorder(index)
         if left is None:
             return state._replace(reply=reply)
@@ -123,11 +123,11 @@ class NumpyEmoPrepend:
         return NumpyEmoState(reply, emotion, state.copy_ids[left], state.same[left], state.extra)
 
     def reorder_within(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
-        """``reorder`` for rows that stay with their context: what belongs to it is not copied."""
+        """Reorder rows that stay with their context; what belongs to it is not copied."""
         return state._replace(reply=state.reply.reorder_within(index))
 
     def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Attention [B, T, S] of each target position [B, T] over the context."""
+        """Return attention [B, T, S] of each target position [B, T] over the context."""
         state, weights = self.encode(source, lengths), []
         for place in range(target.shape[1]):
             _, attention, reply = self._append(target[:, place], state)  # [B, 1, S]
@@ -136,12 +136,12 @@ class NumpyEmoPrepend:
         return np.stack(weights, axis=1)
 
     def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
-        """One more word [N] of every row, see ``NumpyDecoder.step``."""
+        """Return one more word [N] of every row; see `NumpyDecoder.step`."""
         x = self._embed_reply(token, state.emotion, state.reply.rows.inputs)  # [N, E]
         return self._decoder.step(self._decoder.inputs(x), state.reply)
 
     def _read(self, source: np.ndarray, lengths: np.ndarray) -> Reading:
-        """Reads contexts; those asked for last, for their emotions and then for replies, are not read anew."""
+        """Read contexts; the last ones are cached, since emotions and replies are asked for one after the other."""
         for place, known in enumerate(self._readings):
             if np.array_equal(known.source, source) and np.array_equal(known.lengths, lengths):
                 self._readings.append(self._readings.pop(place))
@@ -153,23 +153,23 @@ class NumpyEmoPrepend:
         return reading
 
     def _embed_context(self, source: np.ndarray) -> np.ndarray:
-        """Word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
+        """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
         embedded = self._tables.source[self._known(source[:, :, WORD])]  # [B, S, D]
         if self._emotion.roles:
             embedded += self._tables.source[source[:, :, ROLE]]
         if self._emotion.hints:
-            embedded[:, 1:] += self._tables.source[source[:, 1:, HINT]]  # at position 0 stands the emotion
+            embedded[:, 1:] += self._tables.source[source[:, 1:, HINT]]  # the emotion stands at position 0
         embedded *= self._tables.factor
         return embedded
 
     def _embed_reply(
         self, tokens: np.ndarray, emotion: np.ndarray | None = None, inputs: np.ndarray | None = None
     ) -> np.ndarray:
-        """Words of replies embedded [..., D].
+        """Embed words of replies as [..., D].
 
         Args:
             tokens: ids of any shape, or those of N rows [N] where there is an emotion.
-            emotion: what takes the place of the begin token [B, D].
+            emotion: replaces the begin token [B, D].
             inputs: the context of each row [N].
         """
         embedded: np.ndarray = self._tables.target[self._known(tokens)] * self._tables.factor
@@ -181,7 +181,7 @@ class NumpyEmoPrepend:
         return embedded
 
     def _prepended(self, probabilities: np.ndarray, given: np.ndarray) -> np.ndarray | None:
-        """The emotion's embedding [B, D]: of the given one, an id [B], and where that is 0 of the predicted."""
+        """Embed the emotion as [B, D]: the given one, an id [B], or the predicted one where that is 0."""
         if self._emotion.prepend == "none":
             return None
         chosen = np.where(given > 0, given - FIRST_EMOTION_ID, probabilities.argmax(axis=1))  # [B]
@@ -193,5 +193,5 @@ class NumpyEmoPrepend:
         return embedded
 
     def _known(self, ids: np.ndarray) -> np.ndarray:
-        """Ids inside the vocabulary; the others become unknown."""
+        """Return ids inside the vocabulary; the others become unknown."""
         return np.where(ids < self._size, ids, Vocabulary.unk_id)

@@ -1,4 +1,4 @@
-"""What is told from a read context on arrays: its emotion, and the vectors that replies are chosen by."""
+"""The heads over arrays: the emotion of a context, and the vectors that replies are chosen by."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
 
-SHORTEST = np.float32(1e-12)  # length that a vector is divided by at least, as Paddle does
+SHORTEST = np.float32(1e-12)  # least length that a vector is divided by, as in Paddle
 
 
 class NumpyEmotionHead:
-    """The logits of ``EmotionHead.answer``.
+    """The logits of `EmotionHead.answer`.
 
     Args:
         config: of the network.
@@ -37,7 +37,7 @@ class NumpyEmotionHead:
                 self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
 
     def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
-        """Logits [B, 32].
+        """Return logits [B, 32].
 
         Args:
             outputs: of the encoder [B, S, D].
@@ -50,7 +50,7 @@ class NumpyEmotionHead:
             return logits
         logits *= self._share
         for row, buckets in enumerate(ngrams):  # [S, G]
-            kept = buckets > 0  # bucket 0 is none and has no weight
+            kept = buckets > 0  # bucket 0 means none and has no weight
             present = buckets[kept]
             weights = self._idf[present] * np.broadcast_to(self._column_weights, buckets.shape)[kept]
             length = np.sqrt(np.dot(weights, weights))
@@ -64,7 +64,7 @@ class NumpyEmotionHead:
 
 
 class NumpySelectionHead:
-    """The vectors of ``SelectionHead``.
+    """The vectors of `SelectionHead`.
 
     Args:
         weights: of the network.
@@ -83,11 +83,11 @@ class NumpySelectionHead:
         self.sharpness = float(weights.take("selection.sharpness", 1)[0])
 
     def context_vectors(self, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Unit vectors [B, K] of read contexts: outputs [B, S, D], lengths [B]."""
+        """Return unit vectors [B, K] of read contexts: outputs [B, S, D], lengths [B]."""
         return _vectors(*self._context, outputs, lengths)
 
     def reply_vectors(self, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Unit vectors [B, K] of read replies: outputs [B, T, D], lengths [B]."""
+        """Return unit vectors [B, K] of read replies: outputs [B, T, D], lengths [B]."""
         return _vectors(*self._reply, outputs, lengths)
 
 

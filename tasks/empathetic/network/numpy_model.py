@@ -1,4 +1,4 @@
-"""A trained model over arrays, and what the causal family offers beside steps: given replies read in one pass."""
+"""A trained model over arrays; in the causal family it also reads given replies in one pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["NumpyCausalEmoPrepend", "NumpyEmoPrepend", "numpy_emo_prepend"]
 def numpy_emo_prepend(
     config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
 ) -> NumpyEmoPrepend:
-    """A trained model over arrays.
+    """Build a trained model over arrays.
 
     Args:
         config: it was trained with.
@@ -44,7 +44,7 @@ def numpy_emo_prepend(
 class NumpyCausalEmoPrepend(NumpyEmoPrepend):
     """EmoPrepend in the causal family, which reads many given replies to a context in one pass.
 
-    Arguments as for ``NumpyEmoPrepend``, with the pair of that family.
+    Arguments as for `NumpyEmoPrepend`, with the pair of that family.
     """
 
     def __init__(
@@ -63,21 +63,21 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             self._selection = NumpySelectionHead(weights, config.model.width, config.selection.size)
 
     def context_vectors(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Unit vectors [B, K] of packed contexts [B, S, k]; the weights must be of ``selection.size``."""
+        """Return unit vectors [B, K] of packed contexts [B, S, k]; the weights must be of `selection.size`."""
         assert self._selection is not None
         return self._selection.context_vectors(self._read(source, lengths).outputs, lengths)
 
     def reply_vectors(self, target: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
+        """Return unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
         assert self._selection is not None
         outputs, _ = self._encoder.read(self._embed_reply(target), lengths)  # [B, T, D]
         return self._selection.reply_vectors(outputs, lengths)
 
     def score_replies(self, state: NumpyEmoState, replies: Sequence[Sequence[int]]) -> np.ndarray:
-        """log p(reply | context) per token, the end token counted.
+        """Return log p(reply | context) per token, the end token counted.
 
         Args:
-            state: of ``encode`` for a single context, before any step; it stays as it is.
+            state: of `encode` for a single context, before any step; it stays as it is.
             replies: K of them, extended ids without begin and end token.
 
         Returns:
@@ -89,7 +89,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         return self.text_log_probs(state, replies) / [len(reply) + 1 for reply in replies]
 
     def text_log_probs(self, state: NumpyEmoState, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """See ``TextScorer``; texts that begin alike share what is computed of their beginnings."""
+        """See `TextScorer`; texts that begin alike share what is computed of their beginnings."""
         assert isinstance(state.reply, CausalState)
         tree = TextTree.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
         inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N] all of the only context

@@ -1,4 +1,4 @@
-"""The matrix products of EmoPrepend, see ``paddle_dialog.benchmark.operations``."""
+"""The matrix products of EmoPrepend, see `paddle_dialog.benchmark.operations`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tasks.empathetic.emotion.labels import EMOTIONS
 def emo_prepend_products(
     config: EmpatheticConfig, vocab_size: int, lengths: Lengths, learned: int = 0
 ) -> list[Product]:
-    """Those of the family, the output layer and the heads; empty for the family with convolutions.
+    """Return the products of family, output layer and heads; none for the family with convolutions.
 
     The n-gram classifier, which is not trained, is left out.
 
@@ -23,7 +23,7 @@ def emo_prepend_products(
         config: of the model.
         vocab_size: V.
         lengths: of the batch.
-        learned: words of the contexts that are learned as the reply's are.
+        learned: words of the contexts that are learned like the reply's.
     """
     model = config.model
     if isinstance(model, ConvolutionalTransformerConfig):
@@ -49,7 +49,7 @@ def emo_prepend_products(
 
 
 def _causal(config: EmpatheticConfig, model: CausalTransformerConfig, lengths: Lengths) -> list[Product]:
-    """One stack over contexts and replies, where selection is learned over the replies once more."""
+    """Return one stack over contexts and replies, and again over the replies if selection is learned."""
     width, inner, layers = model.width, model.inner_width, model.num_layers
     source, target = lengths.source, lengths.target
     batch, sources, targets = len(source), lengths.sources, lengths.targets

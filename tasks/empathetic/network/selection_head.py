@@ -1,4 +1,4 @@
-"""A vector of a context and a vector of a reply, near each other where the one answers the other (a dual encoder)."""
+"""Vectors of contexts and replies that are near each other if the one answers the other (a dual encoder)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
 
-FORBIDDEN = -1e4  # logit of a reply that must not count as wrong
+FORBIDDEN = -1e4  # logit of a reply that does not count as wrong
 
 
 class SelectionHead(nn.Layer):
     """Unit vectors of contexts and replies from the outputs of a causal stack, compared by their cosine.
 
     It learns from the other replies of its batch (Henderson et al. 2017, "Efficient Natural Language Response
-    Suggestion for Smart Reply", section 4): of all of them the context's own is to be chosen.
+    Suggestion for Smart Reply", section 4): the context's own is to be chosen among them.
 
     Args:
         width: of the stack's outputs D.
@@ -34,15 +34,15 @@ class SelectionHead(nn.Layer):
         self.sharpness = self.create_parameter([1], default_initializer=nn.initializer.Constant(2.5))
 
     def context_vectors(self, outputs: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
-        """Unit vectors [B, K] of read contexts: outputs [B, S, D], bool [B, S], lengths [B]."""
+        """Return unit vectors [B, K] of read contexts: outputs [B, S, D], bool [B, S], lengths [B]."""
         return self._vectors(self.context, self.context_query, outputs, real, lengths)
 
     def reply_vectors(self, outputs: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
-        """Unit vectors [B, K] of read replies: outputs [B, T, D], bool [B, T], lengths [B]."""
+        """Return unit vectors [B, K] of read replies: outputs [B, T, D], bool [B, T], lengths [B]."""
         return self._vectors(self.reply, self.reply_query, outputs, real, lengths)
 
     def forward(self, contexts: Tensor, replies: Tensor, words: Tensor) -> Tensor:
-        """How much each reply of a batch speaks for being the answer to each context.
+        """Compute the logit of each reply of a batch to be the answer to each context.
 
         Args:
             contexts: unit vectors [B, K].
@@ -68,5 +68,5 @@ class SelectionHead(nn.Layer):
 
 
 def selection_nll(logits: Tensor) -> Tensor:
-    """Mean -log p of each context's own reply among those of its batch, from logits [B, B]."""
+    """Return the mean -log p of each context's own reply among those of its batch, from logits [B, B]."""
     return F.cross_entropy(logits, paddle.arange(logits.shape[0]))
