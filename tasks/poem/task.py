@@ -37,7 +37,7 @@ class PoemTask(GenerationTask):
 
         settings = config.data
         texts = read_texts(settings.train)
-        vocabulary = _vocabulary(config, texts) if vocabularies is None else vocabularies[VOCABULARY]
+        vocabulary = build_vocabulary(config, texts) if vocabularies is None else vocabularies[VOCABULARY]
         carries = isinstance(config.model, RecurrentLmConfig)
         rows = settings.batch_size * num_ranks() if carries else None
         windows = Windows(_lay_out(config, texts, vocabulary), settings.window, rows)
@@ -117,7 +117,7 @@ def _describe(texts: list[Poem] | str) -> str:
     return f"a text of {len(texts):,} characters" if isinstance(texts, str) else f"{len(texts):,} poems"
 
 
-def _vocabulary(config: PoemConfig, texts: list[Poem] | str) -> Vocabulary:
+def build_vocabulary(config: PoemConfig, texts: list[Poem] | str) -> Vocabulary:
     """The file that the config names, or the characters of the training texts."""
     settings = config.data
     if settings.vocabulary is not None:
