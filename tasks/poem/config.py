@@ -10,6 +10,8 @@ from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import CausalLmConfig, LanguageModelConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
+InputKind = Literal["begin", "acrostic", "title"]
+
 
 @dataclass(frozen=True)
 class PoemDataConfig(DataConfig):

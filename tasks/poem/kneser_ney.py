@@ -42,7 +42,9 @@ class KneserNey:
             if length > 1:
                 shorter = keys % size ** (length - 1)  # each n-gram counts once, whatever stands before it
                 begins = shorter // size ** (length - 2) == Vocabulary.bos_id
-                weights = np.where(begins & (length > 2), counts, 1)  # nothing but a begin stands before a begin
+                weights = np.where(
+                    begins & (length > 2), counts, 1
+                )  # nothing but a begin stands before a begin
                 keys, places = np.unique(shorter, return_inverse=True)
                 counts = np.bincount(places, weights).astype(np.int64)
 

@@ -14,7 +14,7 @@ from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, LogitsProcessor
+from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
@@ -22,11 +22,11 @@ from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
 from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.config import PoemConfig, VerseConfig
+from tasks.poem.config import InputKind, PoemConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, characters, read_texts
 from tasks.poem.form_plan import CharacterTable, FormPlan, make_plan, place_acrostic, place_beginning
 from tasks.poem.form_processor import HeldForm
-from tasks.poem.forms import FORMS, Form, FormReport, form_of, report_form
+from tasks.poem.forms import FORMS, Form, FormName, FormReport, form_of, report_form
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -109,7 +109,11 @@ class PoemPredictor(GenerationPredictor):
         return CharacterTable(self.vocabulary)
 
     def predict(
-        self, texts: Sequence[str], n_best: int | None = None, verse: VerseConfig | None = None
+        self,
+        texts: Sequence[str],
+        n_best: int | None = None,
+        verse: VerseConfig | None = None,
+        seed: int | None = None,
     ) -> list[list[Prediction]]:
         """Write texts.
 
@@ -117,6 +121,7 @@ class PoemPredictor(GenerationPredictor):
             texts: what `verse.input` says: beginnings, first characters of the lines, or titles; may be empty.
             n_best: candidates for each, the likeliest first; the config's number by default.
             verse: what the texts mean and are held to; the config's section by default.
+            seed: of the draws; the config's by default.
 
         Returns:
             The candidates of each text, at least one.
@@ -125,16 +130,42 @@ class PoemPredictor(GenerationPredictor):
             UserError: a text cannot be used as that, or the model does not know the form.
         """
         verse = self.config.verse if verse is None else verse
+        seed = self.config.seed if seed is None else seed
         wishes = [self._wish(text, verse) for text in texts]
         wanted = self.config.decoding.n_best if n_best is None else n_best
+        drawn = max(wanted, verse.candidates) if self.config.decoding.strategy == "sample" else wanted
+        options = SearchOptions.of(self.config.decoding, drawn, seed, ())
         answers: list[list[Prediction]] = []
         for start in range(0, len(wishes), self.batch_size):
-            answers += self._write(wishes[start : start + self.batch_size], wanted, verse)
-        return answers
+            answers += self._write(wishes[start : start + self.batch_size], verse, options)
+        return [candidates[:wanted] for candidates in answers]
 
-    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
-        """Answer as JSON records: `{"begin": …, "predictions": [{"text", "score", "form"}, …]}`."""
-        for text, predictions in zip(texts, self.predict(texts, n_best), strict=True):
+    def check(self, text: str, verse: VerseConfig) -> None:
+        """Raise the `UserError` that `predict` would raise of a text."""
+        self._wish(text, verse)
+
+    def predict_records(
+        self,
+        texts: Sequence[str],
+        n_best: int | None = None,
+        form: FormName | None = None,
+        texts_are: InputKind | None = None,
+        title: str | None = None,
+    ) -> Iterable[dict[str, Any]]:
+        """Answer as JSON records: `{"begin": …, "predictions": [{"text", "score", "form"}, …]}`.
+
+        `form`, `texts_are` and `title` take the place of what the section `verse` says.
+        """
+        own = self.config.verse
+        verse = replace(
+            own,
+            form=form or own.form,
+            input=texts_are or own.input,
+            title=own.title if title is None else title,
+        )
+        for _, problem in verse.problems():
+            raise UserError(f"--form: {problem}")
+        for text, predictions in zip(texts, self.predict(texts, n_best, verse), strict=True):
             yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: dict[str, Any]) -> str:
@@ -198,11 +229,13 @@ class PoemPredictor(GenerationPredictor):
             )
         return text
 
-    def _write(self, wishes: Sequence[Wish], wanted: int, verse: VerseConfig) -> list[list[Prediction]]:
-        """The best candidates of a batch; rules are dropped for the wishes they leave nothing to write."""
+    def _write(
+        self, wishes: Sequence[Wish], verse: VerseConfig, options: SearchOptions
+    ) -> list[list[Prediction]]:
+        """The candidates of a batch, likeliest first; rules are dropped where they leave nothing to write."""
         form = None if verse.form is None else FORMS[verse.form]
         if form is None:
-            return self._search(wishes, [None] * len(wishes), wanted)
+            return self._search(wishes, [None] * len(wishes), options)
         answers: list[list[Prediction]] = [[] for _ in wishes]
         for dropped in ((), *RELAXATIONS):
             left = [number for number, found in enumerate(answers) if not found]
@@ -219,7 +252,7 @@ class PoemPredictor(GenerationPredictor):
             ]
             plans = [replace(plan, relaxed=(*plan.relaxed, *dropped)) for plan in plans]
             for number, found in zip(
-                left, self._search([wishes[n] for n in left], plans, wanted), strict=True
+                left, self._search([wishes[n] for n in left], plans, options), strict=True
             ):
                 answers[number] = found
         if not all(answers):
@@ -227,26 +260,19 @@ class PoemPredictor(GenerationPredictor):
         return answers
 
     def _search(
-        self, wishes: Sequence[Wish], plans: Sequence[FormPlan | None], wanted: int
+        self, wishes: Sequence[Wish], plans: Sequence[FormPlan | None], options: SearchOptions
     ) -> list[list[Prediction]]:
-        settings = self.config.decoding
-        pool = max(wanted, self.config.verse.candidates) if settings.strategy == "sample" else wanted
-        held: list[LogitsProcessor]
-        if plans[0] is None:
-            held = [
-                ForbiddenTokens([self._never_written]),
-                ForcedPrefix([self.vocabulary.encode(wish.begin) for wish in wishes]),
-            ]
+        held = [plan for plan in plans if plan is not None]
+        if held:
+            options = replace(options, processors=[HeldForm(held, self._table)], max_length=held[0].form.size)
         else:
-            held = [HeldForm([plan for plan in plans if plan is not None], self._table)]
-        options = SearchOptions.of(settings, pool, self.config.seed, held)
-        if plans[0] is not None:
-            options = replace(options, max_length=plans[0].form.size)
+            beginnings = ForcedPrefix([self.vocabulary.encode(wish.begin) for wish in wishes])
+            options = replace(options, processors=[ForbiddenTokens([self._never_written]), beginnings])
         source, lengths = pad_batch([self.vocabulary.encode(wish.prefix) for wish in wishes], 0)
         found = decode(self._model, source, lengths, options)
         return [
-            sorted((self._prediction(h, wish, plan) for h in drawn), key=lambda p: -p.score)[:wanted]
-            for drawn, wish, plan in zip(found, wishes, plans, strict=True)
+            sorted((self._prediction(h, wish, plan) for h in hypotheses), key=lambda p: -p.score)
+            for hypotheses, wish, plan in zip(found, wishes, plans, strict=True)
         ]
 
     @property

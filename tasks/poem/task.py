@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
 from paddle_dialog.task import Display, EncodedData, EpochBatches, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.config import PoemConfig
+from tasks.poem.config import InputKind, PoemConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, read_texts
+from tasks.poem.forms import FORMS
 from tasks.poem.prediction import PoemPredictor, step_model
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.serving.config import LimitsConfig
+    from tasks.poem.api import PoemEndpoint
 
 VOCABULARY = "text"
 
@@ -96,6 +100,21 @@ class PoemTask(GenerationTask):
         vocabulary = vocabularies[VOCABULARY]
         model: Any = trained.over_arrays(partial(step_model, config, len(vocabulary)))
         return PoemPredictor(config, model or trained.network, vocabulary, lambda: trained.network)
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add `--form`, `--texts-are` and `--title`."""
+        parser.add_argument(
+            "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
+        )
+        told = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
+        parser.add_argument("--texts-are", choices=get_args(InputKind), help=told)
+        parser.add_argument("--title", metavar="TEXT", help="a title that all poems are written to")
+
+    def endpoint(self, limits: LimitsConfig) -> PoemEndpoint:
+        """Return the `POST` address of the task."""
+        from tasks.poem.api import PoemEndpoint  # only a server needs it
+
+        return PoemEndpoint(limits)
 
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:

@@ -1,0 +1,122 @@
+"""Poems over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field, create_model
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.poem.config import InputKind, VerseConfig
+from tasks.poem.forms import FormName
+from tasks.poem.prediction import PoemPredictor
+
+ALL_BANNED = "every poem that was written has a word that this server does not write; ask for another"
+
+
+class PoemRequest(RequestModel):
+    """What a poem is written from."""
+
+    text: str = Field("", description="A beginning, the lines' first characters, or a title; may be empty.")
+    texts_are: InputKind = Field("begin", description="What `text` is.")
+    form: FormName | None = Field(None, description="The form; without one the model goes on as it likes.")
+    title: str | None = Field(None, description="A title, where `text` is something else.")
+    n_best: int = Field(1, ge=1, description="How many poems, the likeliest first.")
+    seed: int | None = Field(None, ge=0, lt=2**32, description="Of the draws; another one gives other poems.")
+
+
+class FormKept(BaseModel):
+    """What a poem keeps of a form."""
+
+    name: FormName
+    lengths: bool
+    tones: bool = Field(description="Its characters can be read in a pattern of tones (平仄, 粘对).")
+    rhyme: bool = Field(description="Its even lines end in one rhyme, on different characters.")
+
+
+class Poem(BaseModel):
+    """One poem."""
+
+    text: str
+    score: float = Field(description="Log-probability per character, the end included.")
+    form: FormKept | None = Field(description="Null where it has no form.")
+    relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
+
+
+class PoemAnswer(BaseModel):
+    """Poems."""
+
+    begin: str = Field(description="The text as it was sent.")
+    predictions: list[Poem]
+
+
+class PoemSettings(NamedTuple):
+    """What the requests of one batch share."""
+
+    n_best: int
+    verse: VerseConfig
+    seed: int | None
+
+
+class PoemEndpoint(Endpoint[PoemRequest]):
+    """Continues a beginning, or writes a poem of a form to a title or with given first characters."""
+
+    task = "poem"
+    path = "/v1/poem"
+    summary = "A poem from a beginning, a title, or the first characters of its lines"
+    page = Path(__file__).parent / "page"
+    answer_model = PoemAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        own = PoemRequest.model_fields
+        self.request_model = create_model(
+            "PoemRequest",
+            __base__=PoemRequest,
+            __doc__=PoemRequest.__doc__,
+            text=(str, Field("", max_length=limits.characters, description=own["text"].description)),
+            title=(
+                str | None,
+                Field(None, max_length=limits.characters, description=own["title"].description),
+            ),
+            n_best=(int, Field(1, ge=1, le=limits.n_best, description=own["n_best"].description)),
+        )
+
+    def use(self, predictor: PoemPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        if predictor.config.decoding.strategy == "greedy":
+            raise UserError(
+                "decoding.strategy: greedy search writes one poem only; serve the task with sample"
+            )
+        self._predictor, self._words = predictor, words
+        predictor.predict([""], 1)  # builds tables now, so that the first request is quick
+        return {"knows_forms": predictor.knows_forms, "longest": predictor.config.decoding.max_length}
+
+    def texts(self, request: PoemRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        yield request.text
+        yield request.title or ""
+
+    def prepare(self, request: PoemRequest) -> Job:
+        """See `Endpoint`."""
+        verse = replace(
+            self._predictor.config.verse, form=request.form, input=request.texts_are, title=request.title
+        )
+        for key, problem in verse.problems():
+            raise UserError(f"{key}: {problem}")
+        self._predictor.check(request.text, verse)
+        return Job(request.text, PoemSettings(request.n_best, verse, request.seed))
+
+    def answer(self, items: Sequence[str], settings: PoemSettings) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        found = self._predictor.predict(items, settings.n_best, settings.verse, settings.seed)
+        answers: list[Record | Unanswerable] = []
+        for text, poems in zip(items, found, strict=True):
+            kept = [poem.as_dict() for poem in poems if not self._words.finds(poem.text)]
+            answers.append({"begin": text, "predictions": kept} if kept else Unanswerable(ALL_BANNED))
+        return answers

@@ -1,0 +1,36 @@
+"""A predictor of poems around a small network with random weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import paddle
+
+from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.config.models import RecurrentLmConfig
+from paddle_dialog.models.recurrent_lm.network import RecurrentLm
+from paddle_dialog.numpy_models.recurrent_lm import NumpyRecurrentLm
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
+from tasks.poem.data import FORM_TOKENS, NEWLINE
+from tasks.poem.prediction import PoemPredictor
+from tasks.poem.rhyme_table import SEEDS
+
+CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟落"
+
+
+def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
+    """A predictor that writes `CHARACTERS` at random."""
+    characters = dict.fromkeys(CHARACTERS)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, NEWLINE, *FORM_TOKENS.values(), *characters])
+    model = RecurrentLmConfig(width=8, num_layers=1)
+    paddle.seed(3)
+    network = RecurrentLm(model, len(vocabulary), 1)
+    config = PoemConfig(
+        task="poem",
+        model=model,
+        decoding=PoemDecodingConfig(**{"max_length": 40, **decoding}),
+        verse=VerseConfig(**{"candidates": 2, **(verse or {})}),
+    )
+    arrays = NumpyRecurrentLm(model, len(vocabulary), read_weights(network))
+    return PoemPredictor(config, arrays, vocabulary, lambda: network)
