@@ -8,8 +8,8 @@ import paddle
 
 from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.config.models import RecurrentLmConfig
+from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
 from paddle_dialog.models.recurrent_lm.network import RecurrentLm
-from paddle_dialog.numpy_models.recurrent_lm import NumpyRecurrentLm
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE
