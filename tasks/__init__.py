@@ -1,4 +1,4 @@
-"""The tasks, a folder each; ``PADDLE_DIALOG_TASKS`` names folders of further ones, separated as in ``PATH``."""
+"""The tasks, a folder each; `PADDLE_DIALOG_TASKS` names folders of further ones, separated as in `PATH`."""
 
 import os
 

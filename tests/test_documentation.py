@@ -71,3 +71,18 @@ def test_a_chinese_table_of_settings_has_all_keys(page, cls):
 def test_the_readme_takes_two_screens():
     for page in PAGES[:2]:
         assert len(page.read_text(encoding="utf-8").splitlines()) <= 130
+
+
+@pytest.mark.parametrize("page", PAGES[:2], ids=name)
+def test_the_picture_of_the_house_is_true(page):
+    picture = re.search(
+        r"^```\n(paddle_dialog/.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    drawn = set()
+    for line in picture[1].splitlines():
+        for path in re.match(r" *((?:[\w.]+(?:/|\.py) *)+)", line)[1].split():
+            inside = "paddle_dialog/" if line.startswith(" ") else ""
+            assert (ROOT / inside / path).exists(), path
+            drawn.add(path.rstrip("/"))
+    packages = {path.parent.name for path in (ROOT / "paddle_dialog").glob("*/__init__.py")}
+    assert packages - {"shipped"} <= drawn
