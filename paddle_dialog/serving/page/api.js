@@ -1,10 +1,10 @@
-// Requests to the server, and what can go wrong with them as one kind of error.
+// Requests to the server, with every failure as one kind of error.
 
 const PATIENCE = 60_000; // ms
 const KEY = "paddle_dialog.key";
 let key = storedKey();
 
-/** A request without a result; the word `name` tells it, filled from `values`. */
+/** A request without a result; the word `name`, filled from `values`, is the message. */
 export class ApiError extends Error {
   constructor(name, values = {}) {
     super(name);
@@ -13,18 +13,18 @@ export class ApiError extends Error {
   }
 }
 
-/** Sends this key with every request from now on, until the tab is closed. */
+/** Send this key with every request from now on, until the tab is closed. */
 export function useKey(text) {
   key = text;
   try {
     sessionStorage.setItem(KEY, text);
   } catch {
-    // Storage is forbidden here: the key holds until the page is closed.
+    // Storage is forbidden here; the key lasts until the page is closed.
   }
 }
 
 /**
- * Asks the server.
+ * Ask the server.
  * @param {string} path e.g. "v1/models"
  * @param {object} [body] sent by POST, as the API describes it; without one it is a GET
  * @throws {ApiError}

@@ -1,4 +1,4 @@
-// What the model attended to: choose a word that it wrote, and the words of its source are shaded.
+// What the model attended to: choosing a written word shades the words of its source.
 
 import { button, element, setVariable } from "./elements.js";
 import { word } from "./language.js";
@@ -10,7 +10,7 @@ const MARKS = { "<cls>": "⊢", "<eos>": "⊣" };
  * The view of an attention.
  * @param {?{source: string[], target: string[], weights: number[][]}} attention [target][source]
  * @param {string} lang of the texts, e.g. "en"
- * @param {boolean} isOfShown false where another text is shown than the best, whose attention this is
+ * @param {boolean} isOfShown false if the shown text is not the best one, to which the attention belongs
  */
 export function attentionView(attention, lang, isOfShown = true) {
   if (!attention) return element("p", { class: "attention" }, word("attentionMissing"));

@@ -1,8 +1,8 @@
-// Copying, also where the page is not served over TLS and the clipboard is closed to it.
+// Copying, even where the page has no access to the clipboard because it is not served over TLS.
 
 import { element } from "./elements.js";
 
-/** Copies a text; false where the browser does not let it. */
+/** Copy a text; false if the browser refuses. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,11 +1,11 @@
-// Elements made in code. Text goes in as text and never as markup.
+// Elements made in code. Text is inserted as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /** The element of the page with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** Finds the elements of a tab, whose ids begin with the task's name: `part("form")` is `#<task>-form`. */
+/** Find the elements of a tab, whose ids begin with the task's name: `part("form")` is `#<task>-form`. */
 export const partsOf = (task) => (name) => byId(`${task}-${name}`);
 
 /**
@@ -30,7 +30,7 @@ export function button(label, attributes, act) {
   return made;
 }
 
-/** Lays a length, an angle or a share into a style rule; the content security policy allows no style attribute. */
+/** Lay a length, an angle or a share into a style rule; the content security policy allows no style attribute. */
 export function setVariable(target, name, value) {
   target.style.setProperty(name, String(value));
   return target;

@@ -1,4 +1,4 @@
-// What the page tells of a request: that it runs, that it failed, that something is done.
+// Feedback on requests: running, failed, done.
 
 import { ApiError } from "./api.js";
 import { onLanguage, word } from "./language.js";
@@ -12,13 +12,13 @@ export class Sentence {
     onLanguage(() => this.draw());
   }
 
-  /** Tells the word of a name, or hides the sentence for null. */
+  /** Show the word of a name, or hide the sentence for null. */
   tell(name, values = {}) {
     this.told = name === null ? null : { name, values };
     this.draw();
   }
 
-  /** Tells an error; one that is not of a request came up in drawing an answer that is not as the API says. */
+  /** Show an error; one that is not of a request arose in drawing an answer that breaks the API. */
   tellError(error) {
     if (error instanceof ApiError) {
       this.tell(error.word, error.values);
@@ -34,7 +34,7 @@ export class Sentence {
   }
 }
 
-/** Marks buttons as busy while work is done; they keep the focus, and clicks on them do nothing. */
+/** Mark buttons as busy while work is done; they keep the focus, and clicks on them do nothing. */
 async function whileBusy(buttons, work) {
   for (const button of buttons) {
     button.setAttribute("aria-disabled", "true");
@@ -54,10 +54,10 @@ async function whileBusy(buttons, work) {
 export const isBusy = (button) => button.getAttribute("aria-busy") === "true";
 
 /**
- * Asks the server for the user: buttons are busy meanwhile, the status says what is done, and a failure is told.
+ * Ask the server for the user: buttons are busy meanwhile, the status says what is happening, and a failure is shown.
  * @param {{buttons: HTMLElement[], error: Sentence, status: Sentence, doing: string}} place `doing` is a word
  * @param {() => Promise<object>} request
- * @param {(answer: object) => void} show draws the answer and tells the status; it throws where there is none to draw
+ * @param {(answer: object) => void} show draws the answer and sets the status; it throws if it cannot
  */
 export async function askFor({ buttons, error, status, doing }, request, show) {
   error.tell(null);
@@ -70,7 +70,7 @@ export async function askFor({ buttons, error, status, doing }, request, show) {
   }
 }
 
-/** Shows another text on a button for a moment, then its own; both are functions, as the language may change. */
+/** Show another text on a button for a moment, then its own; both are functions, as the language may change. */
 export function confirm(button, done, own) {
   button.textContent = done();
   setTimeout(() => {

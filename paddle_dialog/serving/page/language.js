@@ -25,18 +25,18 @@ export function vocabulary(own) {
 /** A text of the page. */
 export const word = vocabulary({ zh: {}, en: {} });
 
-/** Fills the texts of a tab's panel with its own words, now and whenever the language changes. */
+/** Fill the texts of a tab's panel with its own words, now and whenever the language changes. */
 export function addWords(panel, own) {
   ownWords.set(panel, own);
   fill();
 }
 
-/** Calls `redraw` whenever the language has changed, for texts that code has put into the page. */
+/** Call `redraw` whenever the language has changed, for texts inserted by code. */
 export function onLanguage(redraw) {
   listeners.push(redraw);
 }
 
-/** Fills the page's own texts and connects the switch. */
+/** Fill the page's own texts and connect the switch. */
 export function startLanguage() {
   for (const choice of document.querySelectorAll("[data-language]")) {
     choice.addEventListener("click", () => choose(choice.dataset.language));
@@ -49,7 +49,7 @@ function choose(chosen) {
   try {
     localStorage.setItem(KEY, chosen);
   } catch {
-    // Storage is forbidden here: the choice holds until the page is closed.
+    // Storage is forbidden here; the choice lasts until the page is closed.
   }
   fill();
   listeners.forEach((redraw) => redraw());
@@ -66,7 +66,7 @@ function fill() {
   }
 }
 
-/** Puts a word wherever an attribute such as `data-text` names one, but for panels that are not loaded. */
+/** Put a word wherever an attribute such as `data-text` names one, except in panels that are not loaded. */
 function fillEach(kind, put) {
   for (const place of document.querySelectorAll(`[data-${kind}]`)) {
     const panel = place.closest("[role=tabpanel]");

@@ -10,15 +10,15 @@ const known = {};
 const learners = [];
 let cards = null;
 
-/** What a task's model card tells, e.g. `longest_line`; empty until the server has answered. */
+/** What a task's model card says, e.g. `longest_line`; empty until the server has answered. */
 export const details = (task) => known[task] ?? {};
 
-/** Calls `learn` when the models are known. */
+/** Call `learn` when the models are known. */
 export function onModels(learn) {
   learners.push(learn);
 }
 
-/** Asks the server for its models, until it has told them. */
+/** Ask the server for its models until it answers. */
 export function startModels() {
   const box = byId("server-problem");
   const problem = new Sentence(box.querySelector("p"));

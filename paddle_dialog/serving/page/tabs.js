@@ -7,10 +7,10 @@ const panels = [...document.querySelectorAll("[role=tabpanel]")];
 const tasks = panels.map((panel) => panel.id);
 const words = new Map();
 
-/** What a task is called in the page. */
+/** The name of a task in the page. */
 export const tabName = (task) => words.get(task)?.("tab") ?? task;
 
-/** Connects the tabs and loads what is in them. */
+/** Connect the tabs and load what is in them. */
 export async function startTabs() {
   tasks.forEach((task, place) => {
     const tab = byId(`tab-${task}`);
@@ -37,7 +37,7 @@ export async function startTabs() {
   drawNames();
 }
 
-/** Loads a tab; one that is broken says so and leaves the others alone. */
+/** Load a tab; one that is broken says so and leaves the others alone. */
 async function load(panel) {
   const folder = `../tasks/${panel.id}`;
   try {

@@ -8,7 +8,7 @@ const EMPTY = 7; // rows of paper without a line
 const HANZI = /\p{Script=Han}/u;
 
 /**
- * Draws a couplet.
+ * Draw a couplet.
  * @param {HTMLElement} figure filled anew
  * @param {string} first 上联
  * @param {string} second 下联

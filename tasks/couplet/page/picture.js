@@ -14,7 +14,7 @@ const CORNER = /[，。、；：！？]/u; // stands in the upper right of its p
 const TURNED = /[（）《》〈〉「」『』【】—…～]/u;
 
 /**
- * Saves a couplet as PNG.
+ * Save a couplet as PNG.
  * @returns {Promise<boolean>} false where the browser cannot draw it
  */
 export async function savePicture(first, second, ink) {

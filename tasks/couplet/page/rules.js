@@ -10,7 +10,7 @@ const SWITCHES = [
 ];
 const boxes = new Map();
 
-/** Puts the switches into a fieldset; they stand as the server's rules do. */
+/** Put the switches into a fieldset, set as the server's rules are. */
 export function startRules(fieldset) {
   for (const name of SWITCHES) {
     const box = element("input", { type: "checkbox", name });
@@ -27,7 +27,7 @@ export function startRules(fieldset) {
   });
 }
 
-/** The rules that stand otherwise than the server's, as the API takes them. */
+/** The rules that differ from the server's, as the API takes them. */
 export function changedRules() {
   const changed = {};
   for (const [name, box] of boxes) {
@@ -35,7 +35,7 @@ export function changedRules() {
   }
   const { enabled = true } = details("couplet").rules ?? {};
   if (!enabled && Object.keys(changed).length > 0) {
-    // The server holds to no rule; to switch one on, all must be told.
+    // The server applies no rule; to switch one on, all must be sent.
     changed.enabled = true;
     for (const [name, box] of boxes) changed[name] = name === "tone_weight" ? Number(box.checked) : box.checked;
   }

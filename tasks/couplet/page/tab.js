@@ -23,7 +23,7 @@ const INKS = { black: "gold", gold: "black" };
 const shown = { answer: null, place: 0, locks: new Set() };
 let error, status;
 
-/** Connects the tab. */
+/** Connect the tab. */
 export function start() {
   error = new Sentence(part("error"), word);
   status = new Sentence(part("status"), word);
@@ -80,7 +80,7 @@ async function answerLine() {
   delete part("pair").dataset.busy;
 }
 
-/** Whether a line is told to be no 上联, without asking the server. */
+/** Whether a line was refused as a 上联 without asking the server. */
 function refuse(first) {
   const length = [...first.replace(/\s/gu, "")].length;
   const limit = details("couplet").longest_line ?? Infinity;
@@ -107,7 +107,7 @@ function template() {
 
 const hanging = () => shown.answer.predictions[shown.place];
 
-/** Locks hold characters of the hanging line; where another line has another character, the lock is gone. */
+/** Hang another candidate, and drop the locks of characters that it does not have. */
 function hang(place) {
   const before = [...hanging().text];
   const after = [...shown.answer.predictions[place].text];

@@ -9,7 +9,7 @@ import { word } from "./words.js";
  * A bar for each of the likeliest emotions.
  * @param {Object<string, number>} emotions label → probability
  * @param {string} chosen the label the reply was made with
- * @param {?(label: string) => void} choose has the reply made with another; null draws bars that cannot be clicked
+ * @param {?(label: string) => void} choose asks for the reply with another emotion; null draws bars that cannot be clicked
  */
 export function emotionChart(emotions, chosen, choose) {
   const rows = Object.entries(emotions)

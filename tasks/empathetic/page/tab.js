@@ -22,7 +22,7 @@ const REPLIES = 5;
 let exchanges = [];
 let error, status;
 
-/** Connects the tab. */
+/** Connect the tab. */
 export function start() {
   error = new Sentence(part("error"), word);
   status = new Sentence(part("status"), word);
@@ -62,7 +62,7 @@ async function say(text) {
   part("turns").lastElementChild.scrollIntoView({ block: "nearest", behavior: "smooth" });
 }
 
-/** An exchange with the server's answer, or null with the reason told. */
+/** An exchange with the server's answer; null, with the reason shown, if there is none. */
 async function answered(before, { text, told, attention = false }) {
   const context = before.flatMap((one) => [one.text, one.answer.predictions[one.pick].text]);
   const request = { context: [...context, text], n_best: REPLIES };
@@ -84,7 +84,7 @@ async function answered(before, { text, told, attention = false }) {
   return exchange;
 }
 
-/** Has the last reply made anew: as if another emotion were felt, or with its attention. */
+/** Ask for the last reply again: with another emotion, or with its attention. */
 async function again(changes) {
   if (isBusy(part("send"))) return;
   const last = exchanges.at(-1);
@@ -126,7 +126,7 @@ function draw() {
   if (focus) part("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 
-/** Whether one emotion is likelier than the others by far; the server says null where none is. */
+/** Whether an emotion is clear; the server says null where none is. */
 const isClear = (answer) => answer.emotion !== null;
 
 const isLast = (place) => place === exchanges.length - 1;

@@ -20,7 +20,7 @@ const EXAMPLES = [
 let answer = null;
 let error, status;
 
-/** Connects the tab. */
+/** Connect the tab. */
 export function start() {
   error = new Sentence(part("error"), word);
   status = new Sentence(part("status"), word);
@@ -86,7 +86,7 @@ function draw() {
   part("kept").textContent = [...kept, word("score", { score: poem.score.toFixed(2) })].join("　");
 }
 
-/** Fills a list of choices and keeps what is chosen. */
+/** Fill a list of choices and keep what is chosen. */
 function choose(list, values, label) {
   const chosen = list.value;
   list.replaceChildren(...values.map((value) => element("option", { value }, label(value))));
