@@ -79,11 +79,14 @@ def load_predictor(
 def default_weights(task: Task, output_dir: str | None) -> Path:
     """Return the weights to use if none are named: those of the run in `output_dir`, else those that ship.
 
+    Weights that ship belong to the recipe that the run is named after, or to its task.
+
     Raises:
         UserError: there are neither.
     """
-    trained = Path(output_dir or f"runs/{task.name}") / "best"
-    for folder in (trained, shipped.MODELS / task.name):
+    run = Path(output_dir or f"runs/{task.name}")
+    trained = run / "best"
+    for folder in (trained, shipped.MODELS / run.name, shipped.MODELS / task.name):
         if bundle_exists(folder):
             return folder
     raise UserError(

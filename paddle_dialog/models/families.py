@@ -15,9 +15,9 @@ from paddle_dialog.config.models import (
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.causal_transformer.network import causal_pair
 from paddle_dialog.models.convolutional_transformer.network import convolutional_pair
-from paddle_dialog.models.lstm_attention.network import lstm_pair
+from paddle_dialog.models.lstm_attention.network import LstmEncoder, lstm_pair
 from paddle_dialog.models.pair import Decoder, Encoder
-from paddle_dialog.models.transformer.network import transformer_pair
+from paddle_dialog.models.transformer.network import TransformerEncoder, transformer_pair
 
 PAIRS: Mapping[str, Callable[[Any], tuple[Encoder, Decoder]]] = {
     LstmAttentionConfig.name: lstm_pair,
@@ -38,3 +38,8 @@ def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
             f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(PAIRS))}"
         )
     return PAIRS[config.name](config)
+
+
+def build_encoder(config: LstmAttentionConfig | TransformerConfig) -> Encoder:
+    """Return the untrained encoder of a family alone, for a model that writes no text."""
+    return LstmEncoder(config) if isinstance(config, LstmAttentionConfig) else TransformerEncoder(config)

@@ -14,8 +14,9 @@ from paddle_dialog.config.models import (
 from paddle_dialog.models.arrays.operators import NotServed, Weights
 from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.causal_transformer.arrays import numpy_causal_pair
-from paddle_dialog.models.lstm_attention.arrays import numpy_lstm_pair
-from paddle_dialog.models.transformer.arrays import numpy_transformer_pair
+from paddle_dialog.models.lstm_attention.arrays import NumpyLstmEncoder, numpy_lstm_pair, require_lstm
+from paddle_dialog.models.transformer.array_layers import require_relu
+from paddle_dialog.models.transformer.arrays import NumpyTransformerEncoder, numpy_transformer_pair
 
 NUMPY_PAIRS: Mapping[str, Callable[[Any, Weights], tuple[NumpyEncoder, NumpyDecoder]]] = {
     LstmAttentionConfig.name: numpy_lstm_pair,
@@ -33,3 +34,12 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
     if config.name not in NUMPY_PAIRS:
         raise NotServed(f"the model is {config.name}")
     return NUMPY_PAIRS[config.name](config, weights)
+
+
+def numpy_encoder(config: LstmAttentionConfig | TransformerConfig, weights: Weights) -> NumpyEncoder:
+    """Return the encoder of the weights `encoder.…` of a network alone; raise as `numpy_pair`."""
+    if isinstance(config, LstmAttentionConfig):
+        require_lstm(config)
+        return NumpyLstmEncoder(config, weights)
+    require_relu(config)
+    return NumpyTransformerEncoder(config, weights)

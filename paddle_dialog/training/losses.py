@@ -6,6 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.layers.pointer_generator import label_nll
 from paddle_dialog.training.distributed import mean_over_ranks
 
 
@@ -47,3 +48,26 @@ class SequenceCrossEntropy(nn.Layer):
         uniform = nll + (label_logit - logits.mean(axis=-1)) * mask  # [B, T]
         smoothing = self.label_smoothing
         return ((1.0 - smoothing) * nll + smoothing * uniform).sum()
+
+
+class PointerCrossEntropy(nn.Layer):
+    """Mean negative log-likelihood per real target token of a network that generates and copies.
+
+    `token_nll` [B, T] keeps those of the last call, masked.
+    """
+
+    token_nll: Tensor
+
+    def forward(
+        self, logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Return the loss, a scalar.
+
+        Args:
+            logits, gate, attention, copy_ids: what `PointerSeq2Seq` returns.
+            label: extended ids [B, T].
+            mask: float [B, T], 1 on real tokens and 0 on padding.
+        """
+        nll = label_nll(logits, gate, attention, copy_ids, label)[0] * mask  # [B, T]
+        self.token_nll = nll.detach()
+        return mean_over_ranks(nll.sum(), mask.sum())

@@ -223,13 +223,22 @@ class _Score:
         return np.matmul(query * self._scale, keys.swapaxes(1, 2))
 
 
+def require_lstm(config: LstmAttentionConfig) -> None:
+    """Make sure of the only cells that the arrays know.
+
+    Raises:
+        NotServed: they are others.
+    """
+    if config.cell != "lstm":
+        raise NotServed(f"cell is {config.cell}")
+
+
 def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
     """Build encoder and decoder.
 
     Raises:
         NotServed: its cells are not LSTM cells, or a weight is missing or has another shape.
     """
-    if config.cell != "lstm":
-        raise NotServed(f"cell is {config.cell}")
+    require_lstm(config)
     encoder = NumpyLstmEncoder(config, weights)
     return encoder, NumpyLstmDecoder(config, weights, encoder.output_size)

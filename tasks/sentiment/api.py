@@ -1,0 +1,85 @@
+"""Judgements of reviews over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.sentiment.prediction import SentimentPredictor
+from tasks.sentiment.text import tokens_of
+
+EXAMPLE = "房间很干净，服务员也很热情，下次还会住这里。"
+
+
+class SentimentRequest(RequestModel):
+    """A review to judge."""
+
+    text: str = Field(
+        min_length=1,
+        description="A review.",
+        examples=[EXAMPLE],
+        json_schema_extra={"pattern": r"\S"},  # checked by the model, which says it in plain words
+    )
+
+
+class Word(BaseModel):
+    """A token of the review."""
+
+    text: str
+    weight: float = Field(description="What it adds to the log-odds of the review being good.")
+
+
+class SentimentAnswer(BaseModel):
+    """A judgement."""
+
+    text: str
+    label: int = Field(description="1 good, 0 bad.")
+    probability: float = Field(description="Of that label.")
+    words: list[Word] = Field(description="The review's tokens and what each speaks for.")
+
+
+class SentimentEndpoint(Endpoint[SentimentRequest]):
+    """Tells whether a review is good or bad, and which of its words decided."""
+
+    task = "sentiment"
+    path = "/v1/sentiment"
+    summary = "Good or bad?"
+    page = Path(__file__).parent / "page"
+    answer_model = SentimentAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        self.request_model = bounded(SentimentRequest, text=Field(max_length=limits.characters))
+
+    def use(self, predictor: SentimentPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        self._predictor = predictor
+        predictor.predict([EXAMPLE])  # makes what would cost the first user time
+        return {"tokens": predictor.config.data.tokens}
+
+    def texts(self, request: SentimentRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        yield request.text
+
+    def prepare(self, request: SentimentRequest) -> Job:
+        """See `Endpoint`."""
+        if not tokens_of(request.text, self._predictor.config.data.tokens):
+            raise UserError(f"the text is empty; give a review, e.g. {EXAMPLE}")
+        return Job(request.text, None)
+
+    def answer(self, items: Sequence[str], settings: None) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        answers: list[Record | Unanswerable] = []
+        for text, one in zip(items, self._predictor.predict(items), strict=True):
+            words = [
+                {"text": token, "weight": round(float(weight), 4)}
+                for token, weight in zip(one.tokens, one.weights, strict=True)
+            ]
+            probability = round(one.probability, 4)
+            answers.append({"text": text, "label": one.label, "probability": probability, "words": words})
+        return answers

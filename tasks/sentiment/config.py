@@ -1,0 +1,60 @@
+"""The settings of the sentiment task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.schema import DataConfig, ExperimentConfig
+
+
+@dataclass(frozen=True)
+class SentimentDataConfig(DataConfig):
+    """Where the reviews come from and what their tokens are."""
+
+    train: str = setting("sample_zh")
+    dev: str | None = setting("sample_zh")
+    tokens: Literal["characters", "words"] = setting("characters", "what a review is cut into")
+    more: str | None = setting(
+        None,
+        "file of further labelled texts that the network learns from, of another kind; they add no words",
+    )
+    more_weight: float = rate(0.1, "what one of those counts beside a review")
+    unknown_rate: float = rate(0.1, "share of the tokens that the network is shown as unknown in training")
+
+
+@dataclass(frozen=True)
+class LinearConfig:
+    """The linear machine over n-grams of tokens, and how its answer is mixed with the network's."""
+
+    longest: int = at_least(1, 3, "tokens of an n-gram at most")
+    buckets: int = at_least(0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out")
+    penalty: float = setting(0.3, "inverse strength C of its regularisation", above=0.0)
+    network_share: float = at_least(
+        0.0, 1.0, "weight of the network's logit beside the machine's, whose weight is 1"
+    )
+
+
+@dataclass(frozen=True)
+class SentimentConfig(ExperimentConfig):
+    """A sentiment recipe; of the model's family only the encoder is used."""
+
+    data: SentimentDataConfig = field(default_factory=SentimentDataConfig)
+    linear: LinearConfig = field(default_factory=LinearConfig)
+    pooling: Literal["attention", "max", "mean"] = setting(
+        "max",
+        "how the outputs of the real positions become one vector; `attention` is a mean with learned weights",
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings of different sections that contradict each other."""
+        yield from super().problems()
+        if 0 < self.linear.buckets < 16:
+            yield "linear.buckets", f"must be 0 or at least 16, and is {self.linear.buckets}"
+        if self.linear.buckets == 0 and self.linear.network_share == 0:
+            yield (
+                "linear.network_share",
+                "is 0, and there is no linear machine; then nothing is left to answer with",
+            )

@@ -1,0 +1,84 @@
+"""All metrics of a model of sentiment on one file of reviews, and pictures of what decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.figures.charts import draw_confusion_matrix
+from paddle_dialog.figures.coloured_text import draw_coloured_text
+from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
+from tasks.sentiment.data import NAMES, Review, read_reviews
+
+if TYPE_CHECKING:
+    from tasks.sentiment.prediction import Judgement, SentimentPredictor
+
+DRAWN = 6  # reviews
+
+
+def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+    """Measure a model on one source of reviews.
+
+    Args:
+        predictor: the model.
+        source: as for `read_reviews`.
+        predictions: where the answers are written, one JSON record a line with the true label as `reference`.
+
+    Returns:
+        `accuracy`, `f1` (of the good ones), `calibration_error`, and
+        `confusion`: true labels down, predicted ones across.
+
+    Raises:
+        UserError: the source cannot be used, or the answers cannot be written; the latter before any work.
+    """
+    if predictions is not None:
+        _write(predictions, [])
+    reviews, judgements, gold = _judged(predictor, source)
+    labels = np.array([judgement.label for judgement in judgements])
+    sure = np.array([judgement.probability for judgement in judgements])
+    good = np.where(labels == 1, sure, 1 - sure)
+    confusion = confusion_matrix(labels, gold, 2)
+    if predictions is not None:
+        _write(predictions, [_record(*pair) for pair in zip(reviews, judgements, strict=True)])
+    return {
+        "n": len(reviews),
+        "accuracy": float((labels == gold).mean()),
+        "f1": f1_score(confusion),
+        "calibration_error": calibration_error(np.stack([1 - good, good], axis=1), gold),
+        "confusion": confusion.tolist(),
+    }
+
+
+def draw_figures(predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
+    """Draw the first reviews, coloured by what each token speaks for, and the confusion matrix."""
+    reviews, judgements, gold = _judged(predictor, source)
+    gap = int(predictor.config.data.tokens == "words")
+    for number, (review, one) in enumerate(zip(reviews[:DRAWN], judgements, strict=False), start=1):
+        title = f"{NAMES[one.label]} ({one.probability:.0%}), in truth {NAMES[review.label]}"
+        folder.add(f"words_{number}", draw_coloured_text(one.tokens, one.weights, title, gap))
+    labels = np.array([judgement.label for judgement in judgements])
+    folder.add("confusion", draw_confusion_matrix(confusion_matrix(labels, gold, 2), NAMES, "sentiment"))
+
+
+def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Review], list[Judgement], np.ndarray]:
+    reviews = read_reviews(source, predictor.config.data.tokens)
+    return reviews, predictor.judge(reviews), np.array([review.label for review in reviews])
+
+
+def _record(review: Review, judgement: Judgement) -> dict[str, Any]:
+    probability = round(judgement.probability, 4)
+    return {"label": judgement.label, "probability": probability, "reference": review.label}
+
+
+def _write(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    except OSError as error:
+        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error

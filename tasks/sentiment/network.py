@@ -1,0 +1,100 @@
+"""An encoder, pooling over the real positions, and the linear machine beside it."""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, nn
+
+from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.embeddings import TokenEmbedding
+from paddle_dialog.layers.linear import Linear
+from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.transformer import residual_dropout
+from paddle_dialog.models.families import build_encoder
+from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.training.distributed import mean_over_ranks
+from tasks.sentiment.config import SentimentConfig
+
+
+class SentimentNetwork(nn.Layer):
+    """Tells how likely a review is good.
+
+    The network's logit is the sum over positions i of w · (α_i h_i), and a bias, where α_i [H] are the weights of the
+    pooling; so what each position adds can be told.
+
+    Args:
+        config: the encoder's family and its sizes.
+        vocab_size: V.
+    """
+
+    def __init__(self, config: SentimentConfig, vocab_size: int) -> None:
+        super().__init__()
+        model, linear = config.model, config.linear
+        self.embedding = TokenEmbedding(vocab_size, model.embedding_size, scale=model.scale_embeddings)
+        # The Transformer drops embeddings out once it has added their positions.
+        self.embedding_dropout = Dropout(model.dropout if isinstance(model, LstmAttentionConfig) else 0.0)
+        self.encoder = build_encoder(model)
+        self.query = (
+            Linear(self.encoder.output_size, 1, bias=False) if config.pooling == "attention" else None
+        )
+        self.output = Linear(self.encoder.output_size, 1)
+        self.pooling = config.pooling
+        self.dropout = residual_dropout(model.dropout)
+        self.unknown_rate = config.data.unknown_rate
+        self.network_share = linear.network_share
+        self.linear_table = None
+        if linear.buckets:
+            zeros = paddle.ParamAttr(initializer=nn.initializer.Constant(0.0), trainable=False)
+            self.linear_table = self.create_parameter([linear.buckets, 1], attr=zeros)
+
+    def forward(self, ids: Tensor, lengths: Tensor, buckets: Tensor) -> tuple[Tensor, Tensor]:
+        """Judge reviews.
+
+        Args:
+            ids: [B, S].
+            lengths: [B].
+            buckets: those of each review's n-grams, each once, 0 where there are no more [B, M].
+
+        Returns:
+            Scores of the labels 0 and 1 by network and linear machine together [B, 2], and the network's own logit of
+            label 1 [B], which is what learns.
+        """
+        shares, bias = self.contributions(ids, lengths)  # [B, S]
+        own = shares.sum(-1) + bias  # [B]
+        answer = own.detach() * self.network_share
+        if self.linear_table is not None:
+            answer = answer + F.embedding(buckets, self.linear_table, padding_idx=0).sum([1, 2])
+        return paddle.stack([paddle.zeros_like(answer), answer], axis=-1), own
+
+    def contributions(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what each position adds to the network's logit [B, S], 0 on padding, and the bias [1]."""
+        real = length_mask(lengths, ids.shape[1])  # [B, S]
+        if self.training and self.unknown_rate:
+            hidden = paddle.rand(ids.shape) < self.unknown_rate
+            ids = paddle.where(hidden, paddle.full_like(ids, Vocabulary.unk_id), ids)
+        embedded = self.embedding_dropout(self.embedding(ids))  # [B, S, E]
+        outputs, _ = self.encoder(embedded, lengths, real)  # [B, S, H]
+        real = real.astype("float32").unsqueeze(-1)  # [B, S, 1]
+        lowest = (real - 1.0) * 1e4
+        if self.pooling == "max":
+            weights = (outputs >= (outputs + lowest).max(1, keepdim=True)).astype(
+                "float32"
+            ) * real  # [B, S, H]
+            weights = weights / weights.sum(1, keepdim=True)
+        elif self.query is not None:
+            weights = F.softmax(self.query(outputs) + lowest, axis=1)  # [B, S, 1]
+        else:
+            weights = real / lengths.reshape([-1, 1, 1]).astype("float32")
+        shares = F.linear(weights * self.dropout(outputs) * real, self.output.weight)  # [B, S, 1]
+        return shares.squeeze(-1), self.output.bias
+
+
+class SentimentLoss(nn.Layer):
+    """Mean cross-entropy of the network's own logits, each review with its weight."""
+
+    def forward(self, scores: Tensor, own: Tensor, label: Tensor, weight: Tensor) -> Tensor:
+        """Return the loss, a scalar, of what the network returns, labels int64 [B] and weights [B]."""
+        loss = F.binary_cross_entropy_with_logits(own, label.astype(own.dtype), reduction="none") * weight
+        return mean_over_ranks(loss.sum(), weight.sum())

@@ -1,0 +1,59 @@
+// The sentiment tab: asks for a judgement and colours the review by what each word speaks for.
+
+import { ask } from "../../page/api.js";
+import { button, element, partsOf, setVariable } from "../../page/elements.js";
+import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { details, onModels } from "../../page/models.js";
+import { word } from "./words.js";
+
+const part = partsOf("sentiment");
+const EXAMPLES = {
+  characters: ["房间很干净，服务员也很热情。", "隔音太差，早餐也一般，不会再来了。", "价格便宜，就是屏幕有坏点。"],
+  words: ["a warm , funny and quietly moving film .", "it 's long , loud and dull ."],
+};
+
+/** Connects the tab. */
+export function start() {
+  const error = new Sentence(part("error"), word);
+  const status = new Sentence(part("status"), word);
+  const judge = () => {
+    if (isBusy(part("ask"))) return;
+    const text = part("review").value.trim();
+    if (text === "") {
+      error.tell("empty");
+      part("review").focus();
+      return;
+    }
+    askFor(
+      { buttons: [part("ask")], error, status, doing: "judging" },
+      () => ask("v1/sentiment", { text }),
+      (answer) => {
+        status.tell(answer.label === 1 ? "good" : "bad", { percent: `${Math.round(answer.probability * 100)}%` });
+        colour(answer.words);
+      },
+    );
+  };
+  part("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    judge();
+  });
+  onModels(() => {
+    const texts = EXAMPLES[details("sentiment").tokens] ?? [];
+    const take = (text) => () => {
+      part("review").value = text;
+      judge();
+    };
+    part("examples").replaceChildren(...texts.map((text) => button(text, { class: "example" }, take(text))));
+  });
+}
+
+function colour(words) {
+  const most = Math.max(...words.map(({ weight }) => Math.abs(weight)), 1e-9);
+  const blank = details("sentiment").tokens === "words" ? " " : "";
+  const spans = words.flatMap(({ text, weight }) => {
+    const attributes = { class: weight < 0 ? "bad" : "good", title: weight.toFixed(2) };
+    return [setVariable(element("span", attributes, text), "--weight", (Math.abs(weight) / most).toFixed(3)), blank];
+  });
+  part("words").replaceChildren(...spans);
+  part("result").hidden = false;
+}

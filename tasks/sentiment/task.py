@@ -1,0 +1,126 @@
+"""The sentiment task: is a review good or bad?
+
+Importing Paddle takes seconds, and answering does without: what needs it is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paddle_dialog.objective import Accuracy
+from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.sentiment.config import SentimentConfig
+from tasks.sentiment.data import ReviewEncoder, collate, read_reviews
+from tasks.sentiment.prediction import SentimentPredictor
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.serving.config import LimitsConfig
+    from tasks.sentiment.api import SentimentEndpoint
+
+logger = logging.getLogger("paddle_dialog")
+VOCABULARY = "text"
+
+
+class SentimentTask(Task):
+    """Given a review, tells how likely it is good."""
+
+    name = "sentiment"
+    config_class = SentimentConfig
+    objective = Accuracy()
+    vocabulary_names = (VOCABULARY,)
+    path_keys = ("data.more",)
+
+    def prepare_data(
+        self, config: SentimentConfig, vocabularies: Mapping[str, Vocabulary] | None
+    ) -> TrainingData:
+        """Read and encodes the reviews; the vocabulary is built from those to learn from alone."""
+        from tasks.sentiment.dataset import ReviewDataset
+
+        settings = config.data
+        train, more = read_reviews(settings.train, settings.tokens), []
+        notes = [f"training data {settings.train}: {len(train):,} reviews"]
+        if vocabularies is not None:
+            vocabulary = vocabularies[VOCABULARY]
+        elif settings.vocabulary is not None:
+            vocabulary = Vocabulary.load(settings.vocabulary)
+        else:
+            texts = (review.tokens for review in train)
+            vocabulary = Vocabulary.build(texts, settings.min_count, settings.max_vocabulary)
+        if settings.more is not None:
+            more = read_reviews(settings.more, settings.tokens, settings.more_weight)
+            notes.append(f"further texts {settings.more}: {len(more):,} of weight {settings.more_weight}")
+        notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
+        encoder = ReviewEncoder(config, vocabulary)
+        dev = None
+        if settings.dev is not None:
+            reviews = read_reviews(settings.dev, settings.tokens)
+            notes.append(f"dev data {settings.dev}: {len(reviews):,} reviews")
+            dev = ReviewDataset(reviews, encoder).encoded()
+        return TrainingData(
+            ReviewDataset(train, encoder, more).encoded(), dev, {VOCABULARY: vocabulary}, collate, notes
+        )
+
+    def build_network(self, config: SentimentConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """Build the encoder that the config names, and the linear machine's table."""
+        from tasks.sentiment.network import SentimentNetwork
+
+        return SentimentNetwork(config, vocabulary_sizes[VOCABULARY])
+
+    def build_criterion(self, config: SentimentConfig) -> nn.Layer:
+        """Cross-entropy."""
+        from tasks.sentiment.network import SentimentLoss
+
+        return SentimentLoss()
+
+    def initialise(self, config: SentimentConfig, network: nn.Layer, data: TrainingData) -> None:
+        """Load pretrained vectors where the config names a file."""
+        path, trainable = config.model.pretrained_vectors, config.model.train_vectors
+        if path is not None:
+            from paddle_dialog.layers.embeddings import set_vectors_from_file
+
+            tables = {network.embedding}
+            data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
+
+    def fitted_weights(self, config: SentimentConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
+        """Return the linear machine's table."""
+        settings = config.linear
+        if not settings.buckets:
+            return {}
+        from tasks.sentiment.dataset import ReviewDataset
+        from tasks.sentiment.linear import fit_linear
+
+        logger.info("fitting the linear machine to the n-grams")
+        assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, ReviewDataset)
+        reviews = data.train.dataset.own
+        labels = np.array([review.label for review in reviews])
+        table = fit_linear([review.buckets for review in reviews], labels, settings.buckets, settings.penalty)
+        return {"linear_table": table[:, None]}
+
+    def predictor(
+        self, config: SentimentConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> SentimentPredictor:
+        """Return a predictor around a trained network."""
+        return SentimentPredictor(config, network, vocabularies[VOCABULARY])
+
+    def trained_predictor(
+        self, config: SentimentConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> SentimentPredictor:
+        """Return a predictor of a bundle's weights, which builds the network when it is asked for."""
+        return SentimentPredictor(config, trained, vocabularies[VOCABULARY])
+
+    def endpoint(self, limits: LimitsConfig) -> SentimentEndpoint:
+        """Return the `POST` address of the task."""
+        from tasks.sentiment.api import SentimentEndpoint  # what only a server needs
+
+        return SentimentEndpoint(limits)
+
+
+TASK = SentimentTask()

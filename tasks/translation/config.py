@@ -1,0 +1,27 @@
+"""The settings of the translation task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from paddle_dialog.config.fields import setting
+from paddle_dialog.config.schema import DataConfig, GenerationConfig
+
+
+@dataclass(frozen=True)
+class TranslationDataConfig(DataConfig):
+    """Where the pairs come from and what their tokens are."""
+
+    tokens: Literal["characters", "words"] = setting(
+        "characters",
+        "what a text is cut into; `words` are what blanks separate, subwords of such files included",
+    )
+    reverse: bool = setting(False, "translate the second column into the first")
+
+
+@dataclass(frozen=True)
+class TranslationConfig(GenerationConfig):
+    """A translation recipe."""
+
+    data: TranslationDataConfig = field(default_factory=TranslationDataConfig)

@@ -1,0 +1,133 @@
+"""Pairs of sentences: where they are read from, and as what tokens and ids."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.vocabulary import Vocabulary
+
+Unit = Literal["characters", "words"]
+Tokens = Sequence[str]  # characters as a string, words as a list
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, as tokens."""
+
+    source: Tokens
+    target: Tokens
+
+
+class EncodedPair(NamedTuple):
+    """A pair as extended ids: tokens outside the vocabulary of V are numbered V, V + 1, … within their source."""
+
+    source: np.ndarray  # [S], end token included
+    target: np.ndarray  # [T], without begin and end; a token that only the target has is unknown
+
+
+def split(text: str, unit: Unit) -> Tokens:
+    """Return the tokens of a text; blanks and invisible signs are none."""
+    return normalise_line(text) if unit == "characters" else text.split()
+
+
+def join(tokens: Sequence[str], unit: Unit) -> str:
+    """Return the text of tokens."""
+    return ("" if unit == "characters" else " ").join(tokens)
+
+
+def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
+    """Read pairs.
+
+    Args:
+        source: `sample` (a few sentences that come with the package), or a UTF-8 file of source<TAB>target lines
+            (`.xz` and `.gz` are read as they are; blank lines are skipped).
+        unit: what the tokens are.
+        reverse: swap the columns.
+
+    Raises:
+        UserError: the source cannot be read, or a line of it is not a pair (named by file and number).
+    """
+    path = Path(source)
+    if source == "sample":
+        path = Path(str(importlib.resources.files(__package__) / "sample.tsv"))
+    pairs = []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        columns = line.split("\t")
+        if len(columns) != 2:
+            found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+            raise UserError(f"{path}:{number}: {found} found; a line must be source<TAB>target")
+        first, second = (split(column, unit) for column in columns)
+        if not first or not second:
+            side = "second" if first else "first"
+            raise UserError(f"{path}:{number}: the {side} column is empty; a line must be source<TAB>target")
+        pairs.append(Pair(second, first) if reverse else Pair(first, second))
+    if not pairs:
+        raise UserError(f"{path}: no pair in this file; give at least one line of source<TAB>target")
+    return pairs
+
+
+def limit_length(
+    pairs: Sequence[Pair], longest: int, overlong: Literal["skip", "truncate"]
+) -> tuple[list[Pair], str]:
+    """Return the pairs of at most `longest` tokens a side, the others left out or cut, and a sentence on that.
+
+    Raises:
+        UserError: none is left.
+    """
+    fitting = [pair for pair in pairs if max(map(len, pair)) <= longest]
+    count = len(pairs) - len(fitting)
+    if overlong == "truncate":
+        return [
+            Pair(p.source[:longest], p.target[:longest]) for p in pairs
+        ], f"{len(pairs):,} pairs, {count:,} cut"
+    if not fitting:
+        raise UserError(
+            f"data.max_length: every pair has more than {longest} tokens on a side; set it higher"
+        )
+    return fitting, f"{len(fitting):,} pairs, {count:,} skipped as too long"
+
+
+def encode_source(tokens: Tokens, vocabulary: Vocabulary) -> tuple[np.ndarray, list[str]]:
+    """Return extended ids [S], end token included, and the tokens that the ids from V on stand for."""
+    ids, unknown = vocabulary.encode(tokens), []
+    for place, token in enumerate(tokens):
+        if ids[place] == Vocabulary.unk_id:
+            if token not in unknown:
+                unknown.append(token)
+            ids[place] = len(vocabulary) + unknown.index(token)
+    return np.array([*ids, Vocabulary.eos_id], dtype=np.int64), unknown
+
+
+def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
+    """Return both sides as ids."""
+    source, unknown = encode_source(pair.source, vocabulary)
+    target = vocabulary.encode(pair.target)
+    for place, token in enumerate(pair.target):
+        if target[place] == Vocabulary.unk_id and token in unknown:
+            target[place] = len(vocabulary) + unknown.index(token)
+    return EncodedPair(source, np.array(target, dtype=np.int64))
+
+
+def collate(examples: Sequence[EncodedPair]) -> list[np.ndarray]:
+    """Pad examples to a training batch.
+
+    Returns:
+        source ids [B, S], source lengths [B], target input ids [B, T] (begin token first); then the labels: target
+        output ids [B, T] (end token last), mask float32 [B, T].
+    """
+    source, source_lengths = pad_batch([e.source for e in examples], Vocabulary.pad_id)
+    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
+    target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
+    target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
+    mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
+    return [source, source_lengths, target_input, target_output, mask]

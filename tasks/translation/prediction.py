@@ -1,0 +1,217 @@
+"""A trained translator that answers sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.decoding.arrays import to_model
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.processors import ForbiddenTokens
+from paddle_dialog.decoding.search import decode
+from paddle_dialog.errors import UserError
+from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
+from paddle_dialog.predictor import GenerationPredictor
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.translation.config import TranslationConfig
+from tasks.translation.data import Tokens, encode_source, join, read_pairs, split
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
+SENTENCE = re.compile("[^。！？；]*[。！？；]+[”’」』）]*|[^。！？；]+$")
+LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
+
+
+class Prediction(NamedTuple):
+    """One candidate.
+
+    Args:
+        text: the translation.
+        score: log-probability per token, end tokens counted.
+        sentences: the tokens of the translation of each sentence.
+    """
+
+    text: str
+    score: float
+    sentences: list[list[str]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the candidate as the command line prints it."""
+        return {"text": self.text, "score": round(self.score, 4)}
+
+
+class TranslationPredictor(GenerationPredictor):
+    """Translates texts, sentence by sentence.
+
+    Args:
+        config: decoding settings and the length the model was made for.
+        network: the trained network, or one that is built when it is asked for.
+        vocabulary: of both sides.
+    """
+
+    def __init__(
+        self, config: TranslationConfig, network: nn.Layer | TrainedNetwork, vocabulary: Vocabulary
+    ) -> None:
+        self.config: TranslationConfig = config
+        self.vocabulary = vocabulary
+        self._trained = network if isinstance(network, TrainedNetwork) else None
+        if not isinstance(network, TrainedNetwork):
+            self.network = network
+            network.eval()
+        self.step_model = self._fast_model() or self.network
+
+    @cached_property
+    def network(self) -> nn.Layer:
+        """Return the trained network in evaluation mode."""
+        assert self._trained is not None
+        return self._trained.network
+
+    def predict(self, texts: Sequence[str], n_best: int | None = None) -> list[list[Prediction]]:
+        """Translate.
+
+        Args:
+            texts: of one sentence or more; characters are translated sentence by sentence.
+            n_best: candidates for each, best first; the config's number by default.
+
+        Raises:
+            UserError: a text is empty, or a sentence is longer than the model allows.
+        """
+        settings = self.config.decoding
+        wanted = settings.n_best if n_best is None else n_best
+        options = SearchOptions.of(settings, wanted, self.config.seed, [NO_SPECIAL_TOKENS])
+        sentences = [self.sentences(text) for text in texts]
+        flat = [sentence for each in sentences for sentence in each]
+        found = self._search(flat, options)
+        answers = iter(found)
+        return [self._joined([next(answers) for _ in each]) for each in sentences]
+
+    def greedy(self, sources: Sequence[Tokens]) -> list[str]:
+        """Return the greedy translations of sentences, for a look at a model in training."""
+        limit = self.config.decoding.max_length
+        options = SearchOptions(strategy="greedy", max_length=limit, processors=[NO_SPECIAL_TOKENS])
+        return [self.text(candidates[0][0]) for candidates in self._search(sources, options)]
+
+    def sentences(self, text: str) -> list[Tokens]:
+        """Return the sentences of a text as tokens.
+
+        Raises:
+            UserError: there is none, or one is too long.
+        """
+        tokens, limit = split(text, self.config.data.tokens), self.config.data.max_length
+        found: list[Tokens] = SENTENCE.findall(tokens) if isinstance(tokens, str) else [tokens]
+        if not tokens:
+            raise UserError("the text is empty; give a sentence, e.g. 学而时习之，不亦说乎？")
+        for sentence in found:
+            if len(sentence) > limit:
+                raise UserError(
+                    f"the sentence '{self.text(sentence)[:20]}…' has {len(sentence)} {self.config.data.tokens}, and "
+                    f"this model reads up to {limit}; cut it (data.max_length of the config sets the limit)"
+                )
+        return found
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """Return tokens as text."""
+        return join(tokens, self.config.data.tokens)
+
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+        """Answer as JSON records: `{"source": …, "predictions": [{"text", "score"}, …]}`."""
+        for source, found in zip(texts, self.predict(texts, n_best), strict=True):
+            yield {"source": source, "predictions": [prediction.as_dict() for prediction in found]}
+
+    def format_record(self, record: dict[str, Any]) -> str:
+        """Return the translation; several candidates stand below the source with their scores."""
+        predictions = record["predictions"]
+        if len(predictions) == 1:
+            return str(predictions[0]["text"])
+        return "\n".join([record["source"], *(f"  {p['score']:8.4f}  {p['text']}" for p in predictions)])
+
+    def example_inputs(self, source: str, count: int) -> list[str]:
+        """Return the first sentences of a source of pairs."""
+        settings = self.config.data
+        return [
+            self.text(pair.source) for pair in read_pairs(source, settings.tokens, settings.reverse)[:count]
+        ]
+
+    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
+        """Return all metrics on one source of pairs."""
+        from tasks.translation.evaluation import evaluate
+
+        return evaluate(self, source, predictions)
+
+    def draw_figures(self, source: str, folder: FigureFolder) -> None:
+        """Return the attention in the first examples."""
+        from tasks.translation.evaluation import draw_attention
+
+        draw_attention(self, source, folder)
+
+    def attention(self, source: Tokens, target: Tokens) -> np.ndarray:
+        """Return the weights [T, S] of a translation's tokens and end over those of its sentence."""
+        ids, _ = encode_source(source, self.vocabulary)
+        given = np.array([[Vocabulary.bos_id, *self.vocabulary.encode(target)]])  # [1, T]
+        arrays = (to_model(self.step_model, a) for a in (ids[None], np.array([len(ids)]), given))
+        return np.asarray(self.step_model.attention_weights(*arrays)[0])
+
+    def decoding_summary(self) -> str:
+        """Return how translations are searched for, in a few words."""
+        settings = self.config.decoding
+        if settings.strategy == "beam":
+            return f"beam {settings.beam_size}, length penalty {settings.length_penalty}"
+        return settings.strategy
+
+    def text_attention(self, text: str, prediction: Prediction) -> tuple[list[str], list[str], np.ndarray]:
+        """Return tokens of a text [S] and of its translation [T], and the weights [T, S], sentence by sentence."""
+        pairs = list(zip(self.sentences(text), prediction.sentences, strict=True))
+        blocks = [self.attention(*pair)[:-1, :-1] for pair in pairs]
+        weights = np.zeros(np.sum([block.shape for block in blocks], axis=0))
+        row = column = 0
+        for block in blocks:
+            weights[row : row + block.shape[0], column : column + block.shape[1]] = block
+            row, column = row + block.shape[0], column + block.shape[1]
+        source, target = ([token for tokens in side for token in tokens] for side in zip(*pairs, strict=True))
+        return source, target, weights
+
+    def _fast_model(self) -> Any:
+        if self._trained is None:
+            return None
+        model, size = self.config.model, len(self.vocabulary)
+        return self._trained.over_arrays(lambda arrays: NumpyPointerSeq2Seq(model, size, arrays))
+
+    def _search(
+        self, sources: Sequence[Tokens], options: SearchOptions
+    ) -> list[list[tuple[list[str], float]]]:
+        """Return tokens and log-probability of each sentence's candidates."""
+        answers = []
+        size, limit = self.config.decoding.batch_size, self.config.decoding.max_length
+        for start in range(0, len(sources), size):
+            encoded = [encode_source(tokens, self.vocabulary) for tokens in sources[start : start + size]]
+            ids, lengths = pad_batch([ids for ids, _ in encoded], Vocabulary.pad_id)  # [B, S], [B]
+            limits = np.minimum(limit, LONGEST_RATIO * lengths + LONGEST_MORE).tolist()
+            model = self.step_model
+            batch_options = dataclasses.replace(options, max_length=limits)
+            found = decode(model, to_model(model, ids), to_model(model, lengths), batch_options)
+            for hypotheses, (_, unknown) in zip(found, encoded, strict=True):
+                words = (*self.vocabulary.tokens, *unknown)
+                answers.append([([words[i] for i in h.tokens], h.log_prob) for h in hypotheses])
+        return answers
+
+    def _joined(self, sentences: Sequence[list[tuple[list[str], float]]]) -> list[Prediction]:
+        """Return candidates of a whole text: the first ones of all its sentences, the second ones, …"""
+        predictions = []
+        for place in range(max(map(len, sentences))):
+            chosen = [candidates[min(place, len(candidates) - 1)] for candidates in sentences]
+            tokens = sum(len(words) + 1 for words, _ in chosen)
+            text = self.text([word for words, _ in chosen for word in words])
+            score = sum(log_prob for _, log_prob in chosen) / tokens
+            predictions.append(Prediction(text, score, [words for words, _ in chosen]))
+        return predictions

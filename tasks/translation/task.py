@@ -1,0 +1,111 @@
+"""The translation task: a sentence to its counterpart in another language, or in another age of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.translation.config import TranslationConfig
+from tasks.translation.data import Pair, collate, limit_length, read_pairs
+from tasks.translation.prediction import TranslationPredictor
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.serving.config import LimitsConfig
+    from tasks.translation.api import TranslationEndpoint
+
+VOCABULARY = "text"  # one vocabulary for both sides
+
+
+class TranslationTask(GenerationTask):
+    """Given a sentence, writes its translation."""
+
+    name = "translation"
+    config_class = TranslationConfig
+
+    def prepare_data(
+        self, config: TranslationConfig, vocabularies: Mapping[str, Vocabulary] | None
+    ) -> TrainingData:
+        """Read and limits the pairs; the vocabulary is built from the training pairs alone."""
+        settings = config.data
+        notes: list[str] = []
+
+        def pairs_of(source: str, name: str) -> list[Pair]:
+            read = read_pairs(source, settings.tokens, settings.reverse)
+            pairs, report = limit_length(read, settings.max_length, settings.overlong)
+            notes.append(f"{name} data {source}: {report}")
+            return pairs
+
+        train = pairs_of(settings.train, "training")
+        if vocabularies is not None:
+            vocabulary = vocabularies[VOCABULARY]
+        elif settings.vocabulary is not None:
+            vocabulary = Vocabulary.load(settings.vocabulary)
+        else:
+            sides = (side for pair in train for side in pair)
+            vocabulary = Vocabulary.build(sides, settings.min_count, settings.max_vocabulary)
+        notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
+        dev = None if settings.dev is None else _encoded(pairs_of(settings.dev, "dev"), vocabulary)
+        return TrainingData(_encoded(train, vocabulary), dev, {VOCABULARY: vocabulary}, collate, notes)
+
+    def build_network(self, config: TranslationConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        """Build the model of the family that the config names."""
+        from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
+
+        return PointerSeq2Seq(config.model, vocabulary_sizes[VOCABULARY])
+
+    def build_criterion(self, config: TranslationConfig) -> nn.Layer:
+        """Return the negative log-likelihood per token."""
+        from paddle_dialog.training.losses import PointerCrossEntropy
+
+        return PointerCrossEntropy()
+
+    def display(
+        self, config: TranslationConfig, network: nn.Layer, data: TrainingData, count: int
+    ) -> Display:
+        """Show greedy translations of the first dev pairs."""
+        from tasks.translation.dataset import PairDataset
+
+        examples = data.dev if data.dev is not None else data.train
+        assert isinstance(examples, EncodedData) and isinstance(examples.dataset, PairDataset)
+        pairs = examples.dataset.pairs[:count]
+        predictor = TranslationPredictor(config, network, data.vocabularies[VOCABULARY])
+        answers = predictor.greedy([pair.source for pair in pairs])
+        return Display(
+            [
+                f"{predictor.text(pair.source)} → {answer} (reference {predictor.text(pair.target)})"
+                for pair, answer in zip(pairs, answers, strict=True)
+            ]
+        )
+
+    def predictor(
+        self, config: TranslationConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
+    ) -> TranslationPredictor:
+        """Return a predictor around a trained network."""
+        return TranslationPredictor(config, network, vocabularies[VOCABULARY])
+
+    def trained_predictor(
+        self, config: TranslationConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
+    ) -> TranslationPredictor:
+        """Return a predictor of a bundle's weights, which builds the network when it is asked for."""
+        return TranslationPredictor(config, trained, vocabularies[VOCABULARY])
+
+    def endpoint(self, limits: LimitsConfig) -> TranslationEndpoint:
+        """Return the `POST` address of the task."""
+        from tasks.translation.api import TranslationEndpoint  # what only a server needs
+
+        return TranslationEndpoint(limits)
+
+
+def _encoded(pairs: list[Pair], vocabulary: Vocabulary) -> EncodedData:
+    from tasks.translation.dataset import PairDataset
+
+    dataset = PairDataset(pairs, vocabulary)
+    return EncodedData(dataset, dataset.lengths)
+
+
+TASK = TranslationTask()

@@ -1,0 +1,210 @@
+"""Sentiment: its n-grams and linear machine, its network on arrays, and the commands, which learn a toy opinion."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_here
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddle_dialog.bundle.loading import load_predictor
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.sentiment.config import LinearConfig, SentimentConfig
+from tasks.sentiment.data import Review, ReviewEncoder, collate, read_reviews, shortened
+from tasks.sentiment.linear import fit_linear
+from tasks.sentiment.prediction import SentimentPredictor
+from tasks.sentiment.text import ALWAYS, contributions, ngram_buckets, present, tokens_of
+
+MODELS = {
+    "lstm": "{name: lstm_attention, embedding_size: 24, hidden_size: 24, num_layers: 1, bidirectional: true}",
+    "transformer": "{name: transformer, width: 32, num_heads: 2, inner_width: 64, encoder_layers: 2, dropout: 0.1}",
+}
+CONFIG = """
+task: sentiment
+model: {model}
+pooling: {pooling}
+linear: {{longest: 2, buckets: {buckets}}}
+data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 24, batch_size: 32, unknown_rate: 0.0}}
+training: {{epochs: {epochs}, learning_rate: 0.01, schedule: cosine, warmup_steps: 20, save_every: 1000}}
+output_dir: {folder}/run
+"""
+
+
+def toy_reviews() -> list[str]:
+    """700 reviews in which a 不 before 好 or 坏 turns what it means, so that single characters tell nothing."""
+    generator = random.Random(4)
+    lines: dict[str, None] = {}
+    while len(lines) < 700:
+        filler = [generator.choice("房间早餐位置服务电影书") for _ in range(generator.randint(2, 9))]
+        good, negated = generator.random() < 0.5, generator.random() < 0.5
+        filler.insert(
+            generator.randrange(len(filler) + 1), ("不" if negated else "很") + ("好" if good else "坏")
+        )
+        lines[f"{int(good != negated)}\t{''.join(filler)}"] = None
+    return list(lines)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("lstm", "max", 0, 8), ("transformer", "attention", 0, 20), ("lstm", "mean", 4096, 1)],
+    ids=["lstm", "transformer", "linear"],
+)
+def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the recipe of a model that was trained to tell the toy reviews apart."""
+    model, pooling, buckets, epochs = request.param
+    folder, lines = tmp_path_factory.mktemp("sentiment"), toy_reviews()
+    for name, part in (("train", lines[:600]), ("dev", lines[600:])):
+        (folder / f"{name}.tsv").write_text("\n".join(part), encoding="utf-8")
+    path = folder / "toy.yaml"
+    settings = {"model": MODELS[model], "pooling": pooling, "buckets": buckets, "epochs": epochs}
+    path.write_text(CONFIG.format(folder=folder, **settings), encoding="utf-8")
+    trained = run_here("train", "-c", path)
+    assert trained.status == 0, trained.stderr
+    assert float(re.search(r"best dev accuracy ([\d.]+)", trained.stdout)[1]) == 1.0
+    return path
+
+
+def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
+    outcome = run_here("evaluate", "-c", toy, "--json", "--predictions", tmp_path / "out.jsonl")
+    result = json.loads(outcome.stdout)
+    assert result["n"] == 100 and result["accuracy"] == result["f1"] == 1.0
+    assert 0 <= result["calibration_error"] < 0.2
+    confusion = result["confusion"]
+    assert confusion[0][1] == confusion[1][0] == 0 and confusion[0][0] + confusion[1][1] == 100
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    assert len(records) == 100 and all(record["label"] == record["reference"] for record in records)
+
+    answered = run_here("predict", "-c", toy, "--json", "房间不好", "房间 不坏", "电影书很好" * 9)
+    records = [json.loads(line) for line in answered.stdout.splitlines()]
+    assert [record["label"] for record in records] == [0, 1, 1]
+    assert all(record.keys() == {"text", "label", "probability"} for record in records)
+    assert all(0.5 <= record["probability"] <= 1 for record in records)
+    assert run_here("predict", "-c", toy, "房间不好").stdout.startswith("negative\t")
+
+
+def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Path) -> None:
+    fast = load_predictor(toy.parent / "run" / "best")
+    assert isinstance(fast, SentimentPredictor)
+    slow = SentimentPredictor(fast.config, fast.trained.network, fast.vocabulary)
+    texts = ["房间不好", "早餐很坏位置", "电影很好" * 12]  # the last is longer than the network reads
+    for one, other in zip(fast.predict(texts), slow.predict(texts), strict=True):
+        assert one.label == other.label and one.probability == pytest.approx(other.probability, abs=1e-5)
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
+    encoded = [
+        ReviewEncoder(fast.config, fast.vocabulary).encode(Review(tokens_of(t, "characters"), 0))
+        for t in texts
+    ]
+    import paddle
+
+    scores, _ = slow._model.network(*(paddle.to_tensor(array) for array in collate(encoded)[:3]))
+    good = paddle.nn.functional.softmax(scores)[:, 1].numpy()
+    told = [one.probability if one.label else 1 - one.probability for one in fast.predict(texts)]
+    np.testing.assert_allclose(told, good, atol=1e-5)
+
+
+def test_figures_show_words_and_confusion(toy: Path, tmp_path: Path) -> None:
+    outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    assert {path.name for path in tmp_path.glob("*.png")} == {f"words_{n}.png" for n in range(1, 7)} | {
+        "confusion.png"
+    }
+
+
+def test_empty_texts_and_candidates_are_refused(toy: Path) -> None:
+    assert "the text is empty" in run_here("predict", "-c", toy, " ").error_line()
+    assert "--n-best" in run_here("predict", "-c", toy, "好", "--n-best", "2").error_line()
+
+
+def test_settings_without_any_machine_are_refused() -> None:
+    outcome = run_here(
+        "train", "-c", "configs/sentiment_zh.yaml", "-o", "linear.buckets=0", "-o", "linear.network_share=0"
+    )
+    assert "linear.network_share" in outcome.error_line()
+
+
+def test_tokens_are_those_of_the_treebank_and_characters() -> None:
+    assert tokens_of("I didn’t like it, it's a so-so film.But 3.5 stars!", "words") == (
+        [
+            "i",
+            "did",
+            "n't",
+            "like",
+            "it",
+            ",",
+            "it",
+            "'s",
+            "a",
+            "so-so",
+            "film",
+            ".",
+            "but",
+            "3.5",
+            "stars",
+            "!",
+        ]
+    )
+    assert tokens_of("i did n't , it 's", "words") == ["i", "did", "n't", ",", "it", "'s"]
+    assert tokens_of("Ａ好 &amp; 坏", "characters") == ["a", "好", "&", "坏"]
+
+
+def test_ngrams_fall_into_buckets_by_their_tokens_alone() -> None:
+    found = ngram_buckets(["a", "b", "a", "b"], 3, 1 << 20)
+    assert found.shape == (3, 4) and found[1, 3] == 0 and not found[2, 2:].any()
+    assert found[0, 0] == found[0, 2] and found[1, 0] == found[1, 2]
+    assert len(np.unique(found[found > 0])) == 2 + 2 + 2  # a, b; ab, ba; aba, bab
+    assert found[found > 0].min() > ALWAYS
+    assert present(found)[0] == ALWAYS and len(present(found)) == 7
+    assert not ngram_buckets(["a"], 3, 64)[1:].any()
+
+
+@given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=12), st.integers(1, 3), st.integers(0, 99))
+def test_contributions_and_bias_are_the_logit(tokens: list[str], longest: int, seed: int) -> None:
+    table = np.random.default_rng(seed).normal(size=16)
+    found = ngram_buckets(tokens, longest, 16)
+    logit = table[present(found)].sum()
+    assert contributions(found, table).sum() + table[ALWAYS] == pytest.approx(logit)
+
+
+def test_contributions_of_a_pair_are_shared() -> None:
+    table = np.zeros(1 << 16)
+    found = ngram_buckets(["not", "good", "not"], 2, 1 << 16)
+    table[found[0, 0]], table[found[1, 0]] = 1.0, -3.0  # "not", which stands twice, and "not good"
+    np.testing.assert_allclose(contributions(found, table), [0.5 - 1.5, -1.5, 0.5])
+
+
+def test_the_linear_machine_weighs_what_tells_labels_apart() -> None:
+    reviews = [([ALWAYS, 2 + label, 4 + number % 3], label) for number in range(60) for label in (0, 1)]
+    buckets, labels = [np.array(b) for b, _ in reviews], np.array([label for _, label in reviews])
+    table = fit_linear(buckets, labels, 8, 1.0)
+    assert table.dtype == np.float32 and table[3] > 1 and table[2] < -1 and np.abs(table[4:7]).max() < 0.2
+    assert not fit_linear(buckets[:1], labels[:1], 8, 1.0).any()
+
+
+def test_long_reviews_keep_beginning_and_end() -> None:
+    assert shortened("abcdefghij", 8) == list("abcdefij") and shortened("abc", 8) == list("abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("好", r"reviews.tsv:1: '好'…; a line must be label<TAB>text with label 0 or 1"),
+        ("1\t好\n2\t坏", r"reviews.tsv:2: '2\\t坏'…"),
+        ("1\t \n", r"reviews.tsv:1: the text is empty"),
+        ("\n", r"reviews.tsv: no review in this file"),
+    ],
+)
+def test_a_file_that_has_no_reviews_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "reviews.tsv").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=told):
+        read_reviews(str(tmp_path / "reviews.tsv"), "characters")
+
+
+def test_without_a_linear_machine_no_ngram_has_a_bucket() -> None:
+    config = SentimentConfig(task="sentiment", linear=LinearConfig(buckets=0))
+    encoded = ReviewEncoder(config, Vocabulary([*SPECIAL_TOKENS, "好"])).encode(Review(["好", "x"], 1))
+    assert encoded.ids.tolist() == [4, Vocabulary.unk_id] and encoded.buckets.tolist() == [ALWAYS]

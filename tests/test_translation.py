@@ -1,0 +1,188 @@
+"""Translation: its pairs, its network on arrays, and the commands, which learn a toy language to the last word."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run, run_here
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.translation.data import Pair, collate, encode_pair, join, limit_length, read_pairs, split
+from tasks.translation.prediction import TranslationPredictor
+
+WORDS = dict(zip("之乎者也曰吾汝其", ["的", "吗", "人", "啊", "说话", "我们", "你", "他的"], strict=True))
+NAMES = [chr(0x5200 + number) for number in range(300)]  # each too rare for the vocabulary: to be copied
+RECIPES = {
+    "transformer": """
+model: {name: transformer, width: 64, num_heads: 2, inner_width: 128, encoder_layers: 1, decoder_layers: 1,
+  max_positions: 32, dropout: 0.0}
+training: {epochs: 20, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 800}
+""",
+    "lstm_attention": """
+model: {name: lstm_attention, embedding_size: 48, hidden_size: 48, num_layers: 1, bidirectional: true,
+  dropout: 0.0, share_embeddings: true}
+training: {epochs: 12, learning_rate: 0.01, schedule: cosine, warmup_steps: 30, eval_every: 400}
+""",
+}
+COMMON = """
+task: translation
+data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 16, batch_size: 64, min_count: 60}}
+decoding: {{beam_size: 3, max_length: 16, length_penalty: average}}
+output_dir: {folder}/run
+"""
+
+
+def toy_pairs() -> list[tuple[str, str]]:
+    """2,600 sentences of a language in which each word has one translation and names stay as they are."""
+    generator = random.Random(3)
+    sentences: dict[str, None] = {}
+    while len(sentences) < 2600:
+        words = generator.choices(list(WORDS), k=generator.randint(3, 6))
+        words[generator.randrange(len(words))] = generator.choice(NAMES)
+        sentences["".join(words)] = None
+    return [(s, "".join(WORDS.get(character, character) for character in s)) for s in sentences]
+
+
+@pytest.fixture(scope="module", params=RECIPES)
+def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the recipe of a model that was trained on the toy language."""
+    folder = tmp_path_factory.mktemp(request.param)
+    pairs = toy_pairs()
+    for name, part in (("train", pairs[:2500]), ("dev", pairs[2500:])):
+        (folder / f"{name}.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in part), encoding="utf-8")
+    path = folder / "toy.yaml"
+    path.write_text(COMMON.format(folder=folder) + RECIPES[request.param], encoding="utf-8")
+    trained = run_here("train", "-c", path)
+    assert trained.status == 0, trained.stderr
+    assert float(re.search(r"best dev perplexity ([\d.]+)", trained.stdout)[1]) < 1.02
+    return path
+
+
+def test_sentences_with_unknown_names_are_translated_without_a_fault(toy: Path) -> None:
+    outcome = run_here("evaluate", "-c", toy, "--json")
+    result = json.loads(outcome.stdout)
+    assert result["n"] == 100 and result["perplexity"] < 1.05
+    assert result["bleu"] > 99 and result["chrf"] > 99
+    assert result["copying"]["bleu"] < 10
+
+    sources = [line.split("\t") for line in (toy.parent / "dev.tsv").read_text("utf-8").splitlines()[:20]]
+    answered = run_here("predict", "-c", toy, "--json", "--n-best", "2", *(source for source, _ in sources))
+    for line, (source, target) in zip(answered.stdout.splitlines(), sources, strict=True):
+        record = json.loads(line)
+        assert record.keys() == {"source", "predictions"} and record["source"] == source
+        first, second = record["predictions"]
+        assert first.keys() == {"text", "score"}
+        assert first["text"] == target and second["score"] < first["score"] <= 0
+
+
+def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy: Path) -> None:
+    sentences = ["之乎者也。", "曰吾汝其！"]
+    lone = [run_here("predict", "-c", toy, sentence).stdout.strip() for sentence in sentences]
+    assert run_here("predict", "-c", toy, "".join(sentences)).stdout.strip() == "".join(lone)
+
+
+def test_figures_show_what_the_model_looks_at(toy: Path, tmp_path: Path) -> None:
+    outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    assert (tmp_path / "attention_1.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([" "], "the text is empty; give a sentence"),
+        (["之" * 17], "has 17 characters, and this model reads up to 16"),
+        (["之", "-o", "decoding.strategy=greedy", "--n-best", "2"], "greedy search gives one candidate"),
+    ],
+)
+def test_what_cannot_be_translated_is_told_in_a_line(toy: Path, arguments: list[str], told: str) -> None:
+    assert told in run_here("predict", "-c", toy, *arguments).error_line()
+
+
+def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
+    from paddle_dialog.bundle.loading import load_predictor
+
+    predictor = load_predictor(toy.parent / "run" / "best")
+    assert isinstance(predictor, TranslationPredictor)
+    sources = ["之刀乎刁", "者也曰刁吾"]
+    on_arrays = predictor.predict(sources, 3)
+    through_paddle = TranslationPredictor(predictor.config, predictor.network, predictor.vocabulary)
+    for fast, slow in zip(on_arrays, through_paddle.predict(sources, 3), strict=True):
+        assert [one.text for one in fast] == [one.text for one in slow]
+        np.testing.assert_allclose([one.score for one in fast], [one.score for one in slow], atol=1e-4)
+    weights = predictor.attention("之刀乎刁", "的刀吗刁")
+    assert weights.shape == (5, 5)
+    np.testing.assert_allclose(weights, through_paddle.attention("之刀乎刁", "的刀吗刁"), atol=1e-5)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_the_other_direction_is_a_setting(tmp_path: Path) -> None:
+    outcome = run(
+        *(
+            "train",
+            "-c",
+            "configs/translation.yaml",
+            "-o",
+            f"output_dir={tmp_path}",
+            "-o",
+            "data.reverse=true",
+        ),
+        *("-o", "training.max_steps=2", "-o", "data.min_count=1", "-o", "model.width=16"),
+        *("-o", "model.inner_width=16", "-o", "training.show_examples=1"),
+    )
+    assert outcome.status == 0, outcome.stderr
+    assert re.search("学习知识.* → .*reference 学而时习之", outcome.stderr)
+
+
+def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("I am  here\tje suis là\n\n a b\tc\n", encoding="utf-8")
+    assert read_pairs(str(path), "words") == [
+        (["I", "am", "here"], ["je", "suis", "là"]),
+        (["a", "b"], ["c"]),
+    ]
+    assert read_pairs(str(path), "words", reverse=True)[1] == (["c"], ["a", "b"])
+    assert read_pairs(str(path), "characters")[1] == ("ab", "c")
+    assert (
+        join(split("a  b", "words"), "words") == "a b"
+        and join(split("学 而", "characters"), "characters") == "学而"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("学而", r"pairs.tsv:1: 1 column found; a line must be source<TAB>target"),
+        ("学\t习\n学\t习\t之", r"pairs.tsv:2: 3 columns found"),
+        ("学\t \n", r"pairs.tsv:1: the second column is empty"),
+        ("\n\n", r"pairs.tsv: no pair in this file"),
+    ],
+)
+def test_a_file_that_has_no_pairs_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "pairs.tsv").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=told):
+        read_pairs(str(tmp_path / "pairs.tsv"), "characters")
+
+
+def test_long_pairs_are_left_out_or_cut() -> None:
+    pairs = [Pair("abc", "d"), Pair("a", "b")]
+    assert limit_length(pairs, 2, "skip") == ([("a", "b")], "1 pairs, 1 skipped as too long")
+    assert limit_length(pairs, 2, "truncate") == ([("ab", "d"), ("a", "b")], "2 pairs, 1 cut")
+    with pytest.raises(UserError, match="every pair has more than 1 tokens"):
+        limit_length(pairs[:1], 1, "skip")
+
+
+def test_unknown_tokens_are_numbered_as_they_come_in_their_source() -> None:
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, "a", "b"])  # V is 6
+    encoded = encode_pair(Pair("xayx", "yazb"), vocabulary)
+    assert encoded.source.tolist() == [6, 4, 7, 6, Vocabulary.eos_id]
+    assert encoded.target.tolist() == [7, 4, Vocabulary.unk_id, 5]  # z is nowhere in the source
+    source, lengths, given, label, mask = collate([encoded, encode_pair(Pair("a", "b"), vocabulary)])
+    assert source[1].tolist() == [4, 3, 0, 0, 0] and lengths.tolist() == [5, 2]
+    assert given.tolist() == [[2, 7, 4, 1, 5], [2, 5, 0, 0, 0]]
+    assert label.tolist() == [[7, 4, 1, 5, 3], [5, 3, 0, 0, 0]]
+    assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]] and mask.dtype == np.float32
