@@ -20,7 +20,7 @@ CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟�
 
 
 def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
-    """A predictor that writes `CHARACTERS` at random."""
+    """Make a predictor that writes `CHARACTERS` at random."""
     characters = dict.fromkeys(CHARACTERS)
     vocabulary = Vocabulary([*SPECIAL_TOKENS, NEWLINE, *FORM_TOKENS.values(), *characters])
     model = RecurrentLmConfig(width=8, num_layers=1)

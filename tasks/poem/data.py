@@ -60,5 +60,5 @@ def _parse(path: Path, number: int, line: str) -> Poem:
 
 
 def characters(text: str) -> list[str]:
-    """The characters of a text as the vocabulary has them."""
+    """Return the characters of a text as the vocabulary has them."""
     return [NEWLINE if char == "\n" else char for char in text]

@@ -38,7 +38,7 @@ class EncodedPoem:
         self.body = np.array(vocabulary.encode(poem.body), np.int32)
 
     def stream(self, with_form: bool = False, with_title: bool = False) -> Stream:
-        """The poem alone [T, 4]; the labels that are learned are those of the body and its end."""
+        """Return the poem alone [T, 4]; the labels that are learned are those of the body and its end."""
         prefix = np.concatenate([self.form[: int(with_form)], self.title if with_title else self.title[:0]])
         text = np.concatenate([prefix, [Vocabulary.bos_id], self.body, [Vocabulary.eos_id]])
         positions = np.arange(len(text) - 1) - len(prefix)
@@ -59,18 +59,18 @@ def stream_poems(poems: Sequence[EncodedPoem], settings: PoemDataConfig, seed: i
 
 
 def encode_text(text: str, vocabulary: Vocabulary) -> np.ndarray:
-    """The ids [N] of a running text."""
+    """Return the ids [N] of a running text."""
     return np.array(vocabulary.encode(characters(text)), np.int32)
 
 
 def stream_text(ids: np.ndarray) -> Stream:
-    """A running text [N] as one."""
+    """Return a running text [N] as one."""
     inputs = np.concatenate([[Vocabulary.bos_id], ids[:-1]])
     return np.stack([inputs, np.arange(len(ids)), ids, np.ones(len(ids))], axis=1).astype(np.int32)
 
 
 def cut_text(ids: np.ndarray, window: int, seed: int, epoch: int) -> Stream:
-    """A running text in pieces of one length, each a text of its own, cut at other places each epoch."""
+    """Return a running text in pieces of one length, each a text of its own, cut at other places each epoch."""
     window = min(window, len(ids))
     offset = np.random.Generator(np.random.PCG64([seed, epoch])).integers(len(ids) % window + 1)
     starts = range(int(offset), len(ids) - window + 1, window)
@@ -156,7 +156,7 @@ class ConsecutiveBatches:
         self._all, self._first, self._skip = rows * processes, rank * rows, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """The order is always the same; the data set lays out another text."""
+        """Do nothing: the order is always the same; the data set lays out another text."""
 
     def skip_batches(self, count: int) -> None:
         """Let the next iteration start after so many batches."""

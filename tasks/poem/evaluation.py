@@ -66,7 +66,7 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
 
 
 def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[dict[str, Any]]:
-    """A poem of each form to each title, held to the form, as records of what is kept."""
+    """Return a poem of each form to each title, held to the form, as records of what is kept."""
     drawn = []
     for form in FORMS:
         verse = replace(predictor.config.verse, form=form, input="title", title=None)

@@ -64,7 +64,7 @@ class FormPlan:
 
 
 def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True) -> FormPlan:
-    """The plan of a poem that has given characters.
+    """Return the plan of a poem that has given characters.
 
     Args:
         form: the poem's.

@@ -56,7 +56,7 @@ class Form:
         return list(range(step - 2, self.size, step))
 
     def mark(self, place: int) -> str | None:
-        """The punctuation mark that stands at a position, or None where a hanzi stands."""
+        """Return the punctuation mark that stands at a position, or None where a hanzi stands."""
         line, column = divmod(place, self.length + 1)
         return None if column < self.length else "，。"[line % 2]
 
@@ -84,17 +84,17 @@ class FormReport:
     rhyme: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as it is printed."""
+        """Return the report as it is printed."""
         return asdict(self)
 
 
 def split_lines(body: str) -> list[str]:
-    """The lines of a poem without their punctuation."""
+    """Return the lines of a poem without their punctuation."""
     return [line for line in _BETWEEN_LINES.split(body) if line]
 
 
 def form_of(body: str) -> Form | None:
-    """The form whose lines a poem has; None where it has another number or length of lines."""
+    """Return the form whose lines a poem has; None where it has another number or length of lines."""
     lines = split_lines(body)
     return next((form for form in FORMS.values() if _has_lengths(lines, form)), None)
 

@@ -82,7 +82,7 @@ class _Level:
         self._backoff = np.bincount(places, taken) / self._totals
 
     def interpolate(self, keys: np.ndarray, shorter: np.ndarray) -> np.ndarray:
-        """The probabilities of n-grams, given those without their first token."""
+        """Return the probabilities of n-grams, given those without their first token."""
         place, known = _find(self._histories, keys // self._size)
         gram, seen = _find(self._keys, keys)
         own = np.where(seen, self._left[gram], 0.0) / self._totals[place]

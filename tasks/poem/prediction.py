@@ -52,7 +52,7 @@ class Prediction:
     relaxed: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The prediction as it is printed; `relaxed` only where something was."""
+        """Return the prediction as it is printed; `relaxed` only where something was."""
         form = None if self.form is None else self.form.as_dict()
         record = {"text": self.text, "score": self.score, "form": form}
         return {**record, "relaxed": list(self.relaxed)} if self.relaxed else record
@@ -74,7 +74,7 @@ class Wish:
 
 
 def step_model(config: PoemConfig, vocab_size: int, weights: Mapping[str, np.ndarray]) -> StepModel:
-    """The model over arrays; raises `NotServed` where there is none for the network."""
+    """Return the model over arrays; raises `NotServed` where there is none for the network."""
     if isinstance(config.model, CausalLmConfig):
         return NumpyCausalLm(config.model, vocab_size, weights)
     return NumpyRecurrentLm(config.model, vocab_size, weights)
@@ -169,7 +169,7 @@ class PoemPredictor(GenerationPredictor):
             yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: dict[str, Any]) -> str:
-        """The texts below each other; two lines of verse stand in one."""
+        """Return the texts below each other; two lines of verse stand in one."""
         shown = []
         for prediction in record["predictions"]:
             note = f"  ({prediction['score']:.3f}"
@@ -181,7 +181,7 @@ class PoemPredictor(GenerationPredictor):
         return "\n\n".join(shown) + "\n"
 
     def example_inputs(self, source: str, count: int) -> list[str]:
-        """The first two lines of poems, or the first words of a text, for the benchmark."""
+        """Return the first two lines of poems, or the first words of a text, for the benchmark."""
         texts = read_texts(source)
         if isinstance(texts, str):
             return texts.splitlines()[:count]
@@ -202,7 +202,7 @@ class PoemPredictor(GenerationPredictor):
         return f"{draws}, seed {self.config.seed}, best of {verse.candidates}"
 
     def _wish(self, text: str, verse: VerseConfig) -> Wish:
-        """What a text asks for."""
+        """Return what a text asks for."""
         form = None if verse.form is None else FORMS[verse.form]
         if not self.knows_forms:
             if form is not None or verse.input != "begin" or verse.title is not None:
@@ -232,7 +232,7 @@ class PoemPredictor(GenerationPredictor):
     def _write(
         self, wishes: Sequence[Wish], verse: VerseConfig, options: SearchOptions
     ) -> list[list[Prediction]]:
-        """The candidates of a batch, likeliest first; rules are dropped where they leave nothing to write."""
+        """Return the candidates of a batch, likeliest first; rules are dropped where they leave nothing to write."""
         form = None if verse.form is None else FORMS[verse.form]
         if form is None:
             return self._search(wishes, [None] * len(wishes), options)

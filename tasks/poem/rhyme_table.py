@@ -55,7 +55,7 @@ LEAST, SHARE = 3.0, 0.15  # expected poems that a character must have in a rhyme
 
 
 def find_rhymes(endings: list[str]) -> dict[str, str]:
-    """The characters of each rhyme.
+    """Return the characters of each rhyme.
 
     Args:
         endings: for each poem the last characters of its even lines.

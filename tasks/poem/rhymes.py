@@ -14,12 +14,12 @@ _NONE: frozenset[str] = frozenset()
 
 
 def rhymes(char: str) -> frozenset[str]:
-    """The rhymes of a character by their names, e.g. 东; none where it has no level reading or is too rare."""
+    """Return the rhymes of a character by their names, e.g. 东; none where it has no level reading or is too rare."""
     return _table().get(char, _NONE)
 
 
 def common_rhymes(characters: str) -> frozenset[str]:
-    """The rhymes that all characters share; all thirty for no character."""
+    """Return the rhymes that all characters share; all thirty for no character."""
     return frozenset(NAMES).intersection(*map(rhymes, characters))
 
 

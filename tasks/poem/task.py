@@ -59,7 +59,7 @@ class PoemTask(GenerationTask):
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """The model of the family that the config names."""
+        """Return the model of the family that the config names."""
         from paddle_dialog.models.causal_lm.network import CausalLm
         from paddle_dialog.models.recurrent_lm.network import RecurrentLm
 
@@ -71,7 +71,7 @@ class PoemTask(GenerationTask):
     def training_batches(
         self, config: PoemConfig, examples: Any, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
-        """The windows shuffled, or, where a state is carried from one to the next, in the order of the text."""
+        """Return the windows shuffled, or in the order of the text where a state is carried on."""
         if isinstance(config.model, CausalLmConfig):
             return super().training_batches(config, examples, processes, rank)
         from tasks.poem.dataset import ConsecutiveBatches
@@ -89,14 +89,14 @@ class PoemTask(GenerationTask):
     def predictor(
         self, config: PoemConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
     ) -> PoemPredictor:
-        """A predictor around a trained network."""
+        """Return a predictor around a trained network."""
         network.eval()
         return PoemPredictor(config, network, vocabularies[VOCABULARY], lambda: network)
 
     def trained_predictor(
         self, config: PoemConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
     ) -> PoemPredictor:
-        """A predictor of a bundle's weights, which builds the network when it is asked for."""
+        """Return a predictor of a bundle's weights, which builds the network when it is asked for."""
         vocabulary = vocabularies[VOCABULARY]
         model: Any = trained.over_arrays(partial(step_model, config, len(vocabulary)))
         return PoemPredictor(config, model or trained.network, vocabulary, lambda: trained.network)
@@ -118,7 +118,7 @@ class PoemTask(GenerationTask):
 
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
-    """What makes the training stream of an epoch."""
+    """Return what makes the training stream of an epoch."""
     from tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems, stream_text
 
     settings = config.data
@@ -137,7 +137,7 @@ def _describe(texts: list[Poem] | str) -> str:
 
 
 def build_vocabulary(config: PoemConfig, texts: list[Poem] | str) -> Vocabulary:
-    """The file that the config names, or the characters of the training texts."""
+    """Return the file that the config names, or the characters of the training texts."""
     settings = config.data
     if settings.vocabulary is not None:
         return Vocabulary.load(settings.vocabulary)
