@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
-    from paddle_dialog.figures.folder import FigureFolder
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A candidate of a predictor that writes text; a task may add fields of its own.
+
+    Args:
+        text: for reading.
+        score: log-probability per token, end token included.
+    """
+
+    text: str
+    score: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the candidate as the command line prints it."""
+        return {"text": self.text, "score": round(self.score, 4)}
 
 
 class Predictor(ABC):
-    """A trained model that answers inputs of its task."""
+    """A trained model that answers inputs of its task. Evaluation and figures are the task's."""
 
     config: ExperimentConfig
 
@@ -28,29 +42,17 @@ class Predictor(ABC):
     def predict_records(self, texts: Sequence[str]) -> Iterable[dict[str, Any]]:
         """Answer texts as the JSON records that the command line prints, in order."""
 
+    def predict(self, texts: Sequence[str]) -> Sequence[Any]:
+        """Answer texts in order, by default with the records."""
+        return list(self.predict_records(texts))
+
     @abstractmethod
     def format_record(self, record: dict[str, Any]) -> str:
         """Format one record as lines for a reader."""
 
-    @abstractmethod
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """Return the first inputs of a data source, for the benchmark."""
-
-    @abstractmethod
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """Measure all metrics of the task on one source; write the answers to `predictions` as JSON lines."""
-
     def decoding_summary(self) -> str:
         """Describe the search in a few words; empty where there is none."""
         return ""
-
-    def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Draw figures of the model on a source, such as attention and confusions.
-
-        Raises:
-            UserError: the task draws none, as by default.
-        """
-        raise UserError(f"--figures: the task '{self.config.task}' draws none; leave it out")
 
 
 class GenerationPredictor(Predictor):
@@ -63,6 +65,10 @@ class GenerationPredictor(Predictor):
     def batch_size(self) -> int:
         """`decoding.batch_size`."""
         return self.config.decoding.batch_size
+
+    @abstractmethod
+    def predict(self, texts: Sequence[str], n_best: int | None = None) -> Sequence[Sequence[Prediction]]:
+        """Return `n_best` candidates for each text, best first, by default `decoding.n_best`."""
 
     @abstractmethod
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:

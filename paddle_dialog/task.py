@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.bundle.folder import Bundle
-    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
+    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.predictor import GenerationPredictor, Predictor
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
@@ -193,34 +194,58 @@ class Task(ABC):
         """Return what the log shows of the first `count` dev, else training, examples; nothing by default."""
         return Display()
 
-    def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
-        """Return a predictor around a trained network.
+    def predictor(self, config: Any, model: TrainedModel) -> Predictor:
+        """Return the predictor of a trained model; a task that can answer without the network builds none here.
+
+        The task's own files are in `model.files`. An older bundle may lack some; whatever needs a missing one raises
+        an error when it is used.
 
         Raises:
             UserError: the task's models answer nothing, as by default.
         """
         raise UserError(f"a model of the task '{self.name}' answers nothing by itself")
 
+    def evaluate(self, predictor: Any, source: str, predictions: Path | None) -> dict[str, Any]:
+        """Measure all metrics of a predictor on one source.
+
+        Args:
+            predictor: of this task.
+            source: the data, in the task's forms.
+            predictions: where the answers are written as JSON lines, or None.
+
+        Raises:
+            UserError: the source cannot be used, or the task has no metrics, as by default.
+        """
+        raise UserError(
+            f"the task '{self.name}' has no metrics beside its objective, which the log of a run has"
+        )
+
+    def draw_figures(self, predictor: Any, source: str, folder: FigureFolder) -> None:
+        """Draw figures of a predictor on a source, such as attention and confusions.
+
+        Raises:
+            UserError: the source cannot be used, or the task draws none, as by default.
+        """
+        raise UserError(f"--figures: the task '{self.name}' draws none; leave it out")
+
+    def example_inputs(self, config: Any, source: str, count: int) -> list[str]:
+        """Return the first inputs of a source, for the benchmark.
+
+        Raises:
+            UserError: the source cannot be used, or the task reads no inputs, as by default.
+        """
+        raise UserError(f"the task '{self.name}' has no inputs to answer in {source}")
+
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
         """Return the sizes a network is built with when every vocabulary has `size` tokens."""
         return dict.fromkeys(self.vocabulary_names, size)
-
-    def trained_predictor(
-        self, config: Any, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> Predictor:
-        """Return a predictor of a bundle; a task that can answer without the network builds none here.
-
-        The task's own files are in `trained.files`. An older bundle may lack some; whatever needs a missing one
-        raises an error when it is used.
-        """
-        return self.predictor(config, trained.network, vocabularies)
 
     def bundle_files(
         self, config: Any, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
         """Return the task's own files in a bundle, beside weights, config, vocabularies and card; asked at each save.
 
-        They are written as they are, checked by their checksums, and come back in `trained.files`.
+        They are written as they are, checked by their checksums, and come back in `TrainedModel.files`.
 
         Args:
             known: files that exist already: those that `prepare_data` made, or all of a bundle that is exported.
@@ -230,19 +255,12 @@ class Task(ABC):
         """
         return {name: known[name] for name in self.file_names if name in known}
 
-    def files_of_data(
-        self,
-        config: Any,
-        trained: TrainedNetwork,
-        vocabularies: Mapping[str, Vocabulary],
-        sources: Sequence[str],
-    ) -> dict[str, bytes]:
+    def files_of_data(self, config: Any, model: TrainedModel, sources: Sequence[str]) -> dict[str, bytes]:
         """Return files of `file_names` that a bundle's final weights make of data, when it is exported.
 
         Args:
             config: of the bundle.
-            trained: its weights.
-            vocabularies: of the bundle.
+            model: of the bundle.
             sources: the data, in the task's forms.
 
         Raises:
@@ -350,7 +368,5 @@ class GenerationTask(Task):
         """Decode the first `count` dev (else training) examples for the log and VisualDL."""
 
     @abstractmethod
-    def predictor(
-        self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> GenerationPredictor:
-        """Return a predictor around a trained network."""
+    def predictor(self, config: Any, model: TrainedModel) -> GenerationPredictor:
+        """Return the predictor of a trained model."""

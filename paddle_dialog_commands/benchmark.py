@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> None:
         predictors = {"decoding": model.predictor}
         if arguments.against == "reference":
             predictors = {name: _with_engine(model, engine) for name, engine in ENGINES.items()}
-        texts = model.predictor.example_inputs(source, 64)
+        texts = model.task.example_inputs(model.config, source, 64)
         single = [text for text in texts if len(text) == arguments.length][:8] or texts[:1]
         result.update(measure_decoding(predictors, single, texts, arguments.repeats))
     if arguments.json:

@@ -26,9 +26,9 @@ def main(arguments: argparse.Namespace) -> None:
     if predictions is not None and same_file(predictions, source):
         raise UserError(f"{source}: --predictions would overwrite the data; name another file")
     figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
-    result = model.predictor.evaluate(source, predictions)
+    result = model.task.evaluate(model.predictor, source, predictions)
     if figures is not None:
-        model.predictor.draw_figures(source, figures)
+        model.task.draw_figures(model.predictor, source, figures)
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))

@@ -7,10 +7,12 @@ from typing import Any
 
 from decoding_models import TableModel
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DataConfig, DecodingConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, RerankConfig, RulesConfig
+from tasks.couplet.config import CoupletConfig, CoupletRerankConfig, RulesConfig
 from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.task import TASK
 
 LEVEL = "春山秋天霜高江溪清香"  # characters with one tone only
 OBLIQUE = "雨水月柳鸟雪海客老绿"
@@ -41,9 +43,9 @@ def toy(
         data=DataConfig(max_length=10),
         decoding=DecodingConfig(**{"max_length": 10, "beam_size": 4, **decoding}),
         rules=dataclasses.replace(RulesConfig(tone_weight=0.0), **(rules or {})),
-        rerank=RerankConfig(**(rerank or {})),
+        rerank=CoupletRerankConfig(**(rerank or {})),
     )
-    return CoupletPredictor(config, network, vocabulary)
+    return TASK.predictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 
 def log_prob(predictor: CoupletPredictor, first: str, text: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from empathetic_toys import make_config, make_network, make_vocabulary
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
@@ -47,4 +47,4 @@ def predictor(store: ReplyStore | None = None, **sections: Any) -> EmpatheticPre
     store = make_store(config) if store is None else store
     vocabulary = make_vocabulary()
     network = make_network(config, len(vocabulary))
-    return EmpatheticPredictor(config, network, vocabulary, find_replies=lambda *_: store)
+    return predictor_of(config, network, vocabulary, find_replies=lambda *_: store)

@@ -9,9 +9,11 @@ import numpy as np
 import paddle
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import dump
 from paddle_dialog.config.loader import build
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.reserved import build_vocabulary, count_words
@@ -94,6 +96,13 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
         buffer.set_value(paddle.to_tensor(values.astype("float32")))
     network.eval()
     return network
+
+
+def predictor_of(
+    config: EmpatheticConfig, network: EmoPrepend, vocabulary: Vocabulary, **options: Any
+) -> EmpatheticPredictor:
+    """Return the predictor of a network."""
+    return EmpatheticPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}), **options)
 
 
 def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from couplet_toys import LEVEL, OBLIQUE, toy
 from empathetic_store_toys import predictor as _store_predictor
-from empathetic_toys import make_config, make_network, make_vocabulary
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 from serving_toys import eventually, make_app
 
 from paddle_dialog.serving.config import LimitsConfig
@@ -143,7 +143,7 @@ def _couplet_predictor() -> Any:
 def _reply_predictor() -> EmpatheticPredictor:
     config = make_config(decoding={"max_length": 8, "beam_size": 5})
     vocabulary = make_vocabulary()
-    return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
 
 
 def _people_predictor() -> EmpatheticPredictor:

@@ -7,8 +7,8 @@ from typing import Any
 import paddle
 
 from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import RecurrentLmConfig
-from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
 from paddle_dialog.models.recurrent_lm.network import RecurrentLm
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
@@ -20,7 +20,7 @@ CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟�
 
 
 def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
-    """Make a predictor that writes `CHARACTERS` at random."""
+    """Return a predictor that writes `CHARACTERS` at random."""
     characters = dict.fromkeys(CHARACTERS)
     vocabulary = Vocabulary([*SPECIAL_TOKENS, NEWLINE, *FORM_TOKENS.values(), *characters])
     model = RecurrentLmConfig(width=8, num_layers=1)
@@ -32,5 +32,5 @@ def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
         decoding=PoemDecodingConfig(**{"max_length": 40, **decoding}),
         verse=VerseConfig(**{"candidates": 2, **(verse or {})}),
     )
-    arrays = NumpyRecurrentLm(model, len(vocabulary), read_weights(network))
-    return PoemPredictor(config, arrays, vocabulary, lambda: network)
+    weights = read_weights(network)
+    return PoemPredictor(config, TrainedModel({"text": vocabulary}, lambda: network, weights=weights))

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from command import ROOT, run_here
-from empathetic_toys import make_config, make_network, make_vocabulary, save_model
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import Answer, Prediction
+from tasks.empathetic.answering.answer import Answer, ReplyPrediction
 from tasks.empathetic.answering.chat import Chat, format_answer
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.task import TASK
 
 TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
 
@@ -31,7 +32,7 @@ TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5
 def make_predictor(**sections: Any) -> EmpatheticPredictor:
     """Return a random model."""
     config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
-    return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +49,15 @@ def test_an_answer_for_reading() -> None:
     probabilities = np.full(32, 0.1 / 29)
     for label, probability in (("sad", 0.5), ("lonely", 0.3), ("proud", 0.1)):
         probabilities[EMOTIONS.index(label)] = probability
-    one = Answer(["x"], "sad", probabilities, [Prediction("I'm sorry.", -0.5, ("i", "am", "sorry", "."))])
+    one = Answer(
+        ["x"], "sad", probabilities, [ReplyPrediction("I'm sorry.", -0.5, ("i", "am", "sorry", "."))]
+    )
     assert format_answer(one) == "[sad 50%, lonely 30%, proud 10%]\nI'm sorry."
-    unclear = Answer(["x"], None, probabilities, [Prediction("Hello!", -0.5, ())])
+    unclear = Answer(["x"], None, probabilities, [ReplyPrediction("Hello!", -0.5, ())])
     assert format_answer(unclear) == "[no clear emotion]\nHello!"
-    two = Answer(["x"], "joyful", probabilities, [Prediction("A.", -0.5, ()), Prediction("B.", -1.25, ())])
+    two = Answer(
+        ["x"], "joyful", probabilities, [ReplyPrediction("A.", -0.5, ()), ReplyPrediction("B.", -1.25, ())]
+    )
     assert format_answer(two, is_set=True) == (
         "[joyful, set by you; predicted: sad 50%, lonely 30%, proud 10%]\n1. A. (-0.50)\n2. B. (-1.25)"
     )
@@ -147,7 +152,7 @@ def test_a_saved_conversation_is_a_dialogue_again(predictor: EmpatheticPredictor
     assert old.target == "hi"
     assert [*first.context, first.target] == chat.turns[:2] and first.emotion is None
     assert [*second.context, second.target] == chat.turns and second.emotion == "sad"
-    assert predictor.evaluate(str(file), None)["n"] == 3
+    assert TASK.evaluate(predictor, str(file), None)["n"] == 3
     for name, said in ((tmp_path, "cannot be saved"), ("a.jsonl.gz", "plain JSON lines"), ("", "name of a")):
         with pytest.raises(UserError, match=said):
             chat.handle(f"/save {name}")

@@ -14,7 +14,7 @@ from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, RerankConfig, RulesConfig
+from tasks.couplet.config import CoupletConfig, CoupletRerankConfig, RulesConfig
 from tasks.couplet.rerank import consensus
 
 ROOMY = LEVEL + OBLIQUE
@@ -35,7 +35,7 @@ def test_consensus_by_hand():
 
 
 def test_without_weights_the_search_decides():
-    assert not RerankConfig().is_active
+    assert not CoupletRerankConfig().is_active
     for candidates in predicted():
         scores = [candidate.score for candidate in candidates]
         assert scores == sorted(scores, reverse=True)

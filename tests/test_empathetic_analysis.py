@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of
 
 from paddle_dialog.task import EncodedData, TrainingData
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.emotion.labels import EMOTIONS
@@ -27,7 +26,7 @@ def make(family: str = "transformer", dialogues: Sequence[Dialogue] = DIALOGUES,
 
 def test_probabilities_are_those_of_the_predictor_in_the_order_asked_for() -> None:
     config, network, dataset, vocabulary = make()
-    predictor = EmpatheticPredictor(config, network, vocabulary)
+    predictor = predictor_of(config, network, vocabulary)
     answers = predictor.answer([dialogue.context for dialogue in DIALOGUES], 1)
     found = emotion_probabilities(network, dataset, [2, 0, 1], batch_size=2)
     expected = np.stack([answers[index].probabilities for index in (2, 0, 1)])

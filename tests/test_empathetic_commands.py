@@ -13,6 +13,7 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.task import TASK
 
 CONFIG = """
 task: empathetic
@@ -149,7 +150,7 @@ def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
         alone = measure_likelihood(predictor, [dialogue])
         assert alone.tokens[0] == together.tokens[row]
         np.testing.assert_allclose(alone.nll[0], together.nll[row], rtol=1e-4)
-    result = predictor.evaluate("sample", None)
+    result = TASK.evaluate(predictor, "sample", None)
     assert result["perplexity_per_example"] != result["perplexity"]
     whole = measure_likelihood(predictor, read_dialogues("sample"))
     expected = math.exp(float(np.mean(whole.nll / whole.tokens)))

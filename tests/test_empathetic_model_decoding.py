@@ -2,11 +2,10 @@
 
 import paddle
 import pytest
-from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, predictor_of
 
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.reserved import NOT_WORDS
@@ -48,7 +47,7 @@ def test_a_reply_may_hold_a_word_that_only_its_context_has() -> None:
     config = make_config(decoding={"strategy": "greedy", "max_length": 4, "no_repeat_ngram": 1})
     network = make_network(config, len(VOCABULARY))
     network.generator.gate.bias.set_value(paddle.to_tensor([-50.0]))  # copy, never generate
-    predictor = EmpatheticPredictor(config, network, VOCABULARY)
+    predictor = predictor_of(config, network, VOCABULARY)
     (answer,) = predictor.answer([["Rex Fido Bello"]])
     copied = {"rex", "fido", "bello"}
     assert "rex" not in VOCABULARY
@@ -81,7 +80,7 @@ def test_a_model_learns_replies_emotions_and_copying(family: str) -> None:
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
-    answers = EmpatheticPredictor(config, network, vocabulary).answer([d.context for d in DIALOGUES])
+    answers = predictor_of(config, network, vocabulary).answer([d.context for d in DIALOGUES])
     assert "rex" not in vocabulary
     assert [answer.emotion for answer in answers] == [d.emotion for d in DIALOGUES]
     for answer, dialogue in zip(answers, DIALOGUES, strict=True):

@@ -16,16 +16,23 @@ from empathetic_array_cases import (
     models,
     packed,
 )
-from empathetic_toys import make_config, make_network, save_model
+from empathetic_toys import make_config, make_network, predictor_of, save_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.folder import read_weights
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.folder import Bundle, read_weights
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.models.arrays.operators import NotServed
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.numpy_model import numpy_emo_prepend
+
+
+def saved(config: EmpatheticConfig, network: EmoPrepend) -> TrainedModel:
+    """Return a network as it comes back from a bundle."""
+    bundle = Bundle("empathetic", "", {"text": VOCABULARY}, read_weights(network))
+    return TrainedModel.of_bundle(bundle, lambda sizes: EmoPrepend(config, sizes["text"]), Path())
 
 
 @pytest.mark.parametrize(("family", "sections"), ALL_CASES)
@@ -94,11 +101,11 @@ def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
     }
     config = make_config(family, **sections, decoding=decoding)
     network = make_network(config, len(VOCABULARY))
-    trained = TrainedNetwork(read_weights(network), lambda: EmoPrepend(config, len(VOCABULARY)), Path())
-    ours = EmpatheticPredictor(config, trained, VOCABULARY)
-    expected = EmpatheticPredictor(config, network, VOCABULARY).answer(CONTEXTS, 4)
+    trained = saved(config, network)
+    ours = EmpatheticPredictor(config, trained)
+    expected = predictor_of(config, network, VOCABULARY).answer(CONTEXTS, 4)
     together = ours.answer(CONTEXTS, 4)
-    assert "network" not in vars(ours) and "network" not in vars(trained)  # the arrays were enough
+    assert "network" not in vars(trained)  # the arrays were enough
     alone = [ours.answer([context], 4)[0] for context in CONTEXTS]
     for found in (together, alone):
         for answer, wanted in zip(found, expected, strict=True):
@@ -133,9 +140,10 @@ def test_what_is_not_served_stays_with_the_network(
 ) -> None:
     config = make_config(family, **sections)
     network = make_network(config, len(VOCABULARY))
-    weights = read_weights(network)
-    trained = TrainedNetwork(weights, lambda: EmoPrepend(config, len(VOCABULARY)), Path())
-    ours, theirs = (EmpatheticPredictor(config, each, VOCABULARY) for each in (trained, network))
+    ours, theirs = (
+        EmpatheticPredictor(config, saved(config, network)),
+        predictor_of(config, network, VOCABULARY),
+    )
     assert isinstance(ours.network, EmoPrepend)
     assert caplog.messages == [f".: {told}; answering through Paddle, which starts seconds later"]
     (found,), (expected,) = ours.answer(CONTEXTS[:1]), theirs.answer(CONTEXTS[:1])

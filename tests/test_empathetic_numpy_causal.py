@@ -7,7 +7,6 @@ from empathetic_array_cases import CAUSAL_CASES, VOCABULARY, Sections, models, p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.decoding.prefix_tree import one_input_log_probs
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.arrays import pointer_generator
@@ -49,8 +48,8 @@ def test_given_replies_score_as_by_steps_and_as_in_training(sections: Sections, 
     by_steps = text_log_probs(
         made, np.repeat(source, len(replies), axis=0), np.repeat(lengths, len(replies)), replies
     )
-    np.testing.assert_allclose(found, np.array(by_steps) / sizes, atol=1e-4)
-    by_tree = one_input_log_probs(made, source[0], replies)
+    np.testing.assert_allclose(found, by_steps / sizes, atol=1e-4)
+    by_tree = text_log_probs(made, source, lengths, replies, [0] * len(replies))
     np.testing.assert_allclose(found, by_tree / sizes, atol=1e-6)
     np.testing.assert_allclose(found, -teacher_forced_nll(network, source, lengths, replies), atol=1e-4)
 

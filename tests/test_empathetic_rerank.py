@@ -7,12 +7,12 @@ import math
 import numpy as np
 import paddle
 import pytest
-from empathetic_toys import make_config, make_network, make_vocabulary
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.config import RerankConfig
+from tasks.empathetic.config import ReplyRerankConfig
 from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.selection.finder import ReadContext
@@ -25,8 +25,8 @@ REPLIES = [STOCK] * 40 + [["that", "is", "awful", "."]] * 9 + [["oh", "no", "!"]
 CONTEXTS = [["my dog died ."], ["i won a prize"], ["someone stole my bike", "that is awful .", "my bike !"]]
 
 
-def candidate(text: str, score: float) -> Prediction:
-    return Prediction(text, score, tuple(text.split()))
+def candidate(text: str, score: float) -> ReplyPrediction:
+    return ReplyPrediction(text, score, tuple(text.split()))
 
 
 def predictor(**decoding: object) -> EmpatheticPredictor:
@@ -35,7 +35,7 @@ def predictor(**decoding: object) -> EmpatheticPredictor:
     config = make_config(generator={"pointer": True}, decoding=settings)
     vocabulary = make_vocabulary()
     network = make_network(config, len(vocabulary))
-    return EmpatheticPredictor(config, network, vocabulary, reply_ngrams=ReplyNgrams.of(REPLIES))
+    return predictor_of(config, network, vocabulary, reply_ngrams=ReplyNgrams.of(REPLIES))
 
 
 def contexts(found: EmpatheticPredictor, count: int) -> list[ReadContext]:
@@ -75,7 +75,7 @@ def test_a_stock_reply_is_demoted_and_keeps_its_score() -> None:
     plain = predictor()
     for weight, first in ((0.0, 0), (0.05, 0), (0.2, 1)):  # familiarity 3.7 against 0; 0.4 / 3.7 = 0.11
         reranker = Reranker(plain.network, plain.encoder, ReplyNgrams.of(REPLIES))
-        (ordered,) = reranker.order(contexts(plain, 1), [found], RerankConfig(familiarity=weight))
+        (ordered,) = reranker.order(contexts(plain, 1), [found], ReplyRerankConfig(familiarity=weight))
         assert ordered == [found[first], found[1 - first]]
 
 
@@ -83,7 +83,7 @@ def test_every_text_stands_once() -> None:
     found = [candidate("oh no !", -1.0), candidate("why ?", -2.0), candidate("oh no !", -1.5)]
     plain = predictor()
     reranker = Reranker(plain.network, plain.encoder, None)
-    assert reranker.order(contexts(plain, 3), [found, [], found[:1]], RerankConfig()) == [
+    assert reranker.order(contexts(plain, 3), [found, [], found[:1]], ReplyRerankConfig()) == [
         found[:2],
         [],
         found[:1],
@@ -91,7 +91,7 @@ def test_every_text_stands_once() -> None:
 
 
 def test_without_weights_the_search_decides() -> None:
-    assert not RerankConfig().is_active
+    assert not ReplyRerankConfig().is_active
     plain = predictor(length_penalty="gnmt")
     assert texts(plain) == texts(predictor(length_penalty="gnmt", rerank={"candidates": 6, "model": 3.0}))
 

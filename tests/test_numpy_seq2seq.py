@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig
@@ -145,7 +145,7 @@ def test_other_cells_and_activations_stay_with_the_network(
     config: ModelConfig, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     network = Seq2Seq(config, VOCABULARY)
-    trained = TrainedNetwork(read_weights(network), lambda: network, Path("somewhere"))
+    trained = TrainedModel({}, lambda: network, weights=read_weights(network), where="somewhere")
     assert not getattr(trained.step_model(config, VOCABULARY), "uses_arrays", False)
     assert caplog.messages == [f"somewhere: {told}; answering through Paddle, which starts seconds later"]
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle.loading import load_predictor
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.sentiment.config import LinearConfig, SentimentConfig
@@ -90,13 +91,14 @@ def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
 def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Path) -> None:
     fast = load_predictor(toy.parent / "run" / "best")
     assert isinstance(fast, SentimentPredictor)
-    slow = SentimentPredictor(fast.config, fast.trained.network, fast.vocabulary)
+    vocabularies = fast.trained.vocabularies
+    slow = SentimentPredictor(fast.config, TrainedModel.of_network(fast.trained.network, vocabularies))
     texts = ["房间不好", "早餐很坏位置", "电影很好" * 12]  # the last is longer than the network reads
     for one, other in zip(fast.predict(texts), slow.predict(texts), strict=True):
         assert one.label == other.label and one.probability == pytest.approx(other.probability, abs=1e-5)
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
     encoded = [
-        ReviewEncoder(fast.config, fast.vocabulary).encode(Review(tokens_of(t, "characters"), 0))
+        ReviewEncoder(fast.config, vocabularies["text"]).encode(Review(tokens_of(t, "characters"), 0))
         for t in texts
     ]
     import paddle

@@ -6,6 +6,7 @@ import pytest
 from page_browser import launched, needs_chromium, opened, serving
 from serving_toys import loader, make_app, running
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -29,7 +30,7 @@ def predictor() -> SentimentPredictor:
     for character, weight in (("好", 9.0), ("坏", -9.0)):
         table[ngram_buckets([character], 1, 1024)[0, 0]] = weight
     network.linear_table.set_value(table)
-    return SentimentPredictor(config, network, vocabulary)
+    return SentimentPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 
 @pytest.fixture(name="client")

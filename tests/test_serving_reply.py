@@ -5,7 +5,7 @@ import re
 
 import pytest
 from empathetic_store_toys import predictor as store_predictor
-from empathetic_toys import make_config, make_network, make_vocabulary
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
@@ -14,7 +14,6 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic.answering import api
 from tasks.empathetic.answering.api import ReplyAnswer, ReplyEndpoint
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.data.tokenise import _split_chunk
@@ -27,7 +26,7 @@ def make_predictor(**sections):
         decoding={"max_length": 8, "beam_size": 3, **sections.pop("decoding", {})}, **sections
     )
     vocabulary = make_vocabulary()
-    return EmpatheticPredictor(config, make_network(config, len(vocabulary)), vocabulary)
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
 
 
 def start(predictor=None, words=None):

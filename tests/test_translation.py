@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command import run, run_here
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.translation.data import Pair, collate, encode_pair, join, limit_length, read_pairs, split
@@ -110,7 +111,8 @@ def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
     assert isinstance(predictor, TranslationPredictor)
     sources = ["之刀乎刁", "者也曰刁吾"]
     on_arrays = predictor.predict(sources, 3)
-    through_paddle = TranslationPredictor(predictor.config, predictor.network, predictor.vocabulary)
+    network = TrainedModel.of_network(predictor.network, {"text": predictor.vocabulary})
+    through_paddle = TranslationPredictor(predictor.config, network)
     for fast, slow in zip(on_arrays, through_paddle.predict(sources, 3), strict=True):
         assert [one.text for one in fast] == [one.text for one in slow]
         np.testing.assert_allclose([one.score for one in fast], [one.score for one in slow], atol=1e-4)

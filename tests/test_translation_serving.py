@@ -7,6 +7,7 @@ import pytest
 from page_browser import launched, needs_chromium, opened, serving
 from serving_toys import loader, make_app, running
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
@@ -30,7 +31,8 @@ def predictor() -> TranslationPredictor:
         "translation", model=model, data=TranslationDataConfig(max_length=8), decoding=decoding
     )
     paddle.seed(3)
-    return TranslationPredictor(config, PointerSeq2Seq(model, len(vocabulary)), vocabulary)
+    network = PointerSeq2Seq(model, len(vocabulary))
+    return TranslationPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 
 def ask(client, **request):

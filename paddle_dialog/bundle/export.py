@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import config_from_text, dump
 from paddle_dialog.config.loader import replaced
 from paddle_dialog.config.schema import ExperimentConfig
@@ -47,25 +49,24 @@ def export_bundle(
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
     card = _without_paths(bundle.card, task, config)
     config = _without_folders(task, config)
-    weights = {name: _halved(name, values, source) for name, values in bundle.weights.items()}
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
     if companion is not None:
         other = load_bundle(companion)
         files = {**files, **task.files_of_companion(config, bundle.vocabularies, other, companion)}
         kind, settings = config_from_text(other.config_text, f"{companion}/config.yaml")
         card = f"{card}\n{_without_paths(other.card, kind, settings)}"
-    if data:
-        sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
-        trained = TrainedNetwork(weights, lambda: task.build_network(config, sizes), source, files)
-        files = {**files, **task.files_of_data(config, trained, bundle.vocabularies, data)}
     exported = Bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
-        weights,
+        {name: _halved(name, values, source) for name, values in bundle.weights.items()},
         "\n".join(part for part in (about, card, _table(metrics or {})) if part),
         files,
     )
+    if data:
+        trained = TrainedModel.of_bundle(exported, partial(task.build_network, config), source)
+        files = {**files, **task.files_of_data(config, trained, data)}
+        exported = dataclasses.replace(exported, extra=files)
     save_bundle(exported, target)
     return sum(path.stat().st_size for path in target.iterdir())
 

@@ -34,7 +34,7 @@ CARD = "README.md"
 VOCABULARY_SUFFIX = ".vocabulary.txt"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Bundle:
     """The contents of a bundle folder.
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from paddle_dialog import shipped
 from paddle_dialog.bundle.folder import bundle_exists, load_bundle
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.task import Task
-from paddle_dialog.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -26,19 +24,17 @@ class LoadedModel:
     Args:
         task: its task.
         config: its own, with a recipe's seed and settings of inference where one was given.
-        trained: its weights.
-        vocabularies: by name.
+        trained: what it holds.
     """
 
     task: Task
     config: ExperimentConfig
-    trained: TrainedNetwork
-    vocabularies: Mapping[str, Vocabulary]
+    trained: TrainedModel
 
     @cached_property
     def predictor(self) -> Predictor:
         """The predictor of this model."""
-        return self.task.trained_predictor(self.config, self.trained, self.vocabularies)
+        return self.task.predictor(self.config, self.trained)
 
 
 def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None) -> LoadedModel:
@@ -64,9 +60,8 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
         config = dataclasses.replace(config, seed=recipe.seed, **sections)
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
-    sizes = {name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()}
-    trained = TrainedNetwork(bundle.weights, lambda: found.build_network(config, sizes), folder, bundle.extra)
-    return LoadedModel(found, config, trained, bundle.vocabularies)
+    trained = TrainedModel.of_bundle(bundle, partial(found.build_network, config), folder)
+    return LoadedModel(found, config, trained)
 
 
 def load_predictor(

@@ -1,22 +1,24 @@
-"""A trained network that is built only when something needs it."""
+"""A trained model, whose network is built only when something needs it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import set_weights
+from paddle_dialog.bundle.folder import Bundle, set_weights
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
 from paddle_dialog.models.arrays.operators import NotServed
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
+from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from paddle import nn
 
     from paddle_dialog.config.models import ModelConfig
@@ -26,27 +28,54 @@ logger = logging.getLogger("paddle_dialog")
 Model = TypeVar("Model")
 
 
-class TrainedNetwork:
-    """The weights of a bundle, and the models made of them.
+class TrainedModel:
+    """A trained model: its vocabularies, the task's own files, and its network, built on demand.
 
     Args:
-        weights: by structured name.
-        build: makes the untrained network.
+        vocabularies: by name.
+        build: makes the network, with its weights.
+        files: the task's own files in a bundle, by name.
+        weights: by structured name, for a model over arrays; None for a network that exists already.
         where: the bundle, for messages.
-        files: the task's own files in the bundle, by name.
     """
 
     def __init__(
         self,
-        weights: Mapping[str, np.ndarray],
+        vocabularies: Mapping[str, Vocabulary],
         build: Callable[[], nn.Layer],
-        where: Path,
         files: Mapping[str, bytes] | None = None,
+        weights: Mapping[str, np.ndarray] | None = None,
+        where: Path | str = "",
     ) -> None:
-        self._weights = weights
-        self._build = build
-        self._where = where
+        self.vocabularies = vocabularies
         self.files = {} if files is None else files
+        self._build = build
+        self._weights = weights
+        self._where = where
+
+    @classmethod
+    def of_bundle(
+        cls, bundle: Bundle, build: Callable[[Mapping[str, int]], nn.Layer], where: Path
+    ) -> TrainedModel:
+        """Return the model of a bundle.
+
+        Args:
+            bundle: that was read.
+            build: makes the untrained network of the sizes of its vocabularies.
+            where: its folder, for messages.
+        """
+
+        def network() -> nn.Layer:
+            built = build({name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()})
+            set_weights(built, bundle.weights, where)
+            return built
+
+        return cls(bundle.vocabularies, network, bundle.extra, bundle.weights, where)
+
+    @classmethod
+    def of_network(cls, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> TrainedModel:
+        """Return a model around a network that exists already, e.g. one in training."""
+        return cls(vocabularies, lambda: network)
 
     @cached_property
     def network(self) -> nn.Layer:
@@ -56,7 +85,6 @@ class TrainedNetwork:
             UserError: the weights belong to another model.
         """
         network = self._build()
-        set_weights(network, self._weights, self._where)
         network.eval()
         return network
 
@@ -67,9 +95,10 @@ class TrainedNetwork:
             make: makes it from the weights.
 
         Returns:
-            None where it does not support this network, which is logged, or where the device is not a CPU.
+            None where it does not support this network, which is logged, where the device is not a CPU, or for a
+            network that exists already.
         """
-        if not current_is_cpu():
+        if self._weights is None or not current_is_cpu():
             return None
         try:
             return make(self._weights)

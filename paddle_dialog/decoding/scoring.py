@@ -1,4 +1,4 @@
-"""The log-probability of given texts: for re-ranking with another model, and to check the search."""
+"""The log-probability of given texts, which are read together as far as those of one input begin alike."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Array, StepModel
+from paddle_dialog.decoding.interface import Array, StepModel, TextScorer
 from paddle_dialog.decoding.scores import ScoreTable
 
 
@@ -16,34 +16,50 @@ def text_log_probs(
     source: Array,
     lengths: Array,
     texts: Sequence[Sequence[int]],
+    inputs: Sequence[int] | None = None,
     bos_id: int = 2,
     eos_id: int = 3,
-) -> list[float]:
-    """Return the teacher-forced log-probability of one text for each input, its end token included.
+) -> np.ndarray:
+    """Return the teacher-forced log-probability of each text, its end token included.
 
     Args:
-        model: offers `StepModel`.
-        source: ids, [B, S] int64, an array or a tensor.
+        model: offers `StepModel`; one that offers `TextScorer` too is asked for all texts of a single input at once.
+        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position; array or tensor.
         lengths: [B] int64.
-        texts: ids without start and end token, one text for each input.
+        texts: M texts, ids without start and end token.
+        inputs: the row of the source that each text belongs to; by default there is one text for each row.
         bos_id: start token.
         eos_id: end token.
 
     Returns:
-        log p(text, end | input), one number for each input.
+        log p(text, end | input), float64 [M].
     """
     table = ScoreTable()
     normalised = bool(getattr(model, "returns_log_probabilities", False))
-    totals = np.zeros(len(texts))  # [B]
-    written = np.full((len(texts), max(map(len, texts), default=0) + 2), eos_id, dtype=np.int64)  # [B, T + 2]
-    for row, text in enumerate(texts):
-        written[row, : len(text) + 1] = [bos_id, *text]
-    counted = np.array([len(text) + 1 for text in texts])  # [B]
+    sizes = np.array([len(text) for text in texts], dtype=np.int64)  # [M]
+    written = np.full((len(texts), int(sizes.max(initial=0)) + 1), eos_id, dtype=np.int64)  # [M, T + 1]
+    for line, text in zip(written, texts, strict=True):
+        line[: len(text)] = text
+    totals = np.zeros(len(texts))  # [M]
+    growing = np.arange(len(texts))  # texts that have not ended
+    rows = (
+        growing if inputs is None else np.asarray(inputs, dtype=np.int64)
+    )  # of the state, where their prefixes are
+    tokens = np.full(source.shape[0], bos_id, dtype=np.int64)  # the last of each prefix [N]
     with evaluation_mode(model):
         state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
-        for step in range(written.shape[1] - 1):
-            scores, state = model.step(to_model(model, written[:, step].copy()), state)
+        if source.shape[0] == 1 and isinstance(model, TextScorer):
+            return model.text_log_probs(state, texts)
+        for step in range(written.shape[1] if len(texts) else 0):
+            scores, state = model.step(to_model(model, tokens), state)
             table.load(scores, normalised)
-            open_rows = np.flatnonzero(step < counted)
-            totals[open_rows] += table.log_probs(open_rows, written[open_rows, step + 1])
-    return totals.tolist()
+            totals[growing] += table.log_probs(rows, written[growing, step])
+            goes_on = sizes[growing] > step
+            growing, rows = growing[goes_on], rows[goes_on]
+            if not len(growing):
+                break
+            width = table.values.shape[1]
+            grown, rows = np.unique(rows * width + written[growing, step], return_inverse=True)
+            tokens = grown % width
+            state = model.reorder(state, to_model(model, grown // width))
+    return totals

@@ -29,7 +29,7 @@ class RulesConfig:
 
 
 @dataclass(frozen=True)
-class RerankConfig:
+class CoupletRerankConfig:
     """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
 
     model: float = at_least(0.0, 1.0, "weight of the log-probability per token")
@@ -64,7 +64,7 @@ class CoupletConfig(GenerationConfig):
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "rerank")
 
     rules: RulesConfig = field(default_factory=RulesConfig)
-    rerank: RerankConfig = field(default_factory=RerankConfig)
+    rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""

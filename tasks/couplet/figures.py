@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import paddle
 
 from paddle_dialog.decoding.search import evaluation_mode
@@ -11,9 +9,7 @@ from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
 from tasks.couplet.data.couplets import limit_length, read_couplets
 from tasks.couplet.data.dataset import CoupletDataset, collate
-
-if TYPE_CHECKING:
-    from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.prediction import CoupletPredictor
 
 MAPPED_EXAMPLES = 4
 

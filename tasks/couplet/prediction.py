@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.predictor import GenerationPredictor
+from paddle_dialog.predictor import GenerationPredictor, Prediction
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.data.couplets import read_couplets
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.rerank import Reranker
+from tasks.couplet.rerank import Reranker, ReverseModel
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
 from tasks.couplet.rules.form import Form, form_report
@@ -41,24 +38,20 @@ NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Voca
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """One candidate.
+class CoupletPrediction(Prediction):
+    """A 下联.
 
     Args:
-        text: the 下联.
-        score: log-probability per token, end token included.
         form: which rules of the couplet it keeps.
         relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules.constraints`.
     """
 
-    text: str
-    score: float
     form: Form
     relaxed: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the candidate as the command line prints it; `relaxed` only if rules were relaxed."""
-        record = {"text": self.text, "score": round(self.score, 4), "form": self.form.as_dict()}
+        record = super().as_dict() | {"form": self.form.as_dict()}
         return record | ({"relaxed": list(self.relaxed)} if self.relaxed else {})
 
 
@@ -67,37 +60,39 @@ class CoupletPredictor(GenerationPredictor):
 
     Args:
         config: decoding settings and the length the model was made for.
-        network: the trained network, or one that is built on demand.
-        vocabulary: of both lines.
+        model: that was trained.
+        reverse: scores the 上联 of a candidate; needed where `rerank.reverse` is not 0.
 
     Attributes:
-        banned_words: those of the config, used where its rules are switched on.
-        rules: those of the config.
+        vocabulary: of both lines.
     """
 
     has_reference = True
 
     def __init__(
-        self, config: CoupletConfig, network: nn.Layer | TrainedNetwork, vocabulary: Vocabulary
+        self, config: CoupletConfig, model: TrainedModel, reverse: ReverseModel | None = None
     ) -> None:
         self.config: CoupletConfig = config
-        self.vocabulary = vocabulary
-        if isinstance(network, TrainedNetwork):
-            self._trained = network
-            self.step_model = network.step_model(config.model, len(vocabulary))
-        else:
-            network.eval()
-            self.network = network
-            self.step_model = network
-        self.banned_words = read_banned_words(config.rules.banned_words)
-        self.rules = Rules.of(config.rules, self.banned_words)
-        self._table = CharacterTable(vocabulary)
-        self._reranker = Reranker(config.rerank)
+        (self.vocabulary,) = model.vocabularies.values()
+        self._trained = model
+        self.step_model = model.step_model(config.model, len(self.vocabulary))
+        self._table = CharacterTable(self.vocabulary)
+        self._reranker = Reranker(config.rerank, reverse)
 
-    @cached_property
+    @property
     def network(self) -> nn.Layer:
         """The trained network in evaluation mode."""
         return self._trained.network
+
+    @cached_property
+    def banned_words(self) -> list[str]:
+        """The banned words of the config, which count where its rules are switched on."""
+        return read_banned_words(self.config.rules.banned_words)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of the config."""
+        return Rules.of(self.config.rules, self.banned_words)
 
     def predict(
         self,
@@ -108,7 +103,7 @@ class CoupletPredictor(GenerationPredictor):
         templates: Sequence[str | None] | None = None,
         rules: Rules | None = None,
         decoding: DecodingConfig | None = None,
-    ) -> list[list[Prediction]]:
+    ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
         Args:
@@ -134,7 +129,7 @@ class CoupletPredictor(GenerationPredictor):
         rules = self.rules if rules is None else rules
         wanted = decoding.n_best if n_best is None else n_best
         options = self._options(decoding, wanted)
-        answers: list[list[Prediction]] = []
+        answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(lines), decoding.batch_size):
             batch = slice(start, start + decoding.batch_size)
             found = self._candidates(lines[batch], locks[batch], rules, options)
@@ -182,22 +177,6 @@ class CoupletPredictor(GenerationPredictor):
         )
         return "\n".join([record["first"], *scored])
 
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """Return the first 上联 of a source of couplets."""
-        return [couplet.first for couplet in read_couplets(source)[:count]]
-
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """Measure all couplet metrics on one source."""
-        from tasks.couplet.evaluation import evaluate
-
-        return evaluate(self, source, predictions)
-
-    def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Draw the attention in the first examples."""
-        from tasks.couplet.figures import write_figures
-
-        write_figures(self, source, folder)
-
     @property
     def longest_line(self) -> int:
         """Greatest number of characters in a line."""
@@ -236,16 +215,16 @@ class CoupletPredictor(GenerationPredictor):
 
     def _options(self, decoding: DecodingConfig, wanted: int) -> SearchOptions:
         pool = wanted
-        if self._reranker.is_active and decoding.strategy != "greedy":
+        if self.config.rerank.is_active and decoding.strategy != "greedy":
             pool = max(wanted, self.config.rerank.candidates)
         return SearchOptions.of(decoding, pool, self.config.seed, [NO_SPECIAL_TOKENS])
 
-    def _prediction(self, line: str, text: str, hypothesis: Hypothesis, rules: Rules) -> Prediction:
+    def _prediction(self, line: str, text: str, hypothesis: Hypothesis, rules: Rules) -> CoupletPrediction:
         form = form_report(line, text)
         broken = []
         if self.config.decoding.engine != "reference":
             broken = broken_rules(line, text, form, rules)
-        return Prediction(text, hypothesis.score, form, broken)
+        return CoupletPrediction(text, hypothesis.score, form, broken)
 
     def _candidates(
         self,

@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
-from tasks.couplet.config import RerankConfig
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.config import CoupletRerankConfig
 from tasks.couplet.data.encoding import encode_sources
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.search import Candidate
 
-if TYPE_CHECKING:
-    from tasks.couplet.prediction import CoupletPredictor
+
+@dataclass(frozen=True)
+class ReverseModel:
+    """A model of the 上联 given its 下联.
+
+    Args:
+        step_model: of the network.
+        vocabulary: of both lines.
+    """
+
+    step_model: StepModel
+    vocabulary: Vocabulary
+
+    def scores(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[np.ndarray]:
+        """Return log p(上联 | 下联) per token of every candidate, a float64 array [K] for each line."""
+        pairs = [
+            (text, line) for line, candidates in zip(lines, found, strict=True) for text, _ in candidates
+        ]
+        source, lengths = encode_sources([np.asarray(self.vocabulary.encode(text)) for text, _ in pairs])
+        targets = [self.vocabulary.encode(line) for _, line in pairs]
+        totals = text_log_probs(self.step_model, source, lengths, targets)
+        scores = totals / [len(target) + 1 for target in targets]
+        return np.split(scores, np.cumsum([len(candidates) for candidates in found])[:-1])
 
 
 class Reranker:
     """Orders n-best lists by the weights of one config.
 
     Args:
-        config: the weights; the reverse model is loaded when first needed.
+        config: the weights.
+        reverse: scores the 上联; needed where its weight is not 0.
     """
 
-    def __init__(self, config: RerankConfig) -> None:
-        self.config = config
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the order may differ from the search's."""
-        return self.config.is_active
+    def __init__(self, config: CoupletRerankConfig, reverse: ReverseModel | None = None) -> None:
+        self._config = config
+        self._reverse = reverse
 
     def order(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[list[Candidate]]:
         """Return the candidates of each line, best first; equal sums stay in the order of the search.
@@ -42,9 +60,12 @@ class Reranker:
             lines: 上联, normalised.
             found: candidates of each line in the order of the search.
         """
-        if not self.is_active:
+        if not self._config.is_active:
             return list(found)
-        reverse = self._reverse_scores(lines, found)
+        reverse = [np.zeros(len(candidates)) for candidates in found]
+        if self._config.reverse:
+            assert self._reverse is not None, "rerank.reverse without a reverse model"
+            reverse = self._reverse.scores(lines, found)
         return [
             _sorted(candidates, self._sums(line, candidates, scores))
             for line, candidates, scores in zip(lines, found, reverse, strict=True)
@@ -52,7 +73,7 @@ class Reranker:
 
     def _sums(self, line: str, candidates: list[Candidate], reverse: np.ndarray) -> np.ndarray:
         """Compute the sum of each of K candidates, float64 [K]."""
-        weights, texts = self.config, [text for text, _ in candidates]
+        weights, texts = self._config, [text for text, _ in candidates]
         sums = weights.model * np.array([hypothesis.score for _, hypothesis in candidates])
         sums = sums + weights.reverse * reverse
         if weights.tone_opposed:
@@ -60,28 +81,6 @@ class Reranker:
         if weights.consensus:
             sums += weights.consensus * consensus(texts)
         return sums
-
-    def _reverse_scores(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[np.ndarray]:
-        """Return log p(上联 | 下联) per token of every candidate, a float64 array [K] for each line."""
-        if not self.config.reverse:
-            return [np.zeros(len(candidates)) for candidates in found]
-        vocabulary = self._reverse_model.vocabulary
-        pairs = [
-            (text, line) for line, candidates in zip(lines, found, strict=True) for text, _ in candidates
-        ]
-        source, lengths = encode_sources([np.asarray(vocabulary.encode(text)) for text, _ in pairs])
-        targets = [vocabulary.encode(line) for _, line in pairs]
-        totals = text_log_probs(self._reverse_model.step_model, source, lengths, targets)
-        scores = np.array(totals) / [len(target) + 1 for target in targets]
-        return np.split(scores, np.cumsum([len(candidates) for candidates in found])[:-1])
-
-    @cached_property
-    def _reverse_model(self) -> CoupletPredictor:
-        from paddle_dialog.bundle.loading import load_predictor
-        from paddle_dialog.task_folders import find_task
-
-        predictor: Any = load_predictor(Path(str(self.config.reverse_weights)), find_task("couplet"))
-        return predictor
 
 
 def consensus(texts: Sequence[str]) -> np.ndarray:

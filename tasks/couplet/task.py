@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddle_dialog.benchmark.operations import Lengths, Product, model_products
+from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.config import CoupletConfig
+from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
 from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
 from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.rerank import ReverseModel
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.benchmark.yardstick import Yardstick
-    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.couplet.api import CoupletEndpoint
 
@@ -97,7 +101,7 @@ class CoupletTask(GenerationTask):
             return Display([])
         firsts = [vocabulary.decode(first) for first, _ in pairs]
         seconds = [vocabulary.decode(second) for _, second in pairs]
-        predictor = CoupletPredictor(config, network, vocabulary)
+        predictor = CoupletPredictor(config, TrainedModel.of_network(network, data.vocabularies))
         answers = predictor.greedy([first for first, _ in pairs])
         texts = [
             f"{''.join(first)} → {answer} (reference {''.join(second)})"
@@ -109,17 +113,25 @@ class CoupletTask(GenerationTask):
         rows, columns = [*seconds[0], "<eos>"], [*firsts[0], "<eos>"]
         return Display(texts, {"attention": np.asarray(weights)}, rows, columns)
 
-    def predictor(
-        self, config: CoupletConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> CoupletPredictor:
-        """Return a predictor around a trained network."""
-        return CoupletPredictor(config, network, vocabularies[VOCABULARY])
+    def predictor(self, config: CoupletConfig, model: TrainedModel) -> CoupletPredictor:
+        """Return the predictor of a trained model."""
+        return CoupletPredictor(config, model, self._reverse_model(config.rerank))
 
-    def trained_predictor(
-        self, config: CoupletConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> CoupletPredictor:
-        """Return a predictor of a bundle's weights, which builds the network on demand."""
-        return CoupletPredictor(config, trained, vocabularies[VOCABULARY])
+    def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+        """Measure all couplet metrics on one source."""
+        from tasks.couplet.evaluation import evaluate
+
+        return evaluate(predictor, source, predictions)
+
+    def draw_figures(self, predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
+        """Draw the attention in the first examples."""
+        from tasks.couplet.figures import write_figures
+
+        write_figures(predictor, source, folder)
+
+    def example_inputs(self, config: CoupletConfig, source: str, count: int) -> list[str]:
+        """Return the first 上联 of a source of couplets."""
+        return [couplet.first for couplet in read_couplets(source)[:count]]
 
     def products(
         self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
@@ -145,6 +157,14 @@ class CoupletTask(GenerationTask):
         from tasks.couplet.api import CoupletEndpoint  # only a server needs it
 
         return CoupletEndpoint(limits)
+
+    def _reverse_model(self, rerank: CoupletRerankConfig) -> ReverseModel | None:
+        """Return the model that scores the 上联, if `rerank.reverse` needs one."""
+        if not rerank.reverse:
+            return None
+        loaded = load_model(Path(str(rerank.reverse_weights)), self)
+        vocabulary = loaded.trained.vocabularies[VOCABULARY]
+        return ReverseModel(loaded.trained.step_model(loaded.config.model, len(vocabulary)), vocabulary)
 
     def _vocabulary(
         self,

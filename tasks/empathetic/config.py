@@ -16,7 +16,7 @@ from paddle_dialog.config.models import (
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
-from tasks.empathetic.selection.config import RepliesConfig, RerankConfig
+from tasks.empathetic.selection.config import RepliesConfig, ReplyRerankConfig
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class EmpatheticDecodingConfig(DecodingConfig):
         "least probability of an emotion that is named; below it the answer says that no emotion is clear (null in "
         "JSON); 0 always names one",
     )
-    rerank: RerankConfig = field(default_factory=RerankConfig)
+    rerank: ReplyRerankConfig = field(default_factory=ReplyRerankConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""

@@ -5,16 +5,18 @@ Importing Paddle takes seconds and answering does not need it, so modules that n
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddle_dialog.benchmark.operations import Lengths, Product
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.bundle.folder import Bundle
-    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.empathetic.answering.api import ReplyEndpoint
 
@@ -190,7 +192,8 @@ class EmpatheticTask(GenerationTask):
         scalars = {} if accuracy is None else {"emotion_accuracy": accuracy}
         if not dialogues:
             return Display([], scalars=scalars)
-        predictor = EmpatheticPredictor(config, network, data.vocabularies[VOCABULARY], dataset.encoder)
+        model = TrainedModel.of_network(network, data.vocabularies)
+        predictor = EmpatheticPredictor(config, model, dataset.encoder)
         answers = predictor.greedy([d.context for d in dialogues], [d.emotion for d in dialogues])
         texts = [
             f"{dialogue.context[-1]} → [{answer.predicted_emotion}] {answer.predictions[0].text} "
@@ -201,30 +204,38 @@ class EmpatheticTask(GenerationTask):
         rows = [*tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
         return Display(texts, maps, rows, dataset.context_words(0), scalars)
 
-    def predictor(
-        self, config: EmpatheticConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> EmpatheticPredictor:
-        """Return a predictor around a trained network."""
-        return EmpatheticPredictor(config, network, vocabularies[VOCABULARY])
-
-    def trained_predictor(
-        self, config: EmpatheticConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> EmpatheticPredictor:
-        """Return a predictor of a bundle's weights, which builds the network on demand."""
-        vocabulary = vocabularies[VOCABULARY]
-        ngrams = trained.files.get(REPLY_NGRAMS)
-        ranker = trained.files.get(RANKER)
+    def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
+        """Return the predictor of a trained model."""
+        vocabulary, files = model.vocabularies[VOCABULARY], model.files
+        ngrams, ranker = files.get(REPLY_NGRAMS), files.get(RANKER)
         predictor = EmpatheticPredictor(
             config,
-            trained,
-            vocabulary,
-            make_encoder(config, vocabulary, trained.files.get(HINTS)),
+            model,
+            make_encoder(config, vocabulary, files.get(HINTS)),
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
-            partial(find_store, config, trained.files.get(REPLY_STORE)),
+            partial(find_store, config, files.get(REPLY_STORE)),
             None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
         )
         predictor.prepare()
         return predictor
+
+    def evaluate(
+        self, predictor: EmpatheticPredictor, source: str, predictions: Path | None
+    ) -> dict[str, Any]:
+        """Measure all empathetic metrics on one source."""
+        from tasks.empathetic.measuring.evaluation import evaluate
+
+        return evaluate(predictor, source, predictions)
+
+    def draw_figures(self, predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
+        """Draw confusions of emotions, and attention and copying in the first examples."""
+        from tasks.empathetic.measuring.figures import write_figures
+
+        write_figures(predictor, source, folder)
+
+    def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
+        """Return the first contexts of a source, as JSON."""
+        return [json.dumps({"context": d.context}) for d in read_dialogues(source)[:count]]
 
     def files_of_companion(
         self,
@@ -237,16 +248,12 @@ class EmpatheticTask(GenerationTask):
         return {RANKER: ranker_of_bundle(companion, vocabularies[VOCABULARY], where)}
 
     def files_of_data(
-        self,
-        config: EmpatheticConfig,
-        trained: TrainedNetwork,
-        vocabularies: Mapping[str, Vocabulary],
-        sources: Sequence[str],
+        self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
         """Make the store of replies from dialogues with the model's final weights."""
         if not config.selection.size:
             raise UserError("a store of replies needs a model that chooses replies (selection.size above 0)")
-        predictor = EmpatheticPredictor(config, trained, vocabularies[VOCABULARY])
+        predictor = EmpatheticPredictor(config, model)
         return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
 
     def products(

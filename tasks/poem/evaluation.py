@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import paddle
 
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.errors import UserError
+from paddle_dialog.data.records import write_records
+from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.poem.data import read_texts
 from tasks.poem.dataset import Rows, collate, single_rows
 from tasks.poem.forms import FORMS
-
-if TYPE_CHECKING:
-    from tasks.poem.prediction import PoemPredictor
+from tasks.poem.prediction import PoemPredictor
 
 
 def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
@@ -56,7 +52,7 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         result["perplexity_titled"] = token_perplexity(titled, count)
         drawn = draw_poems(predictor, [poem.title for poem in texts[: config.verse.samples]])
         if predictions is not None:
-            _write(predictions, drawn)
+            write_records(predictions, drawn)
         if drawn:
             kept = [record["form"] for record in drawn]
             result["form"] = {
@@ -76,22 +72,13 @@ def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[dict[str
 
 def _likelihood(predictor: PoemPredictor, rows: Rows) -> tuple[float, int, int]:
     """Negative log-likelihood of all characters that count, how many they are, and how many of them unknown."""
-    network, criterion = predictor.network, SequenceCrossEntropy()
     nll, count, unknown = 0.0, 0, 0
-    for batch in LengthBucketSampler(rows.lengths, predictor.config.data.batch_size, shuffle=False):
-        arrays = collate([rows[index] for index in batch])
-        ids, positions, labels, mask = (paddle.to_tensor(array) for array in arrays)
-        with paddle.no_grad():
-            criterion(network(ids, positions), labels, mask)
-        nll += float(criterion.token_nll.numpy().astype(np.float64).sum())
-        count += int(arrays[3].sum())
-        unknown += int(((arrays[2] == Vocabulary.unk_id) * arrays[3]).sum())
+    size = predictor.config.data.batch_size
+    for losses in token_losses(
+        predictor.network, SequenceCrossEntropy(), rows, rows.lengths, collate, size, inputs=2
+    ):
+        label, mask = losses.labels
+        nll += float(losses.nll.sum())
+        count += int(mask.sum())
+        unknown += int(((label == Vocabulary.unk_id) * mask).sum())
     return nll, count, unknown
-
-
-def _write(path: Path, records: Sequence[dict[str, Any]]) -> None:
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    except OSError as error:
-        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
@@ -19,11 +19,11 @@ from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
 from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
-from paddle_dialog.predictor import GenerationPredictor
+from paddle_dialog.predictor import GenerationPredictor, Prediction
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig, VerseConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE, characters, read_texts
+from tasks.poem.data import FORM_TOKENS, NEWLINE, characters
 from tasks.poem.form_plan import CharacterTable, FormPlan, make_plan, place_acrostic, place_beginning
 from tasks.poem.form_processor import HeldForm
 from tasks.poem.forms import FORMS, Form, FormName, FormReport, form_of, report_form
@@ -36,18 +36,14 @@ RELAXATIONS: tuple[tuple[str, ...], ...] = (("rhyme",), ("tones",), ("tones", "r
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """A text that was written.
+class PoemPrediction(Prediction):
+    """A text that was written, the beginning included.
 
     Args:
-        text: all of it, the beginning included.
-        score: log-probability per character, the end included.
         form: what it keeps of the form that was asked for, or that it happens to have.
         relaxed: rules it could not be held to.
     """
 
-    text: str
-    score: float
     form: FormReport | None
     relaxed: tuple[str, ...] = ()
 
@@ -85,24 +81,21 @@ class PoemPredictor(GenerationPredictor):
 
     Args:
         config: the recipe.
-        model: the steps.
-        vocabulary: of characters.
-        network: gives the network, for the perplexity.
+        trained: the model.
     """
 
-    def __init__(self, config: PoemConfig, model: StepModel, vocabulary: Vocabulary, network: Any) -> None:
+    def __init__(self, config: PoemConfig, trained: TrainedModel) -> None:
         self.config: PoemConfig = config
-        self.vocabulary = vocabulary
-        self._model = model
-        self._network = network
-        self.knows_forms = next(iter(FORM_TOKENS.values())) in vocabulary
+        (self.vocabulary,) = trained.vocabularies.values()
+        self._trained = trained
+        over_arrays = trained.over_arrays(partial(step_model, config, len(self.vocabulary)))
+        self._model: StepModel = self.network if over_arrays is None else over_arrays
+        self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
 
     @property
     def network(self) -> nn.Layer:
         """The network in evaluation mode."""
-        network: nn.Layer = self._network()
-        network.eval()
-        return network
+        return self._trained.network
 
     @cached_property
     def _table(self) -> CharacterTable:
@@ -114,7 +107,7 @@ class PoemPredictor(GenerationPredictor):
         n_best: int | None = None,
         verse: VerseConfig | None = None,
         seed: int | None = None,
-    ) -> list[list[Prediction]]:
+    ) -> list[list[PoemPrediction]]:
         """Write texts.
 
         Args:
@@ -135,7 +128,7 @@ class PoemPredictor(GenerationPredictor):
         wanted = self.config.decoding.n_best if n_best is None else n_best
         drawn = max(wanted, verse.candidates) if self.config.decoding.strategy == "sample" else wanted
         options = SearchOptions.of(self.config.decoding, drawn, seed, ())
-        answers: list[list[Prediction]] = []
+        answers: list[list[PoemPrediction]] = []
         for start in range(0, len(wishes), self.batch_size):
             answers += self._write(wishes[start : start + self.batch_size], verse, options)
         return [candidates[:wanted] for candidates in answers]
@@ -180,19 +173,6 @@ class PoemPredictor(GenerationPredictor):
             shown.append(text + note if len(record["predictions"]) > 1 or "relaxed" in prediction else text)
         return "\n\n".join(shown) + "\n"
 
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """Return the first two lines of poems, or the first words of a text, for the benchmark."""
-        texts = read_texts(source)
-        if isinstance(texts, str):
-            return texts.splitlines()[:count]
-        return [poem.body.partition("。")[0] for poem in texts[:count]]
-
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """All metrics on one source."""
-        from tasks.poem.evaluation import evaluate
-
-        return evaluate(self, source, predictions)
-
     def decoding_summary(self) -> str:
         """How texts are written, in a few words."""
         settings, verse = self.config.decoding, self.config.verse
@@ -231,12 +211,12 @@ class PoemPredictor(GenerationPredictor):
 
     def _write(
         self, wishes: Sequence[Wish], verse: VerseConfig, options: SearchOptions
-    ) -> list[list[Prediction]]:
+    ) -> list[list[PoemPrediction]]:
         """Return the candidates of a batch, likeliest first; rules are dropped where they leave nothing to write."""
         form = None if verse.form is None else FORMS[verse.form]
         if form is None:
             return self._search(wishes, [None] * len(wishes), options)
-        answers: list[list[Prediction]] = [[] for _ in wishes]
+        answers: list[list[PoemPrediction]] = [[] for _ in wishes]
         for dropped in ((), *RELAXATIONS):
             left = [number for number, found in enumerate(answers) if not found]
             if not left:
@@ -261,7 +241,7 @@ class PoemPredictor(GenerationPredictor):
 
     def _search(
         self, wishes: Sequence[Wish], plans: Sequence[FormPlan | None], options: SearchOptions
-    ) -> list[list[Prediction]]:
+    ) -> list[list[PoemPrediction]]:
         held = [plan for plan in plans if plan is not None]
         if held:
             options = replace(options, processors=[HeldForm(held, self._table)], max_length=held[0].form.size)
@@ -282,7 +262,7 @@ class PoemPredictor(GenerationPredictor):
         marks += [NEWLINE] if self.knows_forms else []
         return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *self.vocabulary.encode(marks)]
 
-    def _prediction(self, hypothesis: Hypothesis, wish: Wish, plan: FormPlan | None) -> Prediction:
+    def _prediction(self, hypothesis: Hypothesis, wish: Wish, plan: FormPlan | None) -> PoemPrediction:
         tokens = self.vocabulary.decode(hypothesis.tokens)
         tokens[: len(wish.begin)] = wish.begin  # characters that the vocabulary does not have
         for place, char in (wish.given or {}).items():
@@ -290,4 +270,4 @@ class PoemPredictor(GenerationPredictor):
         text = "".join("\n" if token == NEWLINE else token for token in tokens)
         form: Form | None = form_of(text) if plan is None else plan.form
         report = None if form is None else report_form(text, form)
-        return Prediction(text, hypothesis.score, report, () if plan is None else plan.relaxed)
+        return PoemPrediction(text, hypothesis.score, report, () if plan is None else plan.relaxed)

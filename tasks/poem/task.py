@@ -6,22 +6,23 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
 from paddle_dialog.task import Display, EncodedData, EpochBatches, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, read_texts
 from tasks.poem.forms import FORMS
-from tasks.poem.prediction import PoemPredictor, step_model
+from tasks.poem.prediction import PoemPredictor
 
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedNetwork
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.poem.api import PoemEndpoint
 
@@ -83,23 +84,25 @@ class PoemTask(GenerationTask):
         if not count:
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
-        predictor = self.predictor(drawn, network, data.vocabularies)
+        predictor = PoemPredictor(drawn, TrainedModel.of_network(network, data.vocabularies))
         return Display([prediction.text for prediction in predictor.predict([""], count)[0]])
 
-    def predictor(
-        self, config: PoemConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> PoemPredictor:
-        """Return a predictor around a trained network."""
-        network.eval()
-        return PoemPredictor(config, network, vocabularies[VOCABULARY], lambda: network)
+    def predictor(self, config: PoemConfig, model: TrainedModel) -> PoemPredictor:
+        """Return the predictor of a trained model."""
+        return PoemPredictor(config, model)
 
-    def trained_predictor(
-        self, config: PoemConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> PoemPredictor:
-        """Return a predictor of a bundle's weights, which builds the network when it is asked for."""
-        vocabulary = vocabularies[VOCABULARY]
-        model: Any = trained.over_arrays(partial(step_model, config, len(vocabulary)))
-        return PoemPredictor(config, model or trained.network, vocabulary, lambda: trained.network)
+    def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+        """Measure all metrics on one source."""
+        from tasks.poem.evaluation import evaluate
+
+        return evaluate(predictor, source, predictions)
+
+    def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
+        """Return the first two lines of poems, or the first words of a text."""
+        texts = read_texts(source)
+        if isinstance(texts, str):
+            return texts.splitlines()[:count]
+        return [poem.body.partition("。")[0] for poem in texts[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add `--form`, `--texts-are` and `--title`."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from paddle_dialog.errors import UserError
+from paddle_dialog.data.records import check_writable, write_records
 from paddle_dialog.figures.charts import draw_confusion_matrix
 from paddle_dialog.figures.coloured_text import draw_coloured_text
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
 from tasks.sentiment.data import NAMES, Review, read_reviews
-
-if TYPE_CHECKING:
-    from tasks.sentiment.prediction import Judgement, SentimentPredictor
+from tasks.sentiment.prediction import Judgement, SentimentPredictor
 
 DRAWN = 6  # reviews
 
@@ -38,14 +34,14 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
         UserError: the source cannot be used, or the answers cannot be written; the latter before any work.
     """
     if predictions is not None:
-        _write(predictions, [])
+        check_writable(predictions)
     reviews, judgements, gold = _judged(predictor, source)
     labels = np.array([judgement.label for judgement in judgements])
     sure = np.array([judgement.probability for judgement in judgements])
     good = np.where(labels == 1, sure, 1 - sure)
     confusion = confusion_matrix(labels, gold, 2)
     if predictions is not None:
-        _write(predictions, [_record(*pair) for pair in zip(reviews, judgements, strict=True)])
+        write_records(predictions, [_record(*pair) for pair in zip(reviews, judgements, strict=True)])
     return {
         "n": len(reviews),
         "accuracy": float((labels == gold).mean()),
@@ -74,11 +70,3 @@ def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Review], l
 def _record(review: Review, judgement: Judgement) -> dict[str, Any]:
     probability = round(judgement.probability, 4)
     return {"label": judgement.label, "probability": probability, "reference": review.label}
-
-
-def _write(path: Path, records: Sequence[dict[str, Any]]) -> None:
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    except OSError as error:
-        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error

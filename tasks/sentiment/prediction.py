@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.sentiment.config import SentimentConfig
-from tasks.sentiment.data import NAMES, Review, ReviewEncoder, collate, read_reviews
+from tasks.sentiment.data import NAMES, Review, ReviewEncoder, collate
 from tasks.sentiment.text import ALWAYS, contributions, tokens_of
-
-if TYPE_CHECKING:
-    from paddle import nn
 
 
 class Judgement(NamedTuple):
@@ -42,17 +37,15 @@ class SentimentPredictor(Predictor):
 
     Args:
         config: of the model.
-        network: the trained network, or one that is built when it is asked for.
-        vocabulary: of the network.
+        model: that was trained.
     """
 
-    def __init__(
-        self, config: SentimentConfig, network: nn.Layer | TrainedNetwork, vocabulary: Vocabulary
-    ) -> None:
+    def __init__(self, config: SentimentConfig, model: TrainedModel) -> None:
         self.config: SentimentConfig = config
-        self.vocabulary, self.trained = vocabulary, network
+        self.trained = model
+        (vocabulary,) = model.vocabularies.values()
         self._encoder = ReviewEncoder(config, vocabulary)
-        self._model = _judging_model(config, network, len(vocabulary))
+        self._model = _judging_model(config, model, len(vocabulary))
 
     def predict(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge reviews.
@@ -86,24 +79,6 @@ class SentimentPredictor(Predictor):
         """Return label, probability and text in columns."""
         return f"{NAMES[record['label']]}\t{record['probability']:.4f}\t{record['text']}"
 
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """Return the first reviews of a source."""
-        unit = self.config.data.tokens
-        blank = " " if unit == "words" else ""
-        return [blank.join(review.tokens) for review in read_reviews(source, unit)[:count]]
-
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """Return all metrics on one source of reviews."""
-        from tasks.sentiment.evaluation import evaluate
-
-        return evaluate(self, source, predictions)
-
-    def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Return which tokens decided the first reviews, and the confusion matrix."""
-        from tasks.sentiment.evaluation import draw_figures
-
-        draw_figures(self, source, folder)
-
     def _judgement(self, review: Review, shares: np.ndarray, length: int, bias: float) -> Judgement:
         """Return the judgement of the network's shares [S] of the tokens that it read, and its bias."""
         weights = np.zeros(len(review.tokens))
@@ -122,12 +97,9 @@ class SentimentPredictor(Predictor):
         return Judgement(label, float(1 / (1 + np.exp(-abs(logit)))), review.tokens, weights)
 
 
-def _judging_model(config: SentimentConfig, network: nn.Layer | TrainedNetwork, size: int) -> Any:
+def _judging_model(config: SentimentConfig, model: TrainedModel, size: int) -> Any:
     """Return what has `contributions` and `linear_table` as arrays, without Paddle where that is possible."""
     from tasks.sentiment.arrays import NumpySentiment, PaddleSentiment
 
-    if not isinstance(network, TrainedNetwork):
-        return PaddleSentiment(network)
-    return network.over_arrays(lambda arrays: NumpySentiment(config, size, arrays)) or PaddleSentiment(
-        network.network
-    )
+    arrays = model.over_arrays(partial(NumpySentiment, config, size))
+    return PaddleSentiment(model.network) if arrays is None else arrays

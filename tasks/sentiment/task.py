@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from tasks.sentiment.prediction import SentimentPredictor
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.bundle.trained import TrainedModel
+    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.sentiment.api import SentimentEndpoint
 
@@ -104,17 +106,29 @@ class SentimentTask(Task):
         table = fit_linear([review.buckets for review in reviews], labels, settings.buckets, settings.penalty)
         return {"linear_table": table[:, None]}
 
-    def predictor(
-        self, config: SentimentConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> SentimentPredictor:
-        """Return a predictor around a trained network."""
-        return SentimentPredictor(config, network, vocabularies[VOCABULARY])
+    def predictor(self, config: SentimentConfig, model: TrainedModel) -> SentimentPredictor:
+        """Return the predictor of a trained model."""
+        return SentimentPredictor(config, model)
 
-    def trained_predictor(
-        self, config: SentimentConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> SentimentPredictor:
-        """Return a predictor of a bundle's weights, which builds the network when it is asked for."""
-        return SentimentPredictor(config, trained, vocabularies[VOCABULARY])
+    def evaluate(
+        self, predictor: SentimentPredictor, source: str, predictions: Path | None
+    ) -> dict[str, Any]:
+        """Measure all metrics on one source of reviews."""
+        from tasks.sentiment.evaluation import evaluate
+
+        return evaluate(predictor, source, predictions)
+
+    def draw_figures(self, predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
+        """Draw which tokens decided the first reviews, and the confusion matrix."""
+        from tasks.sentiment.evaluation import draw_figures
+
+        draw_figures(predictor, source, folder)
+
+    def example_inputs(self, config: SentimentConfig, source: str, count: int) -> list[str]:
+        """Return the first reviews of a source."""
+        unit = config.data.tokens
+        blank = " " if unit == "words" else ""
+        return [blank.join(review.tokens) for review in read_reviews(source, unit)[:count]]
 
     def endpoint(self, limits: LimitsConfig) -> SentimentEndpoint:
         """Return the `POST` address of the task."""

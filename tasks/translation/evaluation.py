@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import paddle
-
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.errors import UserError
+from paddle_dialog.data.records import check_writable, write_records
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
 from paddle_dialog.metrics.bleu import corpus_bleu, corpus_chrf
+from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.training.losses import PointerCrossEntropy
 from tasks.translation.data import Pair, collate, limit_length, read_pairs
 from tasks.translation.dataset import PairDataset
-
-if TYPE_CHECKING:
-    from tasks.translation.prediction import TranslationPredictor
+from tasks.translation.prediction import TranslationPredictor
 
 MAPPED_EXAMPLES = 4
 
@@ -40,12 +35,12 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
         UserError: the source cannot be used, or the hypotheses cannot be written; the latter before any work.
     """
     if predictions is not None:
-        _write(predictions, [])
+        check_writable(predictions)
     pairs, report = _fitting_pairs(predictor, source)
     records = list(predictor.predict_records([predictor.text(pair.source) for pair in pairs]))
     if predictions is not None:
         references = (predictor.text(pair.target) for pair in pairs)
-        _write(predictions, [r | {"reference": t} for r, t in zip(records, references, strict=True)])
+        write_records(predictions, [r | {"reference": t} for r, t in zip(records, references, strict=True)])
     unit = predictor.config.data.tokens
 
     def scores(hypotheses: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -65,15 +60,12 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 
 def measure_perplexity(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> float:
-    """Return perplexity per token of the true translations, end tokens included."""
-    dataset = PairDataset(list(pairs), predictor.vocabulary)
-    criterion, total, tokens = PointerCrossEntropy(), 0.0, 0
-    for batch in LengthBucketSampler(dataset.lengths, predictor.config.data.batch_size, shuffle=False):
-        arrays = [paddle.to_tensor(array) for array in collate([dataset[index] for index in batch])]
-        with paddle.no_grad():
-            criterion(*predictor.network(*arrays[:3]), *arrays[3:])
-        total += float(criterion.token_nll.astype("float64").sum())
-        tokens += int(arrays[4].sum())
+    """Return the perplexity per token of the true translations, end tokens included."""
+    dataset, criterion = PairDataset(list(pairs), predictor.vocabulary), PointerCrossEntropy()
+    total, tokens, size = 0.0, 0, predictor.config.data.batch_size
+    for losses in token_losses(predictor.network, criterion, dataset, dataset.lengths, collate, size):
+        total += float(losses.nll.sum())
+        tokens += int(losses.labels[-1].sum())
     return token_perplexity(total, tokens)
 
 
@@ -90,11 +82,3 @@ def draw_attention(predictor: TranslationPredictor, source: str, folder: FigureF
 def _fitting_pairs(predictor: TranslationPredictor, source: str) -> tuple[list[Pair], str]:
     settings = predictor.config.data
     return limit_length(read_pairs(source, settings.tokens, settings.reverse), settings.max_length, "skip")
-
-
-def _write(path: Path, records: Sequence[dict[str, Any]]) -> None:
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    except OSError as error:
-        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error

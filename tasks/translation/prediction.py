@@ -5,25 +5,24 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.decoding.arrays import to_model
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
-from paddle_dialog.predictor import GenerationPredictor
+from paddle_dialog.predictor import GenerationPredictor, Prediction
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.translation.config import TranslationConfig
-from tasks.translation.data import Tokens, encode_source, join, read_pairs, split
+from tasks.translation.data import Tokens, encode_source, join, split
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -33,22 +32,15 @@ SENTENCE = re.compile("[^。！？；]*[。！？；]+[”’」』）]*|[^。�
 LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
 
 
-class Prediction(NamedTuple):
-    """One candidate.
+@dataclass(frozen=True)
+class TranslationPrediction(Prediction):
+    """A translation.
 
     Args:
-        text: the translation.
-        score: log-probability per token, end tokens counted.
         sentences: the tokens of the translation of each sentence.
     """
 
-    text: str
-    score: float
     sentences: list[list[str]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the candidate as the command line prints it."""
-        return {"text": self.text, "score": round(self.score, 4)}
 
 
 class TranslationPredictor(GenerationPredictor):
@@ -56,28 +48,25 @@ class TranslationPredictor(GenerationPredictor):
 
     Args:
         config: decoding settings and the length the model was made for.
-        network: the trained network, or one that is built when it is asked for.
+        model: that was trained.
+
+    Attributes:
         vocabulary: of both sides.
     """
 
-    def __init__(
-        self, config: TranslationConfig, network: nn.Layer | TrainedNetwork, vocabulary: Vocabulary
-    ) -> None:
+    def __init__(self, config: TranslationConfig, model: TrainedModel) -> None:
         self.config: TranslationConfig = config
-        self.vocabulary = vocabulary
-        self._trained = network if isinstance(network, TrainedNetwork) else None
-        if not isinstance(network, TrainedNetwork):
-            self.network = network
-            network.eval()
-        self.step_model = self._fast_model() or self.network
+        (self.vocabulary,) = model.vocabularies.values()
+        self._trained = model
+        arrays = model.over_arrays(partial(NumpyPointerSeq2Seq, config.model, len(self.vocabulary)))
+        self.step_model: Any = self.network if arrays is None else arrays
 
-    @cached_property
+    @property
     def network(self) -> nn.Layer:
-        """Return the trained network in evaluation mode."""
-        assert self._trained is not None
+        """The trained network in evaluation mode."""
         return self._trained.network
 
-    def predict(self, texts: Sequence[str], n_best: int | None = None) -> list[list[Prediction]]:
+    def predict(self, texts: Sequence[str], n_best: int | None = None) -> list[list[TranslationPrediction]]:
         """Translate.
 
         Args:
@@ -136,25 +125,6 @@ class TranslationPredictor(GenerationPredictor):
             return str(predictions[0]["text"])
         return "\n".join([record["source"], *(f"  {p['score']:8.4f}  {p['text']}" for p in predictions)])
 
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """Return the first sentences of a source of pairs."""
-        settings = self.config.data
-        return [
-            self.text(pair.source) for pair in read_pairs(source, settings.tokens, settings.reverse)[:count]
-        ]
-
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """Return all metrics on one source of pairs."""
-        from tasks.translation.evaluation import evaluate
-
-        return evaluate(self, source, predictions)
-
-    def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Return the attention in the first examples."""
-        from tasks.translation.evaluation import draw_attention
-
-        draw_attention(self, source, folder)
-
     def attention(self, source: Tokens, target: Tokens) -> np.ndarray:
         """Return the weights [T, S] of a translation's tokens and end over those of its sentence."""
         ids, _ = encode_source(source, self.vocabulary)
@@ -169,7 +139,9 @@ class TranslationPredictor(GenerationPredictor):
             return f"beam {settings.beam_size}, length penalty {settings.length_penalty}"
         return settings.strategy
 
-    def text_attention(self, text: str, prediction: Prediction) -> tuple[list[str], list[str], np.ndarray]:
+    def text_attention(
+        self, text: str, prediction: TranslationPrediction
+    ) -> tuple[list[str], list[str], np.ndarray]:
         """Return tokens of a text [S] and of its translation [T], and the weights [T, S], sentence by sentence."""
         pairs = list(zip(self.sentences(text), prediction.sentences, strict=True))
         blocks = [self.attention(*pair)[:-1, :-1] for pair in pairs]
@@ -180,12 +152,6 @@ class TranslationPredictor(GenerationPredictor):
             row, column = row + block.shape[0], column + block.shape[1]
         source, target = ([token for tokens in side for token in tokens] for side in zip(*pairs, strict=True))
         return source, target, weights
-
-    def _fast_model(self) -> Any:
-        if self._trained is None:
-            return None
-        model, size = self.config.model, len(self.vocabulary)
-        return self._trained.over_arrays(lambda arrays: NumpyPointerSeq2Seq(model, size, arrays))
 
     def _search(
         self, sources: Sequence[Tokens], options: SearchOptions
@@ -205,7 +171,7 @@ class TranslationPredictor(GenerationPredictor):
                 answers.append([([words[i] for i in h.tokens], h.log_prob) for h in hypotheses])
         return answers
 
-    def _joined(self, sentences: Sequence[list[tuple[list[str], float]]]) -> list[Prediction]:
+    def _joined(self, sentences: Sequence[list[tuple[list[str], float]]]) -> list[TranslationPrediction]:
         """Return candidates of a whole text: the first ones of all its sentences, the second ones, …"""
         predictions = []
         for place in range(max(map(len, sentences))):
@@ -213,5 +179,5 @@ class TranslationPredictor(GenerationPredictor):
             tokens = sum(len(words) + 1 for words, _ in chosen)
             text = self.text([word for words, _ in chosen for word in words])
             score = sum(log_prob for _, log_prob in chosen) / tokens
-            predictions.append(Prediction(text, score, [words for words, _ in chosen]))
+            predictions.append(TranslationPrediction(text, score, [words for words, _ in chosen]))
         return predictions

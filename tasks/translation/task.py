@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.translation.config import TranslationConfig
-from tasks.translation.data import Pair, collate, limit_length, read_pairs
+from tasks.translation.data import Pair, collate, join, limit_length, read_pairs
 from tasks.translation.prediction import TranslationPredictor
 
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from tasks.translation.api import TranslationEndpoint
 
@@ -73,7 +75,7 @@ class TranslationTask(GenerationTask):
         examples = data.dev if data.dev is not None else data.train
         assert isinstance(examples, EncodedData) and isinstance(examples.dataset, PairDataset)
         pairs = examples.dataset.pairs[:count]
-        predictor = TranslationPredictor(config, network, data.vocabularies[VOCABULARY])
+        predictor = TranslationPredictor(config, TrainedModel.of_network(network, data.vocabularies))
         answers = predictor.greedy([pair.source for pair in pairs])
         return Display(
             [
@@ -82,17 +84,28 @@ class TranslationTask(GenerationTask):
             ]
         )
 
-    def predictor(
-        self, config: TranslationConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> TranslationPredictor:
-        """Return a predictor around a trained network."""
-        return TranslationPredictor(config, network, vocabularies[VOCABULARY])
+    def predictor(self, config: TranslationConfig, model: TrainedModel) -> TranslationPredictor:
+        """Return the predictor of a trained model."""
+        return TranslationPredictor(config, model)
 
-    def trained_predictor(
-        self, config: TranslationConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> TranslationPredictor:
-        """Return a predictor of a bundle's weights, which builds the network when it is asked for."""
-        return TranslationPredictor(config, trained, vocabularies[VOCABULARY])
+    def evaluate(
+        self, predictor: TranslationPredictor, source: str, predictions: Path | None
+    ) -> dict[str, Any]:
+        """Measure all metrics on one source of pairs."""
+        from tasks.translation.evaluation import evaluate
+
+        return evaluate(predictor, source, predictions)
+
+    def draw_figures(self, predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:
+        """Draw the attention in the first examples."""
+        from tasks.translation.evaluation import draw_attention
+
+        draw_attention(predictor, source, folder)
+
+    def example_inputs(self, config: TranslationConfig, source: str, count: int) -> list[str]:
+        """Return the first sentences of a source of pairs."""
+        unit = config.data.tokens
+        return [join(pair.source, unit) for pair in read_pairs(source, unit, config.data.reverse)[:count]]
 
     def endpoint(self, limits: LimitsConfig) -> TranslationEndpoint:
         """Return the `POST` address of the task."""

@@ -8,18 +8,17 @@ from typing import Any, Literal
 
 import numpy as np
 
+from paddle_dialog.predictor import Prediction
 from tasks.empathetic.emotion.labels import EMOTIONS
 
 TOP_EMOTIONS = 5
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ReplyPrediction(Prediction):
     """One reply.
 
     Args:
-        text: for reading.
-        score: log-probability per token, end token included.
         tokens: as the model wrote or reads it.
         origin: who wrote it: a `person`, for a conversation of the training data or of a user's file, or the
             `model`.
@@ -27,8 +26,6 @@ class Prediction:
         row: row of a person's reply in the store.
     """
 
-    text: str
-    score: float
     tokens: tuple[str, ...]
     origin: Literal["model", "person"] = "model"
     similarity: float | None = None
@@ -36,12 +33,12 @@ class Prediction:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the reply as the command line prints it."""
-        record = {"text": self.text, "score": round(self.score, 4), "origin": self.origin}
+        record = super().as_dict() | {"origin": self.origin}
         return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
 
 
 def origin_note(record: Mapping[str, Any]) -> str:
-    """Return the note beside a reply of `Prediction.as_dict`; empty for one of the model's own."""
+    """Return the note beside a reply of `ReplyPrediction.as_dict`; empty for one of the model's own."""
     return f" (from a person, {record['similarity']:.2f})" if record["origin"] == "person" else ""
 
 
@@ -60,7 +57,7 @@ class Answer:
     context: Sequence[str]
     emotion: str | None
     probabilities: np.ndarray
-    predictions: Sequence[Prediction]
+    predictions: Sequence[ReplyPrediction]
 
     @property
     def predicted_emotion(self) -> str:

@@ -12,7 +12,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, 
 from paddle_dialog.decoding.repetition import NoRepeatNGram
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
 from tasks.empathetic.data.reserved import NOT_WORDS
@@ -21,7 +21,7 @@ from tasks.empathetic.data.tokenise import detokenise
 
 def write_replies(
     model: StepModel, encoder: DialogueEncoder, packed: Sequence[Packed], options: SearchOptions
-) -> list[list[Prediction]]:
+) -> list[list[ReplyPrediction]]:
     """Write replies.
 
     Args:
@@ -43,7 +43,7 @@ def write_replies(
 
 def _predictions(
     encoder: DialogueEncoder, hypotheses: Sequence[Hypothesis], extended: dict[int, int]
-) -> list[Prediction]:
+) -> list[ReplyPrediction]:
     """Make replies of hypotheses; `extended` maps the encoder's numbers to extended ids."""
     copied = {index: number for number, index in extended.items()}
     words = encoder.words() if copied else []
@@ -55,7 +55,7 @@ def _predictions(
             for index in hypothesis.tokens
             if index < size or index in copied
         )
-        predictions.append(Prediction(detokenise(tokens), hypothesis.score, tokens))
+        predictions.append(ReplyPrediction(detokenise(tokens), hypothesis.score, tokens))
     return predictions
 
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedNetwork
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.predictor import GenerationPredictor
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answering.answer import Answer, Prediction, origin_note
+from tasks.empathetic.answering.answer import Answer, ReplyPrediction, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.context_input import checked_context, parsed_context
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
-from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.emotion.labels import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
@@ -46,8 +41,7 @@ class EmpatheticPredictor(GenerationPredictor):
 
     Args:
         config: decoding settings, and what the model reads.
-        network: the trained network, or one that is built on demand.
-        vocabulary: of context and reply.
+        trained: the model.
         encoder: an existing one, so that its lexicon is not read again.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
         find_replies: makes the store of people's replies with the model and its encoder; None finds none.
@@ -61,24 +55,18 @@ class EmpatheticPredictor(GenerationPredictor):
     def __init__(
         self,
         config: EmpatheticConfig,
-        network: nn.Layer | TrainedNetwork,
-        vocabulary: Vocabulary,
+        trained: TrainedModel,
         encoder: DialogueEncoder | None = None,
         reply_ngrams: ReplyNgrams | None = None,
         find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
         load_ranker: Callable[[], CandidateRanker] | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
-        self.vocabulary = vocabulary
-        self._model: EmoPrepend | NumpyEmoPrepend
-        if isinstance(network, TrainedNetwork):
-            self._trained = network
-            over_arrays = network.over_arrays(partial(numpy_emo_prepend, config, len(vocabulary)))
-            self._model = self.network if over_arrays is None else over_arrays
-        else:
-            network.eval()
-            self._model = self.network = network
-        self._encoder = make_encoder(config, vocabulary) if encoder is None else encoder
+        (self.vocabulary,) = trained.vocabularies.values()
+        self._trained = trained
+        over_arrays = trained.over_arrays(partial(numpy_emo_prepend, config, len(self.vocabulary)))
+        self._model: EmoPrepend | NumpyEmoPrepend = self.network if over_arrays is None else over_arrays
+        self._encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
         self.store = None if find_replies is None else find_replies(self._model, self._encoder)
         self._finder = None
         if self.store is not None:
@@ -87,7 +75,7 @@ class EmpatheticPredictor(GenerationPredictor):
             self._model, self._encoder, reply_ngrams, self.store, load_ranker, config.selection.size > 0
         )
 
-    @cached_property
+    @property
     def network(self) -> nn.Layer:
         """The trained network in evaluation mode."""
         return self._trained.network
@@ -119,7 +107,7 @@ class EmpatheticPredictor(GenerationPredictor):
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
-    ) -> list[list[Prediction]]:
+    ) -> list[list[ReplyPrediction]]:
         """Write replies.
 
         Args:
@@ -207,22 +195,6 @@ class EmpatheticPredictor(GenerationPredictor):
         rows = (f"  {reply['score']:8.4f}  {reply['text']}{origin_note(reply)}" for reply in replies)
         return "\n".join([head, *rows])
 
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """Return the first contexts of a data source, for the benchmark; as JSON, which `predict_records` reads."""
-        return [json.dumps({"context": d.context}) for d in read_dialogues(source)[:count]]
-
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """Measure all empathetic metrics on one source."""
-        from tasks.empathetic.measuring.evaluation import evaluate
-
-        return evaluate(self, source, predictions)
-
-    def draw_figures(self, source: str, folder: FigureFolder) -> None:
-        """Draw confusions of emotions, and attention and copying in the first examples."""
-        from tasks.empathetic.measuring.figures import write_figures
-
-        write_figures(self, source, folder)
-
     @property
     def needs_emotion(self) -> bool:
         """Whether the model must be given the emotion."""
@@ -269,9 +241,11 @@ class EmpatheticPredictor(GenerationPredictor):
             for own, emotion in zip(turns, given, strict=True)
         ]
 
-    def candidates(self, contexts: Sequence[ReadContext], options: SearchOptions) -> list[list[Prediction]]:
+    def candidates(
+        self, contexts: Sequence[ReadContext], options: SearchOptions
+    ) -> list[list[ReplyPrediction]]:
         """Return the generator's replies and the nearest of the store, for contexts of one batch."""
-        found: list[list[Prediction]] = [[] for _ in contexts]
+        found: list[list[ReplyPrediction]] = [[] for _ in contexts]
         if self.config.replies.generate or self._finder is None:
             found = write_replies(
                 self._model, self._encoder, [context.packed for context in contexts], options

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-import paddle
 
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.decoding.search import evaluation_mode
-from paddle_dialog.errors import UserError
+from paddle_dialog.data.records import check_writable, write_records
+from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import perplexity_per_example, token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.data.sources import Dialogue, read_dialogues
@@ -24,13 +22,9 @@ from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.selection.recall import recall_at_1
 from tasks.empathetic.selection.vectors import SelectionModel, context_vectors, reply_vectors
 
-if TYPE_CHECKING:
-    from tasks.empathetic.answering.answer import Answer
-    from tasks.empathetic.answering.prediction import EmpatheticPredictor
-
 
 @dataclass(frozen=True)
-class Likelihood:
+class ReplyLikelihood:
     """How well a model predicts the replies.
 
     Args:
@@ -63,14 +57,20 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         UserError: the source cannot be used, or the replies cannot be written, which is checked first.
     """
     if predictions is not None:
-        _check_writable(predictions)
+        check_writable(predictions)
     dialogues = read_dialogues(source)
     likelihood = measure_likelihood(predictor, dialogues)
     gold = [dialogue.emotion for dialogue in dialogues]
     told = gold if predictor.needs_emotion else None
     answers = predictor.answer([dialogue.context for dialogue in dialogues], emotions=told)
     if predictions is not None:
-        _write(predictions, dialogues, answers)
+        write_records(
+            predictions,
+            (
+                {**answer.as_dict(), "gold_emotion": dialogue.emotion, "reference": dialogue.target}
+                for dialogue, answer in zip(dialogues, answers, strict=True)
+            ),
+        )
     hypotheses = [answer.predictions[0].tokens if answer.predictions else () for answer in answers]
     return {
         "n": len(dialogues),
@@ -103,44 +103,19 @@ def _selection_metrics(
     return {"recall_at_1": recall_at_1(contexts, replies, texts, predictor.config.seed)}
 
 
-def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Likelihood:
+def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
     """Run the model over the true replies, batched by length."""
-    config, network = predictor.config, predictor.network
-    encoder = predictor.encoder.fresh()
+    config = predictor.config
     dataset = DialogueDataset(
-        dialogues, config, predictor.vocabulary, longest_target(config), encoder=encoder
+        dialogues, config, predictor.vocabulary, longest_target(config), encoder=predictor.encoder.fresh()
     )
-    criterion = EmpatheticLoss()
     nll, tokens = np.zeros(len(dataset)), np.zeros(len(dataset), dtype=np.int64)  # [N] each
     unknown, size = 0, len(predictor.vocabulary)
-    with paddle.no_grad(), evaluation_mode(network):
-        for batch in LengthBucketSampler(dataset.lengths, config.data.batch_size, shuffle=False):
-            arrays = collate([dataset[index] for index in batch])
-            source, lengths, target, *labels = (paddle.to_tensor(array) for array in arrays)
-            criterion(*network(source, lengths, target), *labels)
-            nll[batch] = criterion.token_nll.numpy().astype(np.float64).sum(-1)
-            tokens[batch] = arrays[-1].sum(-1)
-            unknown += int(((arrays[-2] == Vocabulary.unk_id) | (arrays[-2] >= size)).sum())
-    return Likelihood(nll, tokens, unknown / int(tokens.sum()))
-
-
-def _check_writable(path: Path) -> None:
-    """Open the file without changing what it holds."""
-    try:
-        path.open("a", encoding="utf-8").close()
-    except OSError as error:
-        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error
-
-
-def _write(path: Path, dialogues: Sequence[Dialogue], answers: Sequence[Answer]) -> None:
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            for dialogue, answer in zip(dialogues, answers, strict=True):
-                record = {
-                    **answer.as_dict(),
-                    "gold_emotion": dialogue.emotion,
-                    "reference": dialogue.target,
-                }
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error
+    for losses in token_losses(
+        predictor.network, EmpatheticLoss(), dataset, dataset.lengths, collate, config.data.batch_size
+    ):
+        label, mask = losses.labels[-2:]  # [B, T] each
+        nll[losses.indices] = losses.nll.sum(-1)
+        tokens[losses.indices] = mask.sum(-1)
+        unknown += int(((label == Vocabulary.unk_id) | (label >= size)).sum())
+    return ReplyLikelihood(nll, tokens, unknown / int(tokens.sum()))

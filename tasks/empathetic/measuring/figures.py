@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target
 from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 from tasks.empathetic.measuring.analysis import emotion_probabilities, word_maps
-
-if TYPE_CHECKING:
-    from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
 MAPPED_EXAMPLES = 4
 # From pleasant to unpleasant, related emotions side by side, so that easily confused ones lie near the

@@ -19,13 +19,10 @@ from tasks.empathetic.ranking.config import RankerConfig
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedNetwork
+    from paddle_dialog.bundle.trained import TrainedModel
 
 VOCABULARY = "text"
 OUTPUT = "output.weight"  # the only weight that a generator does not have
-_ANSWERS_NOTHING = (
-    "a ranker answers nothing by itself; it orders replies of the empathetic task, in whose bundle it ships"
-)
 
 
 class RankerTask(Task):
@@ -91,17 +88,11 @@ class RankerTask(Task):
 
         return ChoiceLoss()
 
-    def predictor(
-        self, config: RankerConfig, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]
-    ) -> Predictor:
+    def predictor(self, config: RankerConfig, model: TrainedModel) -> Predictor:
         """Refuse: the ranker answers only inside the empathetic task."""
-        raise UserError(_ANSWERS_NOTHING)
-
-    def trained_predictor(
-        self, config: RankerConfig, trained: TrainedNetwork, vocabularies: Mapping[str, Vocabulary]
-    ) -> Predictor:
-        """Refuse as `predictor` does, before the network is built."""
-        raise UserError(_ANSWERS_NOTHING)
+        raise UserError(
+            "a ranker answers nothing by itself; it orders replies of the empathetic task, in whose bundle it ships"
+        )
 
 
 TASK = RankerTask()

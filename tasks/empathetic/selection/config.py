@@ -28,7 +28,7 @@ class RepliesConfig:
 
 
 @dataclass(frozen=True)
-class RerankConfig:
+class ReplyRerankConfig:
     """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
 
     candidates: int = at_least(

@@ -20,7 +20,7 @@ from typing import Any
 from paddle_dialog.command_line import base_parser, load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.data.sources import parse_context
@@ -66,10 +66,10 @@ def features(predictor: EmpatheticPredictor, turns: list[str], target: str | Non
     }
 
 
-def _true(predictor: EmpatheticPredictor, context: ReadContext, target: str) -> Prediction:
+def _true(predictor: EmpatheticPredictor, context: ReadContext, target: str) -> ReplyPrediction:
     tokens = tokens_of(target)
     (score,) = log_probs(predictor.model, predictor.encoder, [tokens], context.packed)
-    return Prediction(target, float(score), tokens)
+    return ReplyPrediction(target, float(score), tokens)
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, tokens_of
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.store import ReplyStore
@@ -61,7 +61,7 @@ class ReplyFinder:
         self._encoder = encoder
         self._store = store
 
-    def find(self, contexts: Sequence[ReadContext], count: int) -> list[list[Prediction]]:
+    def find(self, contexts: Sequence[ReadContext], count: int) -> list[list[ReplyPrediction]]:
         """Return the replies nearest to each context, nearest first.
 
         Args:
@@ -77,11 +77,11 @@ class ReplyFinder:
 
     def _predictions(
         self, context: ReadContext, rows: Sequence[int], cosines: Sequence[float]
-    ) -> list[Prediction]:
+    ) -> list[ReplyPrediction]:
         texts = [self._store.texts[row] for row in rows]
         tokens = [tokens_of(text) for text in texts]
         scores = log_probs(self._model, self._encoder, tokens, context.packed).tolist()
         return [
-            Prediction(text, score, words, "person", cosine, row)
+            ReplyPrediction(text, score, words, "person", cosine, row)
             for text, score, words, cosine, row in zip(texts, scores, tokens, cosines, rows, strict=True)
         ]

@@ -15,11 +15,11 @@ import numpy as np
 
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import Prediction
+from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
-from tasks.empathetic.selection.config import RerankConfig
+from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.finder import ReadContext
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
@@ -29,7 +29,7 @@ from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_
 REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
 AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # subtracted
 
-Lists = Sequence[Sequence[Prediction]]  # candidates of each context
+Lists = Sequence[Sequence[ReplyPrediction]]  # candidates of each context
 Feature = Callable[[Sequence[ReadContext], Lists], np.ndarray]  # of all candidates, context by context [N]
 
 
@@ -45,7 +45,7 @@ class Reranker:
         compares: whether the model has vectors of contexts and replies.
 
     Attributes:
-        features: the terms of the sum, by the names of `RerankConfig`.
+        features: the terms of the sum, by the names of `ReplyRerankConfig`.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class Reranker:
         return [name for name in self.features if has.get(name, True) is not None]
 
     def order(
-        self, contexts: Sequence[ReadContext], lists: Lists, weights: RerankConfig
-    ) -> list[list[Prediction]]:
+        self, contexts: Sequence[ReadContext], lists: Lists, weights: ReplyRerankConfig
+    ) -> list[list[ReplyPrediction]]:
         """Order the candidates of each context, every text once, best first; equal sums keep their order.
 
         Args:
@@ -125,7 +125,7 @@ class Reranker:
         values[new] = self.unconditional([found[place].tokens for place in new])
         return values
 
-    def _familiarity(self, candidate: Prediction) -> float:
+    def _familiarity(self, candidate: ReplyPrediction) -> float:
         if self._ngrams is None:
             raise UserError(
                 f"decoding.rerank.familiarity: needs {REPLY_NGRAMS}, which these weights were saved without; take "
@@ -168,7 +168,7 @@ class Reranker:
             if own
         )
 
-    def _agreement(self, context: ReadContext, candidate: Prediction) -> float:
+    def _agreement(self, context: ReadContext, candidate: ReplyPrediction) -> float:
         """Return p of the likeliest emotion in which the reply was given over that of the likeliest of all."""
         if candidate.row is None:
             return 1.0
@@ -186,7 +186,7 @@ def _vector(context: ReadContext) -> np.ndarray:
     return context.vector
 
 
-def _each(value: Callable[[ReadContext, Prediction], float]) -> Feature:
+def _each(value: Callable[[ReadContext, ReplyPrediction], float]) -> Feature:
     """Make a feature that is computed for one candidate at a time."""
     return lambda contexts, lists: np.array(
         [value(context, one) for context, own in zip(contexts, lists, strict=True) for one in own],
@@ -198,9 +198,9 @@ def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def distinct(candidates: Sequence[Prediction]) -> list[Prediction]:
+def distinct(candidates: Sequence[ReplyPrediction]) -> list[ReplyPrediction]:
     """Return every text once, in the place of its first occurrence; a person's wins over the generator's."""
-    texts: dict[tuple[str, ...], Prediction] = {}
+    texts: dict[tuple[str, ...], ReplyPrediction] = {}
     for candidate in candidates:
         known = texts.setdefault(candidate.tokens, candidate)
         if candidate.origin == "person" and known.origin == "model":

@@ -10,7 +10,7 @@ import numpy as np
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.interface import Array, StepModel
-from paddle_dialog.decoding.prefix_tree import one_input_log_probs
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
 
@@ -73,4 +73,5 @@ def log_probs(
         return np.zeros(0)
     source, extended = encoder.pack(encoder.context([])) if packed is None else packed
     ids = [encoder.target(encoder.numbers(reply), extended).tolist() for reply in replies]
-    return one_input_log_probs(model, source, ids) / [len(reply) + 1 for reply in replies]
+    totals = text_log_probs(model, source[None], np.array([len(source)]), ids, inputs=[0] * len(ids))
+    return totals / [len(reply) + 1 for reply in replies]

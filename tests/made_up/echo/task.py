@@ -13,6 +13,7 @@ from paddle import nn
 from serving_toys import EchoEndpoint
 
 from paddle_dialog.benchmark.yardstick import Yardstick
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.predictor import Predictor
@@ -52,14 +53,6 @@ class EchoPredictor(Predictor):
         """See `Predictor`."""
         return str(record["echo"])
 
-    def example_inputs(self, source: str, count: int) -> list[str]:
-        """See `Predictor`."""
-        return Path(source).read_text(encoding="utf-8").split()[:count]
-
-    def evaluate(self, source: str, predictions: Path | None) -> dict[str, Any]:
-        """See `Predictor`."""
-        return {"n": len(self.example_inputs(source, 9))}
-
 
 class ServedEcho(EchoEndpoint):
     """Its address and its tab."""
@@ -88,9 +81,17 @@ class EchoTask(Task):
         """See `Task`."""
         return nn.CrossEntropyLoss()
 
-    def predictor(self, config: Any, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> Predictor:
+    def predictor(self, config: Any, model: TrainedModel) -> Predictor:
         """See `Task`."""
         return EchoPredictor(config)
+
+    def evaluate(self, predictor: Predictor, source: str, predictions: Path | None) -> dict[str, Any]:
+        """See `Task`."""
+        return {"n": len(self.example_inputs(predictor.config, source, 9))}
+
+    def example_inputs(self, config: Any, source: str, count: int) -> list[str]:
+        """See `Task`."""
+        return Path(source).read_text(encoding="utf-8").split()[:count]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """See `Task`."""

@@ -1,0 +1,84 @@
+"""Imports run one way, and none in a circle: those inside functions and those for types alone count too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+from command import ROOT
+
+LAYERS = ("paddle_dialog", "tasks", "paddle_dialog_commands", "tools")  # each may import those before it
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Return the files of every layer by the name of their module."""
+    files = (file for layer in LAYERS for file in sorted((root / layer).rglob("*.py")))
+    return {".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): f for f in files}
+
+
+def imported(file: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules that a file names in an import, wherever it stands."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (name if name in known else node.module for name in names if node.module in known)
+
+
+def graph(root: Path) -> dict[str, set[str]]:
+    """Return what each module imports."""
+    known = modules(root)
+    return {name: set(imported(file, known)) - {name} for name, file in known.items()}
+
+
+def circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Return modules of which each imports the next and the last the first; none where there are none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    assert circle(graph(ROOT)) == []
+
+
+def test_imports_run_from_tools_to_tasks_to_the_library():
+    wrong = [
+        (name, other)
+        for name, others in graph(ROOT).items()
+        for other in others
+        if LAYERS.index(other.partition(".")[0]) > LAYERS.index(name.partition(".")[0])
+    ]
+    assert wrong == []
+
+
+def test_tasks_do_not_import_each_other():
+    def task(name: str) -> str:
+        return name.split(".")[1] if name.startswith("tasks.") else ""
+
+    wrong = [
+        (name, other)
+        for name, others in graph(ROOT).items()
+        for other in others
+        if task(name) and task(other) and task(name) != task(other)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "back", ["from tasks.one import f", "def g():\n    import tasks.one", "from tasks import one"]
+)
+def test_a_circle_is_found_wherever_its_imports_stand(tmp_path, back):
+    for folder in LAYERS:
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tasks" / "__init__.py").write_text("")
+    (tmp_path / "tasks" / "one.py").write_text("from paddle_dialog.two import g\n")
+    (tmp_path / "paddle_dialog" / "two.py").write_text("import tools.three\n")
+    (tmp_path / "tools" / "three.py").write_text(f"{back}\n")
+    assert set(circle(graph(tmp_path))) == {"tasks.one", "paddle_dialog.two", "tools.three"}
