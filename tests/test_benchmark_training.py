@@ -69,7 +69,7 @@ def test_the_step_that_is_timed_is_that_of_a_run() -> None:
         if kind is TimedTraining:
             timed = TimedTraining(task, network, criterion, config)
         else:
-            model = TrainingModel(network, criterion, task.objective, config.training, 8, 10_000, Progress())
+            model = TrainingModel(task, config, network, 10_000, Progress())
         for batch, reading in timed_batches(task, data, config, 1, time.perf_counter):
             if kind is TimedTraining:
                 timed.step(batch, reading)

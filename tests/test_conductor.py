@@ -14,8 +14,8 @@ from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.conductor import Conductor
-from paddle_dialog.training.evaluation import DevEvaluation
 from paddle_dialog.training.meter import Meter
+from paddle_dialog.training.observer import Observer
 from paddle_dialog.training.plan import Plan, Stop
 from paddle_dialog.training.progress import Progress
 
@@ -62,21 +62,20 @@ def conduct(
     """Run `fit`; return what happened in order, the reason of the stop, and the random numbers drawn."""
     story: list[str] = []
 
-    def look() -> None:
-        story.append(f"evaluate{progress.step}")
-        if evaluate:
-            evaluate()
+    class Watching:
+        """Stands for an `Observer`."""
+
+        def report(self) -> None:
+            story.append(f"report{progress.step}")
+
+        def evaluate(self) -> None:
+            story.append(f"evaluate{progress.step}")
+            if evaluate:
+                evaluate()
 
     model, plan = NoModel(story), Plan(TrainingConfig(**settings), BATCHES)
-    conductor = Conductor(
-        plan,
-        progress,
-        7,
-        asked,
-        lambda: story.append(f"report{progress.step}"),
-        look,
-        lambda: story.append(f"save{progress.step}"),
-    )
+    observer: Any = Watching()
+    conductor = Conductor(plan, progress, 7, asked, observer, lambda: story.append(f"save{progress.step}"))
     model.fit(
         Epoch(progress),
         epochs=plan.settings.epochs - progress.epoch,
@@ -158,13 +157,10 @@ class Evaluated:
 
 
 class Told:
-    """Stands for a `Reporter` and its only sink."""
+    """Stands for a sink, and for the batches, of which only the counts are looked at."""
 
     def __init__(self) -> None:
-        self.sinks, self.best = [self], []
-
-    def paused(self) -> Any:
-        return paddle.no_grad()
+        self.best: list[bool] = []
 
     def evaluation(self, evaluation: Any) -> None:
         self.best.append(evaluation.best)
@@ -173,9 +169,18 @@ class Told:
 def test_an_evaluation_keeps_the_highest_accuracy(tmp_path: Any) -> None:
     progress, told, saved = Progress(), Told(), []
     best = BestModels(tmp_path, progress, Accuracy(), 1, saved.append)
-    dev: Any = DevEvaluation(Evaluated([2, 1, 3, 3]), None, progress, best, lambda: None, told)  # type: ignore[arg-type, return-value]
+    model: Any = Evaluated([2, 1, 3, 3])
+    parts: list[Any] = [progress, told, model, [told], "dev", best, lambda: None]
+    observer = Observer(Plan(TrainingConfig(), BATCHES), *parts)
     for progress.step in (2, 2, 4, 6, 8):  # the second time at step 2 is none
-        dev.run()
+        observer.evaluate()
     assert progress.curve == [(2, 0.5), (4, 0.25), (6, 0.75), (8, 0.75)]
     assert told.best == [True, False, True, False] and saved == ["best", "best"]
     assert (progress.best_step, progress.best_figure, progress.evaluations_without_gain) == (6, 0.75, 1)
+    assert progress.seconds > 0
+
+
+def test_without_a_dev_set_nothing_is_evaluated() -> None:
+    nothing: Any = None
+    parts: list[Any] = [Progress(), Told(), *[nothing] * 5]
+    Observer(Plan(TrainingConfig(), BATCHES), *parts).evaluate()

@@ -1,15 +1,19 @@
-"""The training loader: datasets that vary from epoch to epoch."""
+"""The training loader: datasets that vary from epoch to epoch, and the place of each batch in its step."""
+
+from typing import Any
 
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
+from paddle_dialog.objective import Perplexity
+from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.progress import Progress
 
 
 class EpochDataset(io.Dataset):
-    """Examples that hold the epoch."""
+    """Six examples that hold the epoch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,17 +29,49 @@ class EpochDataset(io.Dataset):
         return self.epoch
 
 
+class Counting(Task):
+    """A task whose first batch of an epoch has one unit, and each that follows one more."""
+
+    objective = Perplexity()
+
+    def __init__(self) -> None:
+        self.units = 0
+
+    def count_units(self, batch: Any) -> int:
+        self.units += 1
+        return self.units
+
+    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
+        raise NotImplementedError
+
+    def build_network(self, config: Any, vocabulary_sizes: Any) -> Any:
+        raise NotImplementedError
+
+    def build_criterion(self, config: Any) -> Any:
+        raise NotImplementedError
+
+
+def batches(progress: Progress, batch_size: int, accumulate: int = 1) -> TrainingBatches:
+    config = ExperimentConfig(
+        "counting", data=DataConfig(batch_size=batch_size), training=TrainingConfig(accumulate=accumulate)
+    )
+    examples = EncodedData(EpochDataset(), np.ones(6, "int64"))
+    data = TrainingData(examples, None, {}, lambda examples: [np.array(examples)])
+    return TrainingBatches(Counting(), config, data, progress)
+
+
 def test_a_dataset_is_told_the_epoch_that_begins_or_goes_on() -> None:
     progress = Progress()
-    sampler = LengthBucketSampler([1] * 6, 2)
-    batches = TrainingBatches(EpochDataset(), sampler, lambda examples: [np.array(examples)], len, progress)
+    loader = batches(progress, 2)
     seen = []
     for progress.epoch, progress.batch in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
-        seen.append(
-            [
-                array.tolist()
-                for array, share, completes_step in batches
-                if (share, completes_step) == (1.0, True)
-            ]
-        )
+        seen.append([array.tolist() for array, share, completes_step in loader])
     assert seen == [[[0, 0]] * 3, [[3, 3]] * 2]
+
+
+def test_each_batch_knows_its_share_of_its_step_and_whether_it_completes_it() -> None:
+    """Six batches of one example by fours: 1 + 2 + 3 + 4 units, then 5 + 6."""
+    loader = batches(Progress(), 1, accumulate=4)
+    places = [(share, completes_step) for _, share, completes_step in loader]
+    assert places == [(0.1, False), (0.2, False), (0.3, False), (0.4, True), (5 / 11, False), (6 / 11, True)]
+    assert loader.units == 21

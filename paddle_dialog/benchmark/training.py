@@ -47,8 +47,7 @@ class TimedTraining(TrainingModel):
         config: Any,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        width = config.model.width
-        super().__init__(network, criterion, task.objective, config.training, width, 10_000, Progress())
+        super().__init__(task, config, network, 10_000, Progress(), criterion)
         self._task = task
         self._clock = clock
         self._began = 0.0

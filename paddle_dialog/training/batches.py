@@ -7,15 +7,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from paddle import io
 
-from paddle_dialog.task import EpochBatches
-from paddle_dialog.training.distributed import sum_over_ranks
+from paddle_dialog.data.streaming import StreamedData
+from paddle_dialog.task import EpochBatches, Task, TrainingData
+from paddle_dialog.training.distributed import num_ranks, rank, sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
@@ -28,47 +29,39 @@ class TrainingBatches:
     `Task.count_units`) and whether it completes the step.
 
     Args:
-        dataset: the encoded examples; one that varies from epoch to epoch offers `set_epoch(epoch)`. None where
-            they are streamed.
-        sampler: yields the batches of an epoch.
-        collate: makes arrays of a list of examples.
-        count: the units of a collated batch.
+        task: orders the examples and counts units.
+        config: its configuration.
+        data: the examples.
         progress: counts the batches of the epoch that are done.
-        workers: processes that prepare batches; 0 prepares them in the training process.
-        accumulate: batches of one optimiser step; the rest of an epoch makes a step too.
 
     Attributes:
         units: number of units in the batches so far; the reader resets it.
         reader_seconds: seconds spent waiting for batches so far; the reader resets it too.
     """
 
-    def __init__(
-        self,
-        dataset: io.Dataset | None,
-        sampler: EpochBatches,
-        collate: Callable[[list[Any]], list[np.ndarray]],
-        count: Callable[[Sequence[np.ndarray]], int],
-        progress: Progress,
-        workers: int = 0,
-        accumulate: int = 1,
-    ) -> None:
+    def __init__(self, task: Task, config: Any, data: TrainingData, progress: Progress) -> None:
         self.units = 0
         self.reader_seconds = 0.0
-        self._sampler = sampler
+        self._sampler = task.training_batches(config, data.train, num_ranks(), rank())
         self._progress = progress
-        self._collate = collate
-        self._count = count
-        self._accumulate = accumulate
-        self._set_epoch = getattr(dataset, "set_epoch", None)
-        source: dict[str, Any]
-        if dataset is None:
-            stream = _CollatedStream(sampler, self._collate_and_count)
-            source = {"dataset": stream, "batch_size": 1, "collate_fn": _the_only}
+        self._collate = data.collate
+        self._count = task.count_units
+        self._accumulate = config.training.accumulate
+        self._set_epoch = lambda epoch: None
+        source: dict[str, Any] = {"batch_size": 1, "collate_fn": _the_only}
+        if isinstance(data.train, StreamedData):
+            source["dataset"] = _CollatedStream(self._sampler, self._collate_and_count)
         else:
-            source = {"dataset": dataset, "batch_sampler": sampler, "collate_fn": self._collate_and_count}
+            dataset = data.train.dataset
+            self._set_epoch = getattr(dataset, "set_epoch", self._set_epoch)
+            source = {
+                "dataset": dataset,
+                "batch_sampler": self._sampler,
+                "collate_fn": self._collate_and_count,
+            }
         self._loader = io.DataLoader(
             **source,
-            num_workers=workers,
+            num_workers=config.data.workers,
             worker_init_fn=_separate_worker,
             use_buffer_reader=True,  # the next batch is on its way to the GPU while this one is computed
         )
@@ -80,8 +73,7 @@ class TrainingBatches:
     def __iter__(self) -> Iterator[list[Any]]:
         done = self._progress.batch
         self._sampler.set_epoch(self._progress.epoch)
-        if self._set_epoch is not None:
-            self._set_epoch(self._progress.epoch)
+        self._set_epoch(self._progress.epoch)
         self._sampler.skip_batches(done)
         batches = iter(self._loader)
         while done < len(self):

@@ -9,6 +9,7 @@ from typing import Any
 import paddle
 
 from paddle_dialog.training.distributed import any_rank, meet, num_ranks, rank
+from paddle_dialog.training.observer import Observer
 from paddle_dialog.training.plan import Plan, Stop
 from paddle_dialog.training.progress import Progress
 
@@ -24,8 +25,7 @@ class Conductor(paddle.callbacks.LRScheduler):
     progress: Progress  # updated here
     seed: int
     asked: Callable[[], bool]  # whether this process was asked to stop
-    report: Callable[[], None]
-    evaluate: Callable[[], None] | None
+    observer: Observer
     save: Callable[[], None]
     stop: Stop | None = None  # why the run stops; None while it goes on
 
@@ -50,9 +50,9 @@ class Conductor(paddle.callbacks.LRScheduler):
         progress.step += 1
         self.stop = self._asked_anywhere() or plan.completion(progress)
         if plan.reports_after(progress.step) or self.stop:
-            self.report()
-        if self.evaluate and plan.evaluates_after(progress.step):
-            self.evaluate()
+            self.observer.report()
+        if plan.evaluates_after(progress.step):
+            self.observer.evaluate()
             self.stop = self.stop or plan.completion(progress)
         if plan.saves_after(progress.step):
             self.save()
@@ -65,8 +65,8 @@ class Conductor(paddle.callbacks.LRScheduler):
         plan, progress = self.plan, self.progress
         if progress.batch >= plan.batches_per_epoch:
             progress.epoch, progress.batch = progress.epoch + 1, 0
-            if self.evaluate and plan.evaluates_after_epoch(progress.step):
-                self.evaluate()
+            if plan.evaluates_after_epoch(progress.step):
+                self.observer.evaluate()
                 self.stop = self.stop or plan.completion(progress)
         self.model.stop_training = self.stop is not None
 

@@ -15,21 +15,19 @@ from paddle import io, nn
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
-from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task, TrainingData
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state
 from paddle_dialog.training.conductor import Conductor
 from paddle_dialog.training.distributed import is_main, meet, num_ranks, rank, require_agreement
-from paddle_dialog.training.evaluation import DevEvaluation
 from paddle_dialog.training.events import Sink
 from paddle_dialog.training.model_card import model_card
+from paddle_dialog.training.observer import Observer
 from paddle_dialog.training.plan import Plan, Stop
 from paddle_dialog.training.progress import Progress
-from paddle_dialog.training.reporting import Reporter
 from paddle_dialog.training.run_folder import (
     find_start,
     load_start,
@@ -72,18 +70,10 @@ class Run:
         require_agreement(progress.step, "the step they resume from")
         progress.set_objective(task.objective.name)
         progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
-        self.batches = self._training_batches()
+        self.batches = TrainingBatches(task, config, data, progress)
         self.plan = Plan(config.training, len(self.batches))
         meet()  # the processes exchange their weights
-        self.model = TrainingModel(
-            network,
-            task.build_criterion(config),
-            task.objective,
-            config.training,
-            config.model.width,
-            self.plan.total_steps,
-            progress,
-        )
+        self.model = TrainingModel(task, config, network, self.plan.total_steps, progress)
 
     @classmethod
     def begin(cls, task: Task, config: Any, overwrite: bool = False) -> Run:
@@ -179,18 +169,19 @@ class Run:
         training = self.config.training
         if training.amp != "none" and not self.model.mixed:
             logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        sinks = self._sinks()
-        reporter = Reporter(self.plan, self.progress, self.batches, self.model, sinks)
-        evaluate = None if self.data.dev is None else self._dev_evaluation(self.data.dev, reporter).run
+        observer = Observer(
+            self.plan,
+            self.progress,
+            self.batches,
+            self.model,
+            self._sinks() if is_main() else [],
+            self._dev_batches(),
+            BestModels(self.folder, self.progress, self.task.objective, training.keep_best, self._save),
+            lambda: self.task.display(self.config, self.model.network, self.data, training.show_examples),
+        )
         with orderly_stop() as asked:
             conductor = Conductor(
-                self.plan,
-                self.progress,
-                self.config.seed,
-                asked,
-                reporter.report,
-                evaluate,
-                self._save_checkpoint,
+                self.plan, self.progress, self.config.seed, asked, observer, self._save_checkpoint
             )
             epochs = training.epochs - self.progress.epoch
             self.model.fit(self.batches, epochs=epochs, verbose=0, callbacks=[conductor])
@@ -215,60 +206,32 @@ class Run:
             )
 
     def _save_checkpoint(self) -> None:
-        if not is_main():
-            return
-        model = self.model
-        if model.loss_scale is not None:
-            model.loss_scale.store(self.progress)
-        self._save("last", pack_training_state(self.progress, model.optimizer, model.network, model.average))
+        self._save("last", resumable=True)
 
-    def _save(self, name: str, state: Mapping[str, bytes] | None = None) -> None:
+    def _save(self, name: str, resumable: bool = False) -> None:
         if not is_main():
             return
-        files = self.task.bundle_files(self.config, self.data.vocabularies, self.data.files)
-        bundle = Bundle(
-            self.task.name,
-            dump(self.config),
-            self.data.vocabularies,
-            read_weights(self.model.network),
-            model_card(self.task, self.config, self.progress, self.plan.batches_per_epoch, self.data.notes),
-            {**files, **(state or {})},
-        )
+        task, config, data, model, progress = self.task, self.config, self.data, self.model, self.progress
+        files = task.bundle_files(config, data.vocabularies, data.files)
+        if resumable:
+            if model.loss_scale is not None:
+                model.loss_scale.store(progress)
+            files |= pack_training_state(progress, model.optimizer, model.network, model.average)
+        card = model_card(task, config, progress, self.plan.batches_per_epoch, data.notes)
+        weights = read_weights(model.network)
+        bundle = Bundle(task.name, dump(config), data.vocabularies, weights, card, files)
         save_bundle(bundle, self.folder / name)
 
     def _sinks(self) -> list[Sink]:
-        if not is_main():
-            return []
         objective, unit = self.task.objective, self.task.unit
         curves = VisualDLSink(self.folder / "vdl", self.config, objective, unit, self.progress.step)
         return [TextLog(objective, unit), curves]
 
-    def _dev_evaluation(self, dev: EncodedData, reporter: Reporter) -> DevEvaluation:
-        training = self.config.training
-        best = BestModels(self.folder, self.progress, self.task.objective, training.keep_best, self._save)
-        return DevEvaluation(
-            self.model,
-            self._dev_loader(dev),
-            self.progress,
-            best,
-            lambda: self.task.display(self.config, self.model.network, self.data, training.show_examples),
-            reporter,
-        )
-
-    def _training_batches(self) -> TrainingBatches:
-        train = self.data.train
-        return TrainingBatches(
-            None if isinstance(train, StreamedData) else train.dataset,
-            self.task.training_batches(self.config, train, num_ranks(), rank()),
-            self.data.collate,
-            self.task.count_units,
-            self.progress,
-            self.config.data.workers,
-            self.config.training.accumulate,
-        )
-
-    def _dev_loader(self, dev: EncodedData) -> io.DataLoader:
+    def _dev_batches(self) -> io.DataLoader | None:
         """Return a loader of this process's share of the dev examples."""
+        dev = self.data.dev
+        if dev is None:
+            return None
         if len(dev.dataset) < num_ranks():
             raise UserError(
                 f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"

@@ -9,8 +9,7 @@ from typing import Any
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import TrainingConfig
-from paddle_dialog.objective import Objective
+from paddle_dialog.task import Task
 from paddle_dialog.training.average import WeightAverage
 from paddle_dialog.training.distributed import average_gradients, averages_in_backward
 from paddle_dialog.training.finite import SkipCounter
@@ -27,11 +26,9 @@ class TrainingModel(paddle.Model):
     their mean is wanted, and loses those of an epoch's last batches in a resumed run.
 
     Args:
+        task: gives the criterion and the objective.
+        config: its configuration.
         network: the network.
-        criterion: the loss, called with the network's outputs and the labels.
-        objective: what the model is judged by.
-        config: the training section.
-        width: of the network, for the noam schedule.
         total_steps: of the whole run.
         progress: counts skipped steps and holds the loss scale.
 
@@ -42,29 +39,26 @@ class TrainingModel(paddle.Model):
 
     def __init__(
         self,
+        task: Task,
+        config: Any,
         network: nn.Layer,
-        criterion: nn.Layer,
-        objective: Objective,
-        config: TrainingConfig,
-        width: int,
         total_steps: int,
         progress: Progress,
+        criterion: nn.Layer | None = None,
     ) -> None:
         super().__init__(network)
-        self.criterion = criterion
-        self.objective = objective
-        self.meter, self.dev_meter = Meter(objective), Meter(objective)
-        self.skips = SkipCounter(progress, config.max_skipped)
-        self.average = None if config.ema_decay is None else WeightAverage(network, config.ema_decay)
-        scaled = config.amp != "none" and config.amp_dtype == "float16"
+        training, width = config.training, config.model.width
+        self.criterion = criterion or task.build_criterion(config)
+        self.objective = task.objective
+        self.meter, self.dev_meter = Meter(self.objective), Meter(self.objective)
+        self.skips = SkipCounter(progress, training.max_skipped)
+        self.average = None if training.ema_decay is None else WeightAverage(network, training.ema_decay)
+        scaled = training.amp != "none" and training.amp_dtype == "float16"
         self.loss_scale = LossScale(progress) if scaled else None
-        self.optimizer, self.clip = build_optimizer(config, network, total_steps, width, self.loss_scale)
-        self.mixed = config.amp != "none" and not paddle.get_device().startswith("cpu")
-        self._cast = {
-            "enable": self.mixed,
-            "level": config.amp if self.mixed else "O1",
-            "dtype": config.amp_dtype,
-        }
+        self.optimizer, self.clip = build_optimizer(training, network, total_steps, width, self.loss_scale)
+        self.mixed = training.amp != "none" and not paddle.get_device().startswith("cpu")
+        level = training.amp if self.mixed else "O1"
+        self._cast = {"enable": self.mixed, "level": level, "dtype": training.amp_dtype}
         # Without a loss and metrics, Paddle's loop passes on what `train_batch` returns and reads nothing.
         self.prepare(self.optimizer)
 
