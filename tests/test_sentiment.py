@@ -10,6 +10,7 @@ import pytest
 from command import run_here
 from hypothesis import given
 from hypothesis import strategies as st
+from test_light_imports import HEAVY, without
 
 from paddle_dialog.bundle.loading import load_predictor
 from paddle_dialog.bundle.trained import TrainedModel
@@ -115,6 +116,11 @@ def test_figures_show_words_and_confusion(toy: Path, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.png")} == {f"words_{n}.png" for n in range(1, 7)} | {
         "confusion.png"
     }
+
+
+def test_answers_need_no_training_stack(toy: Path) -> None:
+    outcome = without(HEAVY, "predict", "-c", str(toy), "房间不好")
+    assert outcome.stdout.startswith("negative\t") and outcome.stderr.endswith("tried:\n"), outcome.stderr
 
 
 def test_empty_texts_and_candidates_are_refused(toy: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import run, run_here
+from test_light_imports import HEAVY, without
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.errors import UserError
@@ -90,6 +91,11 @@ def test_figures_show_what_the_model_looks_at(toy: Path, tmp_path: Path) -> None
     outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
     assert outcome.status == 0, outcome.stderr
     assert (tmp_path / "attention_1.png").stat().st_size > 1000
+
+
+def test_answers_need_no_training_stack(toy: Path) -> None:
+    outcome = without(HEAVY, "predict", "-c", str(toy), "之刀乎")
+    assert outcome.status == 0 and outcome.stderr.endswith("tried:\n"), outcome.stderr
 
 
 @pytest.mark.parametrize(
