@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paddle_dialog.data.records import Record
+
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
 
@@ -23,7 +25,7 @@ class Prediction:
     text: str
     score: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Return the candidate as the command line prints it."""
         return {"text": self.text, "score": round(self.score, 4)}
 
@@ -39,7 +41,7 @@ class Predictor(ABC):
         return self.config.data.batch_size
 
     @abstractmethod
-    def predict_records(self, texts: Sequence[str]) -> Iterable[dict[str, Any]]:
+    def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:
         """Answer texts as the JSON records that the command line prints, in order."""
 
     def predict(self, texts: Sequence[str]) -> Sequence[Any]:
@@ -47,7 +49,7 @@ class Predictor(ABC):
         return list(self.predict_records(texts))
 
     @abstractmethod
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record: Record) -> str:
         """Format one record as lines for a reader."""
 
     def decoding_summary(self) -> str:
@@ -71,7 +73,7 @@ class GenerationPredictor(Predictor):
         """Return `n_best` candidates for each text, best first, by default `decoding.n_best`."""
 
     @abstractmethod
-    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
         """Answer texts with `n_best` candidates each, by default `decoding.n_best`."""
 
     @abstractmethod

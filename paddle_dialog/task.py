@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective, Perplexity
@@ -205,7 +206,7 @@ class Task(ABC):
         """
         raise UserError(f"a model of the task '{self.name}' answers nothing by itself")
 
-    def evaluate(self, predictor: Any, source: str, predictions: Path | None) -> dict[str, Any]:
+    def evaluate(self, predictor: Any, source: str, predictions: Path | None) -> Record:
         """Measure all metrics of a predictor on one source.
 
         Args:

@@ -9,9 +9,10 @@ import argparse
 import dataclasses
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paddle_dialog.command_line import base_parser, integer_from, load_model
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 
@@ -27,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
     from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
 
-    result: dict[str, Any] = {}
+    result: Record = {}
     if arguments.decoding_only and arguments.against not in (None, "reference"):
         raise UserError(f"--against {arguments.against} is about training, which --decoding-only leaves out")
     if not arguments.decoding_only:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paddle_dialog.command_line import base_parser, load_model
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
 
@@ -45,7 +46,7 @@ def same_file(path: Path, source: str) -> bool:
         return False
 
 
-def flat(result: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flat(result: Record, prefix: str = "") -> list[tuple[str, Any]]:
     """Flatten nested metrics to `section.name`."""
     rows: list[tuple[str, Any]] = []
     for name, value in result.items():

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from paddle_dialog.command_line import TaskParser, base_parser, integer_from, load_model
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
-Records = Callable[[list[str]], Iterable[dict[str, Any]]]
+Records = Callable[[list[str]], Iterable[Record]]
 Answer = Callable[[list[str]], list[str]]  # from texts to printed records
 Line = tuple[int, str]  # number from 1, text
 Batch = tuple[list[Line], UserError | None]  # and the fault of the line after them

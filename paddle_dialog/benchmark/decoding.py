@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Predictor
 
 
 def measure_decoding(
     predictors: Mapping[str, Predictor], single: Sequence[str], batch: Sequence[str], repeats: int
-) -> dict[str, Any]:
+) -> Record:
     """Time one input alone and many at once.
 
     Args:
@@ -34,7 +34,7 @@ def measure_decoding(
             if repeat > 0:  # the first round warms up the caches
                 one[name].extend(alone)
                 many[name].append(together)
-    result: dict[str, Any] = {
+    result: Record = {
         name: {
             "milliseconds_one": round(1000 * median(one[name]), 2),
             "inputs_per_second": round(len(batch) / median(many[name]), 2),

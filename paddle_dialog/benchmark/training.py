@@ -16,6 +16,7 @@ from paddle import Tensor, nn
 from paddle_dialog.benchmark.limit import measure_rates
 from paddle_dialog.benchmark.operations import PASSES, Product
 from paddle_dialog.benchmark.yardstick import PlainCriterion, Yardstick
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.training.progress import Progress
@@ -169,7 +170,7 @@ def build_yardstick(name: str, task: Task, config: Any, vocabulary_sizes: Mappin
 
 def measure_training(
     task: Task, config: Any, steps: int, against: str | None = None, cpu_time: bool = False
-) -> dict[str, Any]:
+) -> Record:
     """Train some steps and report the speed.
 
     Args:
@@ -205,7 +206,7 @@ def measure_training(
         products.append(task.products(config, sizes, batch))
         for name, training in trainings.items():
             training.step(*(next(random_batches) if name == unbucketed else (batch, reading)))
-    result: dict[str, Any] = {name: training.speed() for name, training in trainings.items()}
+    result: Record = {name: training.speed() for name, training in trainings.items()}
     own = trainings.pop("training")
     if any(products):
         result["limit"] = share_of_limit(products[WARM_UP_STEPS:], own.seconds, clock)

@@ -1,13 +1,15 @@
-"""Answers as JSON lines in a file."""
+"""Records, which are JSON when they are printed or sent, and files of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from paddle_dialog.errors import UserError
+
+Record = dict[str, Any]  # what becomes one line of JSON
 
 
 def check_writable(path: Path) -> None:
@@ -19,7 +21,7 @@ def check_writable(path: Path) -> None:
     _write(path, "a", ())
 
 
-def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write records, a line each.
 
     Raises:
@@ -28,7 +30,7 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     _write(path, "w", records)
 
 
-def _write(path: Path, mode: str, records: Iterable[Mapping[str, Any]]) -> None:
+def _write(path: Path, mode: str, records: Iterable[Record]) -> None:
     try:
         with path.open(mode, encoding="utf-8") as file:
             file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

@@ -15,9 +15,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record
+from paddle_dialog.serving.endpoint import Endpoint, Job
 from paddle_dialog.serving.log import fault
 from paddle_dialog.serving.metrics import Metrics
 

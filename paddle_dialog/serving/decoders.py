@@ -15,8 +15,9 @@ from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Endpoint, Record, Unanswerable
+from paddle_dialog.serving.endpoint import Endpoint, Unanswerable
 from paddle_dialog.serving.log import fault
 
 LOG = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, create_model
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.serving.word_filter import WordFilter
 
 R = TypeVar("R", bound=BaseModel)
-Record = dict[str, Any]  # an answer, ready for JSON
 
 
 class Unanswerable(Exception):

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 from safetensors import safe_open
 
 from paddle_dialog.bundle.folder import CARD, WEIGHTS
+from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.serving.endpoint import Record
 
 # An absolute path, or one that leaves its folder: cards name the training data by its path. URLs stay.
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")

@@ -11,10 +11,11 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, Unanswerable
+from paddle_dialog.serving.endpoint import Endpoint, Job, Unanswerable
 from paddle_dialog.serving.errors import ErrorModel, busy_response, error_response
 from paddle_dialog.serving.guard import CLIENT_LEFT
 from paddle_dialog.serving.log import LOGGER

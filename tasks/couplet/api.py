@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from paddle_dialog.config.explain import help_of
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
@@ -177,7 +178,7 @@ def tone_names(line: str) -> list[ToneName]:
     return ["punctuation" if is_punctuation(c) else _TONE_NAMES.get(tones(c), "unknown") for c in line]
 
 
-def _record(item: CoupletItem, predictions: list[dict[str, Any]]) -> Record:
+def _record(item: CoupletItem, predictions: list[Record]) -> Record:
     second = [tone_names(prediction["text"]) for prediction in predictions]
     return {
         "first": item.first,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from paddle_dialog.data.records import check_writable, write_records
+from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.text.characters import is_hanzi
@@ -35,7 +34,7 @@ class CoupletLikelihood:
     unknown_rate: float
 
 
-def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source of couplets.
 
     Args:

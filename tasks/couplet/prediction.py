@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
@@ -49,7 +50,7 @@ class CoupletPrediction(Prediction):
     form: Form
     relaxed: Sequence[str] = ()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Return the candidate as the command line prints it; `relaxed` only if rules were relaxed."""
         record = super().as_dict() | {"form": self.form.as_dict()}
         return record | ({"relaxed": list(self.relaxed)} if self.relaxed else {})
@@ -158,7 +159,7 @@ class CoupletPredictor(GenerationPredictor):
 
     def predict_records(
         self, texts: Sequence[str], n_best: int | None = None, template: str | None = None
-    ) -> Iterable[dict[str, Any]]:
+    ) -> Iterable[Record]:
         """Answer as JSON records: `{"first": …, "predictions": [{"text", "score", "form"}, …]}`.
 
         A `template` holds for all texts.
@@ -166,7 +167,7 @@ class CoupletPredictor(GenerationPredictor):
         for first, predictions in zip(texts, self.predict(texts, n_best, template=template), strict=True):
             yield {"first": first, "predictions": [prediction.as_dict() for prediction in predictions]}
 
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record: Record) -> str:
         """Format a 上联 and its 下联, several candidates one below the other with their scores."""
         predictions = record["predictions"]
         notes = [f"\trelaxed: {', '.join(p['relaxed'])}" if "relaxed" in p else "" for p in predictions]

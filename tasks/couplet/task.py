@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle_dialog.benchmark.operations import Lengths, Product, model_products
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -117,7 +118,7 @@ class CoupletTask(GenerationTask):
         """Return the predictor of a trained model."""
         return CoupletPredictor(config, model, self._reverse_model(config.rerank))
 
-    def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+    def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all couplet metrics on one source."""
         from tasks.couplet.evaluation import evaluate
 

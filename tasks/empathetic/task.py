@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle_dialog.benchmark.operations import Lengths, Product
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -219,9 +220,7 @@ class EmpatheticTask(GenerationTask):
         predictor.prepare()
         return predictor
 
-    def evaluate(
-        self, predictor: EmpatheticPredictor, source: str, predictions: Path | None
-    ) -> dict[str, Any]:
+    def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all empathetic metrics on one source."""
         from tasks.empathetic.measuring.evaluation import evaluate
 

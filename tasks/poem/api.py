@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, create_model
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.poem.config import InputKind, VerseConfig
 from tasks.poem.forms import FormName

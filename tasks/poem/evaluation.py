@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from paddle_dialog.data.records import write_records
+from paddle_dialog.data.records import Record, write_records
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -21,7 +20,7 @@ from tasks.poem.forms import FORMS
 from tasks.poem.prediction import PoemPredictor
 
 
-def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source.
 
     Args:
@@ -39,7 +38,7 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
     texts, config = read_texts(source), predictor.config
     rows = single_rows(config.data, texts, predictor.vocabulary)
     nll, count, unknown = _likelihood(predictor, rows)
-    result: dict[str, Any] = {
+    result: Record = {
         "n": len(rows),
         "perplexity": token_perplexity(nll, count),
         "bits_per_character": nll / count / math.log(2.0),
@@ -61,7 +60,7 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
     return {**result, "decoding": predictor.decoding_summary()}
 
 
-def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[dict[str, Any]]:
+def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[Record]:
     """Return a poem of each form to each title, held to the form, as records of what is kept."""
     drawn = []
     for form in FORMS:

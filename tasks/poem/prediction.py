@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
@@ -47,7 +48,7 @@ class PoemPrediction(Prediction):
     form: FormReport | None
     relaxed: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Return the prediction as it is printed; `relaxed` only where something was."""
         form = None if self.form is None else self.form.as_dict()
         record = {"text": self.text, "score": self.score, "form": form}
@@ -144,7 +145,7 @@ class PoemPredictor(GenerationPredictor):
         form: FormName | None = None,
         texts_are: InputKind | None = None,
         title: str | None = None,
-    ) -> Iterable[dict[str, Any]]:
+    ) -> Iterable[Record]:
         """Answer as JSON records: `{"begin": …, "predictions": [{"text", "score", "form"}, …]}`.
 
         `form`, `texts_are` and `title` take the place of what the section `verse` says.
@@ -161,7 +162,7 @@ class PoemPredictor(GenerationPredictor):
         for text, predictions in zip(texts, self.predict(texts, n_best, verse), strict=True):
             yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record: Record) -> str:
         """Return the texts below each other; two lines of verse stand in one."""
         shown = []
         for prediction in record["predictions"]:

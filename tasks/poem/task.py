@@ -13,6 +13,7 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
+from paddle_dialog.data.records import Record
 from paddle_dialog.task import Display, EncodedData, EpochBatches, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig
@@ -91,7 +92,7 @@ class PoemTask(GenerationTask):
         """Return the predictor of a trained model."""
         return PoemPredictor(config, model)
 
-    def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+    def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all metrics on one source."""
         from tasks.poem.evaluation import evaluate
 

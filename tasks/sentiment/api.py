@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.sentiment.prediction import SentimentPredictor
 from tasks.sentiment.text import tokens_of

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from paddle_dialog.data.records import check_writable, write_records
+from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.figures.charts import draw_confusion_matrix
 from paddle_dialog.figures.coloured_text import draw_coloured_text
 from paddle_dialog.figures.folder import FigureFolder
@@ -18,7 +17,7 @@ from tasks.sentiment.prediction import Judgement, SentimentPredictor
 DRAWN = 6  # reviews
 
 
-def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source of reviews.
 
     Args:
@@ -67,6 +66,6 @@ def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Review], l
     return reviews, predictor.judge(reviews), np.array([review.label for review in reviews])
 
 
-def _record(review: Review, judgement: Judgement) -> dict[str, Any]:
+def _record(review: Review, judgement: Judgement) -> Record:
     probability = round(judgement.probability, 4)
     return {"label": judgement.label, "probability": probability, "reference": review.label}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
 from tasks.sentiment.config import SentimentConfig
@@ -69,13 +70,13 @@ class SentimentPredictor(Predictor):
             judgements += [self._judgement(*one, bias) for one in zip(batch, shares, lengths, strict=True)]
         return [judgement for _, judgement in sorted(zip(order, judgements, strict=True), key=lambda p: p[0])]
 
-    def predict_records(self, texts: Sequence[str]) -> Iterable[dict[str, Any]]:
+    def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:
         """Answer as JSON records: `{"text": …, "label": 0 or 1, "probability": of that label}`."""
         for text, judgement in zip(texts, self.predict(texts), strict=True):
             probability = round(judgement.probability, 4)
             yield {"text": text, "label": judgement.label, "probability": probability}
 
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record: Record) -> str:
         """Return label, probability and text in columns."""
         return f"{NAMES[record['label']]}\t{record['probability']:.4f}\t{record['text']}"
 

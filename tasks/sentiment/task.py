@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import EncodedData, Task, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -110,9 +111,7 @@ class SentimentTask(Task):
         """Return the predictor of a trained model."""
         return SentimentPredictor(config, model)
 
-    def evaluate(
-        self, predictor: SentimentPredictor, source: str, predictions: Path | None
-    ) -> dict[str, Any]:
+    def evaluate(self, predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all metrics on one source of reviews."""
         from tasks.sentiment.evaluation import evaluate
 

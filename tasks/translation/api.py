@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.translation.prediction import TranslationPredictor
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from paddle_dialog.data.records import check_writable, write_records
+from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
 from paddle_dialog.metrics.bleu import corpus_bleu, corpus_chrf
@@ -20,7 +19,7 @@ from tasks.translation.prediction import TranslationPredictor
 MAPPED_EXAMPLES = 4
 
 
-def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source of pairs.
 
     Args:

@@ -13,6 +13,7 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.arrays import to_model
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens
@@ -113,12 +114,12 @@ class TranslationPredictor(GenerationPredictor):
         """Return tokens as text."""
         return join(tokens, self.config.data.tokens)
 
-    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
         """Answer as JSON records: `{"source": …, "predictions": [{"text", "score"}, …]}`."""
         for source, found in zip(texts, self.predict(texts, n_best), strict=True):
             yield {"source": source, "predictions": [prediction.as_dict() for prediction in found]}
 
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record: Record) -> str:
         """Return the translation; several candidates stand below the source with their scores."""
         predictions = record["predictions"]
         if len(predictions) == 1:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.records import Record
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.translation.config import TranslationConfig
@@ -88,9 +89,7 @@ class TranslationTask(GenerationTask):
         """Return the predictor of a trained model."""
         return TranslationPredictor(config, model)
 
-    def evaluate(
-        self, predictor: TranslationPredictor, source: str, predictions: Path | None
-    ) -> dict[str, Any]:
+    def evaluate(self, predictor: TranslationPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all metrics on one source of pairs."""
         from tasks.translation.evaluation import evaluate
 

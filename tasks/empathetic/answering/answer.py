@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Prediction
 from tasks.empathetic.emotion.labels import EMOTIONS
 
@@ -31,7 +32,7 @@ class ReplyPrediction(Prediction):
     similarity: float | None = None
     row: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""
         record = super().as_dict() | {"origin": self.origin}
         return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
@@ -64,7 +65,7 @@ class Answer:
         """The most probable emotion, even if another one was given."""
         return EMOTIONS[int(self.probabilities.argmax())]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Return the answer as the command line prints it."""
         top = np.argsort(-self.probabilities, kind="stable")[:TOP_EMOTIONS]
         return {

@@ -11,11 +11,12 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from paddle_dialog.config.explain import help_of
+from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import BannedWords
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, Record, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
@@ -174,7 +175,7 @@ class EmpatheticPredictor(GenerationPredictor):
         settings = dataclasses.replace(self.config.decoding, strategy="greedy")
         return self.answer(contexts, 1, emotions if self.needs_emotion else None, settings)
 
-    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[dict[str, Any]]:
+    def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
         """Answer as JSON records.
 
         Args:
@@ -184,7 +185,7 @@ class EmpatheticPredictor(GenerationPredictor):
         for answer in self.answer([parsed_context(text) for text in texts], n_best):
             yield answer.as_dict()
 
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record: Record) -> str:
         """Format the emotion with its probability and the reply, several replies one below the other."""
         emotion, replies = record["emotion"], record["predictions"]
         head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
-from paddle_dialog.data.records import check_writable, write_records
+from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import perplexity_per_example, token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ class ReplyLikelihood:
     unknown_rate: float
 
 
-def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> dict[str, Any]:
+def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source of dialogues.
 
     Args:

@@ -15,10 +15,10 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from paddle_dialog.command_line import base_parser, load_model, run_tool
 from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
@@ -29,7 +29,7 @@ from tasks.empathetic.selection.rerank import distinct
 from tasks.empathetic.selection.vectors import log_probs
 
 
-def features(predictor: EmpatheticPredictor, turns: list[str], target: str | None = None) -> dict[str, Any]:
+def features(predictor: EmpatheticPredictor, turns: list[str], target: str | None = None) -> Record:
     """Return the candidates of a context with all their features.
 
     Args:
