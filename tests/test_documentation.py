@@ -10,10 +10,10 @@ from command import ROOT
 from paddle_dialog.config.explain import sections
 from paddle_dialog.config.schema import TrainingConfig
 from tasks.couplet.config import RulesConfig
-from tasks.empathetic.selection.config import RerankConfig
+from tasks.empathetic.selection.config import ReplyRerankConfig
 
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAIRS = [page for page in PAGES if page.name.endswith(".zh.md")]
+PAIRS = [page for page in PAGES if page.name.endswith(".zh.md") and page.name != "results.zh.md"]  # a summary
 
 
 def name(page):
@@ -55,17 +55,34 @@ def test_a_chinese_page_has_the_sections_and_commands_of_the_english_one(page):
 
 @pytest.mark.parametrize(
     ("page", "cls"),
-    [("couplets.zh.md", RulesConfig), ("training.zh.md", TrainingConfig), ("replies.zh.md", RerankConfig)],
+    [
+        ("couplets.zh.md", RulesConfig),
+        ("training.zh.md", TrainingConfig),
+        ("replies.zh.md", ReplyRerankConfig),
+    ],
 )
 def test_a_chinese_table_of_settings_has_all_keys(page, cls):
     keys = {key.name: key.default for key in next(sections(cls)).keys}
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`\w+`(?:、`\w+`)*) \| (\S+)", text, re.MULTILINE)
     named = {name: default for names, default in rows for name in re.findall(r"\w+", names)}
-    if cls is RerankConfig:  # a table of what the weights weigh, without their defaults
+    if cls is ReplyRerankConfig:  # a table of what the weights weigh, without their defaults
         assert named.keys() == keys.keys() - {"candidates"}
     else:
         assert named == keys
+
+
+def test_the_chinese_summary_has_the_measured_figures():
+    measured = [
+        re.findall(
+            r"^\|[^|]+\|[^|]*\| (.+?) \|$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for page in ("results.md", "results.zh.md")
+    ]
+    rows = len(measured[1])
+    assert rows > 5 and [row for row in measured[0][:rows] if re.search(r"\d", row)] == [
+        row for row in measured[1] if re.search(r"\d", row)
+    ]
 
 
 def test_the_readme_takes_two_screens():

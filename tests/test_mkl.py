@@ -18,7 +18,7 @@ AVX512 = "avx512f avx512dq avx512cd avx512bw avx512vl"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Fake an AMD machine with AVX-512 and Paddle's MKL, without choices of its user; its `/proc/cpuinfo`."""
+    """Return fake an AMD machine with AVX-512 and Paddle's MKL, without choices of its user; its `/proc/cpuinfo`."""
     for name in mkl.CHOICES:
         monkeypatch.setenv(name, "")  # so that the test's end brings back what was there
         monkeypatch.delenv(name)

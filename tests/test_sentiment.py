@@ -38,7 +38,7 @@ output_dir: {folder}/run
 
 
 def toy_reviews() -> list[str]:
-    """700 reviews in which a 不 before 好 or 坏 turns what it means, so that single characters tell nothing."""
+    """Write 700 reviews in which a 不 before 好 or 坏 turns its meaning, so that single characters tell nothing."""
     generator = random.Random(4)
     lines: dict[str, None] = {}
     while len(lines) < 700:

@@ -39,7 +39,7 @@ output_dir: {folder}/run
 
 
 def toy_pairs() -> list[tuple[str, str]]:
-    """2,600 sentences of a language in which each word has one translation and names stay as they are."""
+    """Write 2,600 sentences of a language in which each word has one translation and names stay as they are."""
     generator = random.Random(3)
     sentences: dict[str, None] = {}
     while len(sentences) < 2600:

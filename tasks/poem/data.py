@@ -1,4 +1,4 @@
-"""Poems and running text: what a file holds."""
+"""Reading poems and running text."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def _parse(path: Path, number: int, line: str) -> Poem:
 
 
 def characters(text: str) -> list[str]:
-    """Return the characters of a text as the vocabulary has them."""
+    """Split a text into characters as the vocabulary has them."""
     return [NEWLINE if char == "\n" else char for char in text]

@@ -38,7 +38,7 @@ class EncodedPoem:
         self.body = np.array(vocabulary.encode(poem.body), np.int32)
 
     def stream(self, with_form: bool = False, with_title: bool = False) -> Stream:
-        """Return the poem alone [T, 4]; the labels that are learned are those of the body and its end."""
+        """Make a stream of the poem alone [T, 4]; the body and its end are learned."""
         prefix = np.concatenate([self.form[: int(with_form)], self.title if with_title else self.title[:0]])
         text = np.concatenate([prefix, [Vocabulary.bos_id], self.body, [Vocabulary.eos_id]])
         positions = np.arange(len(text) - 1) - len(prefix)
@@ -46,12 +46,12 @@ class EncodedPoem:
 
 
 def encode_poems(poems: Sequence[Poem], vocabulary: Vocabulary, max_title: int) -> list[EncodedPoem]:
-    """Poems as ids."""
+    """Encode poems as ids."""
     return [EncodedPoem(poem, vocabulary, max_title) for poem in poems]
 
 
 def stream_poems(poems: Sequence[EncodedPoem], settings: PoemDataConfig, seed: int, epoch: int) -> Stream:
-    """All poems, in another order and with other titles each epoch."""
+    """Make a stream of all poems, in another order and with other titles each epoch."""
     rng = np.random.Generator(np.random.PCG64([seed, epoch]))
     order = rng.permutation(len(poems))
     forms, titles = rng.random(len(poems)) < settings.form_rate, rng.random(len(poems)) < settings.title_rate
@@ -59,18 +59,18 @@ def stream_poems(poems: Sequence[EncodedPoem], settings: PoemDataConfig, seed: i
 
 
 def encode_text(text: str, vocabulary: Vocabulary) -> np.ndarray:
-    """Return the ids [N] of a running text."""
+    """Encode a running text as ids [N]."""
     return np.array(vocabulary.encode(characters(text)), np.int32)
 
 
 def stream_text(ids: np.ndarray) -> Stream:
-    """Return a running text [N] as one."""
+    """Make a stream of a running text [N]."""
     inputs = np.concatenate([[Vocabulary.bos_id], ids[:-1]])
     return np.stack([inputs, np.arange(len(ids)), ids, np.ones(len(ids))], axis=1).astype(np.int32)
 
 
 def cut_text(ids: np.ndarray, window: int, seed: int, epoch: int) -> Stream:
-    """Return a running text in pieces of one length, each a text of its own, cut at other places each epoch."""
+    """Cut a running text into pieces of one length, each a text of its own, at other places each epoch."""
     window = min(window, len(ids))
     offset = np.random.Generator(np.random.PCG64([seed, epoch])).integers(len(ids) % window + 1)
     starts = range(int(offset), len(ids) - window + 1, window)
@@ -130,7 +130,7 @@ class Rows(io.Dataset):
 def single_rows(
     settings: PoemDataConfig, texts: Sequence[Poem] | str, vocabulary: Vocabulary, titled: bool = False
 ) -> Rows:
-    """Texts as an evaluation reads them: each poem from its beginning, where `titled` after form and title.
+    """Encode texts for an evaluation: each poem from its beginning, after form and title if `titled`.
 
     A running text is read in pieces of one length; the last may be shorter.
     """
@@ -145,7 +145,7 @@ class ConsecutiveBatches:
     """Batches of the rows' windows in the order of the text.
 
     Args:
-        windows: how many there are, of `rows` rows for each process.
+        windows: number of windows, of `rows` rows for each process.
         rows: of a batch of one process.
         processes: how many share each step.
         rank: which of them this one is.

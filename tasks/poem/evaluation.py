@@ -70,7 +70,7 @@ def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[Record]:
 
 
 def _likelihood(predictor: PoemPredictor, rows: Rows) -> tuple[float, int, int]:
-    """Negative log-likelihood of all characters that count, how many they are, and how many of them unknown."""
+    """Return the negative log-likelihood of the characters that count, their number, and that of unknown ones."""
     nll, count, unknown = 0.0, 0, 0
     size = predictor.config.data.batch_size
     for losses in token_losses(

@@ -1,4 +1,4 @@
-"""What a poem is bound to before it is written: a form, given characters, and the rules that can hold with them.
+"""The plan of a poem: a form, given characters, and the rules that can hold with them.
 
 Given characters stand whatever the rules say. Where no pattern of tones has room for them, `tones` is relaxed:
 only the ends of the even lines keep theirs. Where those among them that end even lines have no rhyme in common or
@@ -24,7 +24,7 @@ _NEEDS = {"中": ANY, "平": LEVEL, "仄": OBLIQUE}
 
 
 class CharacterTable:
-    """What the forms ask of the characters of a vocabulary of V tokens.
+    """Properties of the V tokens of a vocabulary that the forms need.
 
     Attributes:
         serves: those that may stand where `ANY`, `LEVEL` or `OBLIQUE` is needed, bool [3, V].
@@ -64,7 +64,7 @@ class FormPlan:
 
 
 def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True) -> FormPlan:
-    """Return the plan of a poem that has given characters.
+    """Plan a poem that has given characters.
 
     Args:
         form: the poem's.
@@ -93,7 +93,7 @@ def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: b
 
 
 def place_beginning(form: Form, text: str) -> dict[int, str]:
-    """Where the hanzi of a beginning stand in a form; its punctuation is left out.
+    """Place the hanzi of a beginning in a form; its punctuation is left out.
 
     Raises:
         UserError: it has more characters than the form, or others than hanzi and punctuation.
@@ -107,7 +107,7 @@ def place_beginning(form: Form, text: str) -> dict[int, str]:
 
 
 def place_acrostic(form: Form, text: str) -> dict[int, str]:
-    """Where the first characters of the lines stand in a form.
+    """Place the first characters of the lines in a form.
 
     Raises:
         UserError: they are not as many hanzi as the form has lines.

@@ -1,4 +1,4 @@
-"""The forms as a logits processor: what may stand next, after all that stands before."""
+"""The forms as a logits processor: the characters that may follow a prefix."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HeldForm:
             scores[row, ~allowed] = FORBIDDEN
 
     def _allowed(self, plan: FormPlan, tokens: np.ndarray) -> np.ndarray:
-        """Which tokens may follow `tokens` [t], bool [V]."""
+        """Return which tokens may follow `tokens` [t], bool [V]."""
         place, form, serves = len(tokens), plan.form, self._table.serves
         fixed = plan.given.get(place, form.mark(place))
         if fixed is not None:
@@ -57,7 +57,7 @@ class HeldForm:
         return allowed
 
     def _rhyming(self, plan: FormPlan, rhymes: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Which tokens rhyme with the line ends before, and are none of them, bool [V]."""
+        """Return which tokens rhyme with the line ends before and differ from them, bool [V]."""
         first, serves = plan.form.length - 1, self._table.serves
         places = [place for place in plan.form.rhyming_places if place < len(tokens)]
         if serves[LEVEL, tokens[first]] and not serves[OBLIQUE, tokens[first]]:

@@ -69,7 +69,7 @@ FORMS: dict[FormName, Form] = {
 
 @dataclass(frozen=True)
 class FormReport:
-    """What a poem keeps of a form.
+    """The rules of a form that a poem keeps.
 
     Args:
         name: of the form.
@@ -100,7 +100,7 @@ def form_of(body: str) -> Form | None:
 
 
 def report_form(body: str, form: Form) -> FormReport:
-    """How well a poem keeps a form; without its lengths it keeps nothing."""
+    """Report how well a poem keeps a form; with other lengths it keeps nothing."""
     lines = split_lines(body)
     if not _has_lengths(lines, form):
         return FormReport(form.name, False, False, False)

@@ -57,13 +57,13 @@ class KneserNey:
         return p
 
     def _grams(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """All n-grams that end within a text or with its end, [N, n]."""
+        """Return all n-grams that end within a text or with its end, [N, n]."""
         before = [Vocabulary.bos_id] * (self._order - 1)
         padded = [np.array([*before, *text, Vocabulary.eos_id], dtype=np.int64) for text in texts]
         return np.concatenate([np.lib.stride_tricks.sliding_window_view(t, self._order) for t in padded])
 
     def _keys(self, grams: np.ndarray) -> np.ndarray:
-        """Each n-gram [N, n] as one number [N]."""
+        """Return each n-gram [N, n] as one number [N]."""
         return grams @ (self._size ** np.arange(self._order - 1, -1, -1, dtype=np.int64))
 
 
@@ -90,7 +90,7 @@ class _Level:
 
 
 def _find(table: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of keys in a sorted table, and whether they are there."""
+    """Return places of keys in a sorted table, and whether they are there."""
     places = np.minimum(np.searchsorted(table, keys), len(table) - 1)
     return places, table[places] == keys
 

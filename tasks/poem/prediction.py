@@ -175,7 +175,7 @@ class PoemPredictor(GenerationPredictor):
         return "\n\n".join(shown) + "\n"
 
     def decoding_summary(self) -> str:
-        """How texts are written, in a few words."""
+        """Return how texts are written, in a few words."""
         settings, verse = self.config.decoding, self.config.verse
         if settings.strategy != "sample":
             return settings.strategy

@@ -55,7 +55,7 @@ LEAST, SHARE = 3.0, 0.15  # expected poems that a character must have in a rhyme
 
 
 def find_rhymes(endings: list[str]) -> dict[str, str]:
-    """Return the characters of each rhyme.
+    """Find the characters of each rhyme.
 
     Args:
         endings: for each poem the last characters of its even lines.
@@ -90,7 +90,7 @@ def find_rhymes(endings: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read poems and writes the table."""
+    """Read poems and write the table."""
     poems = read_texts(sys.argv[1])
     endings = []
     for poem in poems if isinstance(poems, list) else []:

@@ -81,7 +81,7 @@ class PoemTask(GenerationTask):
         return ConsecutiveBatches(len(examples.dataset), config.data.batch_size, processes, rank)
 
     def display(self, config: PoemConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Texts that the network writes from nothing."""
+        """Return texts that the network writes from nothing."""
         if not count:
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))

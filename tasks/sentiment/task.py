@@ -78,7 +78,7 @@ class SentimentTask(Task):
         return SentimentNetwork(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: SentimentConfig) -> nn.Layer:
-        """Cross-entropy."""
+        """Return the cross-entropy."""
         from tasks.sentiment.network import SentimentLoss
 
         return SentimentLoss()
