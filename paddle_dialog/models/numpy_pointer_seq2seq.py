@@ -17,7 +17,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyPointerState(NamedTuple):
-    """What a decoding step needs."""
+    """The state of a decoding step."""
 
     past: DecoderState
     copy_ids: np.ndarray  # extended ids of the source [B, S]
@@ -26,7 +26,7 @@ class NumpyPointerState(NamedTuple):
 
 
 class NumpyPointerSeq2Seq:
-    """Offer `StepModel` over arrays, with the numbers of `PointerSeq2Seq`.
+    """Offers `StepModel` over arrays, with the numbers of `PointerSeq2Seq`.
 
     Args:
         config: of the network.
@@ -72,7 +72,7 @@ class NumpyPointerSeq2Seq:
         return NumpyPointerState(past, state.copy_ids[left], state.same[left], state.extra)
 
     def reorder_within(self, state: NumpyPointerState, index: np.ndarray) -> NumpyPointerState:
-        """Do as `reorder`, where each row stays with its source, which then need not move."""
+        """Reorder rows that stay with their sources, which need not move."""
         return state._replace(past=state.past.reorder_within(index))
 
     def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ class NumpyPointerSeq2Seq:
         return self._decoder.step(self._decoder.inputs(self._embed(token, self._tables.target)), state.past)
 
     def _embed(self, ids: np.ndarray, table: np.ndarray) -> np.ndarray:
-        """Return vectors [..., E] of extended ids [...]; those beyond the vocabulary are read as unknown."""
+        """Embed extended ids [...] as [..., E]; those beyond the vocabulary are read as unknown."""
         known = np.where(ids < self._size, ids, Vocabulary.unk_id)
         embedded: np.ndarray = table[known] * self._tables.factor
         return embedded

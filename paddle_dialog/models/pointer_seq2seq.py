@@ -18,7 +18,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class PointerState(NamedTuple):
-    """What a decoding step needs; the first axis of all tensors is the row."""
+    """The state of a decoding step; the first axis of all tensors is the row."""
 
     memory: Any  # the source as the decoder sees it
     past: Any  # the target so far
@@ -28,7 +28,7 @@ class PointerState(NamedTuple):
 
 
 class PointerSeq2Seq(nn.Layer):
-    """Offer `StepModel` with log-probabilities over an extended vocabulary.
+    """Offers `StepModel` with log-probabilities over an extended vocabulary.
 
     Tokens outside the vocabulary have the ids V, V + 1, … in the order in which they occur in their source.
 
@@ -47,7 +47,7 @@ class PointerSeq2Seq(nn.Layer):
         self.own_target_embedding = (
             None if config.share_embeddings else TokenEmbedding(*table, scale=config.scale_embeddings)
         )
-        # The Transformer drops embeddings out once it has added their positions.
+        # The Transformer applies dropout to embeddings after adding positions.
         self.embedding_dropout = Dropout(config.dropout if isinstance(config, LstmAttentionConfig) else 0.0)
         self.encoder, self.decoder = build_pair(config)
         tied_to = self.target_embedding if config.tie_output else None
@@ -98,7 +98,7 @@ class PointerSeq2Seq(nn.Layer):
         return gather_rows(state, index)
 
     def reorder_within(self, state: PointerState, index: Tensor) -> PointerState:
-        """Do as `reorder`, where each row stays with its source, which then need not move."""
+        """Reorder rows that stay with their sources, which need not move."""
         return state._replace(past=gather_rows(state.past, index))
 
     def attention_weights(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
@@ -112,6 +112,6 @@ class PointerSeq2Seq(nn.Layer):
         return self.decoder.prepare(outputs, real, final)
 
     def _embed(self, ids: Tensor, table: TokenEmbedding) -> Tensor:
-        """Return vectors [..., E] of extended ids [...]; those beyond the vocabulary are read as unknown."""
+        """Embed extended ids [...] as [..., E]; those beyond the vocabulary are read as unknown."""
         known = paddle.where(ids < self.vocab_size, ids, paddle.full_like(ids, Vocabulary.unk_id))
         return self.embedding_dropout(table(known))

@@ -12,7 +12,7 @@ from tasks.poem.form_plan import LEVEL, OBLIQUE, CharacterTable, FormPlan
 
 
 class HeldForm:
-    """Hold every row to the plan of its input.
+    """Holds every row to the plan of its input.
 
     A character may stand where some pattern of tones that the row still keeps has room for it. The first line may
     rhyme too: it then ends level. There, a character with readings of both tones would leave open whether it does.

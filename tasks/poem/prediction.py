@@ -78,7 +78,7 @@ def step_model(config: PoemConfig, vocab_size: int, weights: Mapping[str, np.nda
 
 
 class PoemPredictor(GenerationPredictor):
-    """Write with a trained model.
+    """Writes with a trained model.
 
     Args:
         config: the recipe.

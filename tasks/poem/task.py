@@ -31,7 +31,7 @@ VOCABULARY = "text"
 
 
 class PoemTask(GenerationTask):
-    """Write verse, or any text, character by character."""
+    """Writes verse, or any text, character by character."""
 
     name = "poem"
     config_class = PoemConfig

@@ -25,7 +25,7 @@ class SentimentRequest(RequestModel):
         min_length=1,
         description="A review.",
         examples=[EXAMPLE],
-        json_schema_extra={"pattern": r"\S"},  # checked by the model, which says it in plain words
+        json_schema_extra={"pattern": r"\S"},  # the model checks it, with a plainer message
     )
 
 
@@ -60,7 +60,7 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
     def use(self, predictor: SentimentPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor = predictor
-        predictor.predict([EXAMPLE])  # makes what would cost the first user time
+        predictor.predict([EXAMPLE])  # fills caches, so that the first request is quick
         return {"tokens": predictor.config.data.tokens}
 
     def texts(self, request: SentimentRequest) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""The network on arrays, whether computed there, without Paddle, or by Paddle."""
+"""The network with arrays in and out, computed without Paddle or by Paddle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.sentiment.config import SentimentConfig
 
 
 class NumpySentiment:
-    """`SentimentNetwork` on arrays.
+    """`SentimentNetwork` over arrays.
 
     Args:
         config: of the network.
@@ -57,7 +57,7 @@ class NumpySentiment:
 
 
 class PaddleSentiment:
-    """`SentimentNetwork` as it is, with arrays going in and out.
+    """`SentimentNetwork` itself, with arrays in and out.
 
     Args:
         network: the trained network, put into evaluation mode.
@@ -70,7 +70,7 @@ class PaddleSentiment:
         self.linear_table = np.zeros(0, dtype=np.float32) if table is None else table.numpy()[:, 0]
 
     def contributions(self, ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, float]:
-        """Do as `NumpySentiment`."""
+        """See `NumpySentiment`."""
         import paddle
 
         with paddle.no_grad():

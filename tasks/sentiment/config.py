@@ -27,7 +27,7 @@ class SentimentDataConfig(DataConfig):
 
 @dataclass(frozen=True)
 class LinearConfig:
-    """The linear machine over n-grams of tokens, and how its answer is mixed with the network's."""
+    """The linear machine over n-grams of tokens, and its share in the answer."""
 
     longest: int = at_least(1, 3, "tokens of an n-gram at most")
     buckets: int = at_least(0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out")

@@ -1,4 +1,4 @@
-"""Reviews with their labels: where they are read from, and how they become batches."""
+"""Reading labelled reviews and turning them into batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Review(NamedTuple):
 
 
 class EncodedReview(NamedTuple):
-    """What the network and the linear machine read of a review."""
+    """A review as the network and the linear machine read it."""
 
     ids: np.ndarray  # [S]
     buckets: np.ndarray  # [M], of its n-grams, each once
@@ -78,7 +78,7 @@ def shortened(tokens: Sequence[str], longest: int) -> list[str]:
 
 
 class ReviewEncoder:
-    """Makes of tokens what the model reads.
+    """Encodes tokens for the model.
 
     Args:
         config: how many tokens the network reads, and which n-grams there are.
@@ -89,12 +89,12 @@ class ReviewEncoder:
         self._vocabulary, self._longest, self._linear = vocabulary, config.data.max_length, config.linear
 
     def encode(self, review: Review) -> EncodedReview:
-        """Return a review as ids and buckets."""
+        """Encode a review as ids and buckets."""
         ids = np.array(self._vocabulary.encode(shortened(review.tokens, self._longest)), dtype=np.int64)
         return EncodedReview(ids, present(self.ngrams(review.tokens)), review.label, review.weight)
 
     def ngrams(self, tokens: Sequence[str]) -> np.ndarray:
-        """Return buckets of the n-grams that begin at each token, [longest, S]; none without a linear machine."""
+        """Return the buckets of the n-grams that begin at each token, [longest, S]; none without a linear machine."""
         if not self._linear.buckets:
             return np.zeros((1, len(tokens)), dtype=np.int64)
         return ngram_buckets(tokens, self._linear.longest, self._linear.buckets)

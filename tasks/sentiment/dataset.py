@@ -1,4 +1,4 @@
-"""Reviews as a dataset of what the model reads."""
+"""Reviews as a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All metrics of a model of sentiment on one file of reviews, and pictures of what decided."""
+"""All metrics of a sentiment model on one file of reviews, and pictures of the words that decided."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
         `confusion`: true labels down, predicted ones across.
 
     Raises:
-        UserError: the source cannot be used, or the answers cannot be written; the latter before any work.
+        UserError: the source cannot be used, or the answers cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -51,7 +51,7 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
 
 
 def draw_figures(predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw the first reviews, coloured by what each token speaks for, and the confusion matrix."""
+    """Draw the first reviews, coloured by the weight of each token, and the confusion matrix."""
     reviews, judgements, gold = _judged(predictor, source)
     gap = int(predictor.config.data.tokens == "words")
     for number, (review, one) in enumerate(zip(reviews[:DRAWN], judgements, strict=False), start=1):

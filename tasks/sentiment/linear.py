@@ -1,4 +1,4 @@
-"""The linear machine over n-grams: fitted to the training reviews once, then left alone."""
+"""The linear machine over n-grams, fitted once to the training reviews and then fixed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from scipy.sparse import csr_matrix, diags_array
 
 from tasks.sentiment.text import ALWAYS
 
-HELD_OUT = 5  # the scale is fitted on one in so many reviews
-SCALES = (0.05, 10.0)  # between which it is sought
+HELD_OUT = 5  # one in this many reviews is held out to fit the scale
+SCALES = (0.05, 10.0)  # range of the scale
 
 
 def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, penalty: float) -> np.ndarray:
     """Fit a logistic regression to n-grams scaled by their log-count ratios.
 
     Ratios as in Wang and Manning 2012, "Baselines and Bigrams", section 2.1, over the presence of n-grams; the
-    regression is that of LIBLINEAR (Fan et al. 2008). One scale makes its logits probabilities on reviews held out
-    of a fit of its own (as the temperature of Guo et al. 2017, "On Calibration of Modern Neural Networks").
+    regression is that of LIBLINEAR (Fan et al. 2008). One scale turns its logits into probabilities on reviews held
+    out of a separate fit (as the temperature of Guo et al. 2017, "On Calibration of Modern Neural Networks").
 
     Args:
         buckets: those of each review's n-grams, each once.
@@ -34,7 +34,7 @@ def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, pen
     ones = np.ones(int(starts[-1]))
     features = csr_matrix((ones, np.concatenate(buckets), starts), shape=(len(buckets), size))
     if len(np.unique(labels)) < 2:
-        return np.zeros(size, dtype=np.float32)  # nothing to tell apart
+        return np.zeros(size, dtype=np.float32)  # only one label
     held_out = np.arange(len(labels)) % HELD_OUT == 0
     scale = 1.0
     if len(np.unique(labels[~held_out])) == 2:
@@ -49,7 +49,9 @@ def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, pen
 
 
 def _fit(features: csr_matrix, labels: np.ndarray, penalty: float) -> np.ndarray:
-    from sklearn.linear_model import LogisticRegression  # a second to import, and only training needs it
+    from sklearn.linear_model import (
+        LogisticRegression,
+    )  # takes a second to import, and only training needs it
 
     counts = [
         np.asarray(features[labels == label].sum(axis=0)).ravel() + 1.0 for label in (0, 1)

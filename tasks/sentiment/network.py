@@ -22,7 +22,7 @@ class SentimentNetwork(nn.Layer):
     """Tells how likely a review is good.
 
     The network's logit is the sum over positions i of w · (α_i h_i), and a bias, where α_i [H] are the weights of the
-    pooling; so what each position adds can be told.
+    pooling; so the share of each position is known.
 
     Args:
         config: the encoder's family and its sizes.
@@ -33,7 +33,7 @@ class SentimentNetwork(nn.Layer):
         super().__init__()
         model, linear = config.model, config.linear
         self.embedding = TokenEmbedding(vocab_size, model.embedding_size, scale=model.scale_embeddings)
-        # The Transformer drops embeddings out once it has added their positions.
+        # The Transformer applies dropout to embeddings after adding positions.
         self.embedding_dropout = Dropout(model.dropout if isinstance(model, LstmAttentionConfig) else 0.0)
         self.encoder = build_encoder(model)
         self.query = (
@@ -59,7 +59,7 @@ class SentimentNetwork(nn.Layer):
 
         Returns:
             Scores of the labels 0 and 1 by network and linear machine together [B, 2], and the network's own logit of
-            label 1 [B], which is what learns.
+            label 1 [B], which is trained.
         """
         shares, bias = self.contributions(ids, lengths)  # [B, S]
         own = shares.sum(-1) + bias  # [B]

@@ -18,13 +18,13 @@ from tasks.sentiment.text import ALWAYS, contributions, tokens_of
 
 
 class Judgement(NamedTuple):
-    """What a model makes of one review.
+    """The judgement of one review.
 
     Args:
         label: 1 good, 0 bad.
         probability: of that label.
         tokens: of the review.
-        weights: what each token adds to the logit of label 1 [S]; with the bias they are the whole of it.
+        weights: share of each token in the logit of label 1 [S]; with the bias they add up to it.
     """
 
     label: int
@@ -60,7 +60,7 @@ class SentimentPredictor(Predictor):
         return self.judge(reviews)
 
     def judge(self, reviews: Sequence[Review]) -> list[Judgement]:
-        """Judge reviews that are tokens already; their labels are not looked at."""
+        """Judge tokenised reviews; their labels are ignored."""
         judgements = []
         order = sorted(range(len(reviews)), key=lambda number: len(reviews[number].tokens))
         for start in range(0, len(order), self.batch_size):
@@ -77,11 +77,11 @@ class SentimentPredictor(Predictor):
             yield {"text": text, "label": judgement.label, "probability": probability}
 
     def format_record(self, record: Record) -> str:
-        """Return label, probability and text in columns."""
+        """Format label, probability and text in columns."""
         return f"{NAMES[record['label']]}\t{record['probability']:.4f}\t{record['text']}"
 
     def _judgement(self, review: Review, shares: np.ndarray, length: int, bias: float) -> Judgement:
-        """Return the judgement of the network's shares [S] of the tokens that it read, and its bias."""
+        """Combine the network's shares [S] of the tokens that it read, and its bias, with the linear machine's."""
         weights = np.zeros(len(review.tokens))
         read, share = int(length), self.config.linear.network_share
         tail = read // 4 if read < len(review.tokens) else 0  # see `shortened`
@@ -99,7 +99,7 @@ class SentimentPredictor(Predictor):
 
 
 def _judging_model(config: SentimentConfig, model: TrainedModel, size: int) -> Any:
-    """Return what has `contributions` and `linear_table` as arrays, without Paddle where that is possible."""
+    """Return a model with `contributions` and `linear_table` as arrays, without Paddle if possible."""
     from tasks.sentiment.arrays import NumpySentiment, PaddleSentiment
 
     arrays = model.over_arrays(partial(NumpySentiment, config, size))

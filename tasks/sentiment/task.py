@@ -1,6 +1,6 @@
 """The sentiment task: is a review good or bad?
 
-Importing Paddle takes seconds, and answering does without: what needs it is imported where it is used.
+Importing Paddle takes seconds and answering does not need it, so modules that need it are imported late.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VOCABULARY = "text"
 
 
 class SentimentTask(Task):
-    """Given a review, tells how likely it is good."""
+    """Tells how likely a review is good."""
 
     name = "sentiment"
     config_class = SentimentConfig
@@ -44,7 +44,7 @@ class SentimentTask(Task):
     def prepare_data(
         self, config: SentimentConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Read and encodes the reviews; the vocabulary is built from those to learn from alone."""
+        """Read and encode the reviews; the vocabulary is built from the training reviews alone."""
         from tasks.sentiment.dataset import ReviewDataset
 
         settings = config.data
@@ -93,7 +93,7 @@ class SentimentTask(Task):
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
 
     def fitted_weights(self, config: SentimentConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
-        """Return the linear machine's table."""
+        """Fit the linear machine's table."""
         settings = config.linear
         if not settings.buckets:
             return {}
@@ -131,7 +131,7 @@ class SentimentTask(Task):
 
     def endpoint(self, limits: LimitsConfig) -> SentimentEndpoint:
         """Return the `POST` address of the task."""
-        from tasks.sentiment.api import SentimentEndpoint  # what only a server needs
+        from tasks.sentiment.api import SentimentEndpoint  # only a server needs it
 
         return SentimentEndpoint(limits)
 

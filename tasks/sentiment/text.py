@@ -1,4 +1,4 @@
-"""Reviews as tokens, and the n-grams of tokens that the linear machine weighs."""
+"""Tokens of reviews, and the n-grams of tokens for the linear machine."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ Unit = Literal["characters", "words"]
 
 # Contractions as the Penn Treebank cuts them (did n't, it 's), numbers, words with their hyphens, single signs.
 _WORDS = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b|\w+?(?=n't\b)|\d+(?:[.,]\d+)+|\w+(?:-\w+)*|[^\w\s]")
-ALWAYS = 1  # the bucket that every text has, whose weight is the bias
-FIRST = 2  # bucket of an n-gram
+ALWAYS = 1  # the bucket of every text; its weight is the bias
+FIRST = 2  # first bucket of n-grams
 _FACTOR, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
 def tokens_of(text: str, unit: Unit) -> list[str]:
-    """Return the tokens of a text in lower case, HTML entities resolved; blanks are none."""
+    """Return the tokens of a text in lower case, HTML entities resolved, without blanks."""
     text = html.unescape(text).lower()
     return list(normalise_line(text)) if unit == "characters" else _WORDS.findall(text.replace("’", "'"))
 
 
 def ngram_buckets(tokens: Sequence[str], longest: int, buckets: int) -> np.ndarray:
-    """Return which bucket each n-gram falls into.
+    """Return the bucket of each n-gram.
 
     Args:
         tokens: S of them.
-        longest: n-grams of 1 to so many tokens are taken.
+        longest: greatest number of tokens in an n-gram.
         buckets: number of buckets; 0 stands for no n-gram, and `ALWAYS` is not given out.
 
     Returns:
@@ -50,12 +50,12 @@ def ngram_buckets(tokens: Sequence[str], longest: int, buckets: int) -> np.ndarr
 
 
 def present(found: np.ndarray) -> np.ndarray:
-    """Return the buckets that a text has, each once, `ALWAYS` first, of those of its n-grams [longest, S]."""
+    """Return the buckets of a text's n-grams [longest, S], each once, `ALWAYS` first."""
     return np.concatenate([[ALWAYS], np.unique(found[found > 0])])
 
 
 def contributions(found: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return what each token adds to the linear machine's logit, which is the sum of these and the bias.
+    """Return the share of each token in the linear machine's logit, which is the sum of these and the bias.
 
     A bucket's weight is shared evenly among the n-grams that fall into it, and that of an n-gram among its tokens.
 

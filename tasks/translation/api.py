@@ -25,7 +25,7 @@ class TranslationRequest(RequestModel):
         min_length=1,
         description="One sentence or more.",
         examples=[EXAMPLE],
-        json_schema_extra={"pattern": r"\S"},  # checked by the model, which says it in plain words
+        json_schema_extra={"pattern": r"\S"},  # the model checks it, with a plainer message
     )
     n_best: int = Field(1, ge=1, description="How many translations, best first.")
     attention: bool = Field(False, description="Also tell where the model looked, for the best translation.")
@@ -78,7 +78,7 @@ class TranslationEndpoint(Endpoint[TranslationRequest]):
         """See `Endpoint`."""
         self._predictor, self._words = predictor, words
         data = predictor.config.data
-        predictor.predict([EXAMPLE[: data.max_length]])  # makes what would cost the first user time
+        predictor.predict([EXAMPLE[: data.max_length]])  # fills caches, so that the first request is quick
         return {"longest_sentence": data.max_length, "tokens": data.tokens, "reverse": data.reverse}
 
     def texts(self, request: TranslationRequest) -> Iterable[str]:

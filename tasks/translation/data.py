@@ -1,4 +1,4 @@
-"""Pairs of sentences: where they are read from, and as what tokens and ids."""
+"""Reading pairs of sentences, and their tokens and ids."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class EncodedPair(NamedTuple):
 
 
 def split(text: str, unit: Unit) -> Tokens:
-    """Return the tokens of a text; blanks and invisible signs are none."""
+    """Split a text into tokens, without blanks and invisible characters."""
     return normalise_line(text) if unit == "characters" else text.split()
 
 
 def join(tokens: Sequence[str], unit: Unit) -> str:
-    """Return the text of tokens."""
+    """Join tokens to a text."""
     return ("" if unit == "characters" else " ").join(tokens)
 
 
@@ -79,7 +79,7 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
 def limit_length(
     pairs: Sequence[Pair], longest: int, overlong: Literal["skip", "truncate"]
 ) -> tuple[list[Pair], str]:
-    """Return the pairs of at most `longest` tokens a side, the others left out or cut, and a sentence on that.
+    """Skip or cut pairs with more than `longest` tokens on a side; return the pairs, and a note for the log.
 
     Raises:
         UserError: none is left.
@@ -98,7 +98,7 @@ def limit_length(
 
 
 def encode_source(tokens: Tokens, vocabulary: Vocabulary) -> tuple[np.ndarray, list[str]]:
-    """Return extended ids [S], end token included, and the tokens that the ids from V on stand for."""
+    """Encode a source; return extended ids [S], end token included, and the tokens of the ids from V on."""
     ids, unknown = vocabulary.encode(tokens), []
     for place, token in enumerate(tokens):
         if ids[place] == Vocabulary.unk_id:
@@ -109,7 +109,7 @@ def encode_source(tokens: Tokens, vocabulary: Vocabulary) -> tuple[np.ndarray, l
 
 
 def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
-    """Return both sides as ids."""
+    """Encode both sides as ids."""
     source, unknown = encode_source(pair.source, vocabulary)
     target = vocabulary.encode(pair.target)
     for place, token in enumerate(pair.target):

@@ -10,7 +10,7 @@ from tasks.translation.data import EncodedPair, Pair, encode_pair
 
 
 class PairDataset(io.Dataset):
-    """Pairs, encoded when they are asked for.
+    """Pairs, encoded on demand.
 
     Args:
         pairs: tokens of both sides.
@@ -24,7 +24,7 @@ class PairDataset(io.Dataset):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Return tokens of source and target of each pair, [N, 2]."""
+        """Numbers of tokens of source and target of each pair, [N, 2]."""
         return np.array([[len(pair.source), len(pair.target)] for pair in self.pairs])
 
     def __len__(self) -> int:

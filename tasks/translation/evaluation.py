@@ -1,4 +1,4 @@
-"""All metrics of a translator on one file of pairs, and what it looks at."""
+"""All metrics of a translator on one file of pairs, and pictures of its attention."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
         predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 
     Returns:
-        The metrics by name; `copying` holds those of the source given back as its own translation.
+        The metrics by name; `copying` holds those of the source itself as a translation.
 
     Raises:
-        UserError: the source cannot be used, or the hypotheses cannot be written; the latter before any work.
+        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -59,7 +59,7 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 
 def measure_perplexity(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> float:
-    """Return the perplexity per token of the true translations, end tokens included."""
+    """Measure the perplexity per token of the true translations, end tokens included."""
     dataset, criterion = PairDataset(list(pairs), predictor.vocabulary), PointerCrossEntropy()
     total, tokens, size = 0.0, 0, predictor.config.data.batch_size
     for losses in token_losses(predictor.network, criterion, dataset, dataset.lengths, collate, size):
@@ -69,7 +69,7 @@ def measure_perplexity(predictor: TranslationPredictor, pairs: Sequence[Pair]) -
 
 
 def draw_attention(predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw where the model looks in the first sources while it reads their true translations."""
+    """Draw the attention over the first sources, given their true translations."""
     pairs, _ = _fitting_pairs(predictor, source)
     for number, pair in enumerate(pairs[:MAPPED_EXAMPLES], start=1):
         weights = predictor.attention(pair.source, pair.target)  # [T, S]

@@ -87,13 +87,13 @@ class TranslationPredictor(GenerationPredictor):
         return [self._joined([next(answers) for _ in each]) for each in sentences]
 
     def greedy(self, sources: Sequence[Tokens]) -> list[str]:
-        """Return the greedy translations of sentences, for a look at a model in training."""
+        """Translate sentences by greedy search, to show a model in training."""
         limit = self.config.decoding.max_length
         options = SearchOptions(strategy="greedy", max_length=limit, processors=[NO_SPECIAL_TOKENS])
         return [self.text(candidates[0][0]) for candidates in self._search(sources, options)]
 
     def sentences(self, text: str) -> list[Tokens]:
-        """Return the sentences of a text as tokens.
+        """Split a text into sentences of tokens.
 
         Raises:
             UserError: there is none, or one is too long.
@@ -111,7 +111,7 @@ class TranslationPredictor(GenerationPredictor):
         return found
 
     def text(self, tokens: Sequence[str]) -> str:
-        """Return tokens as text."""
+        """Join tokens to a text."""
         return join(tokens, self.config.data.tokens)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
@@ -120,7 +120,7 @@ class TranslationPredictor(GenerationPredictor):
             yield {"source": source, "predictions": [prediction.as_dict() for prediction in found]}
 
     def format_record(self, record: Record) -> str:
-        """Return the translation; several candidates stand below the source with their scores."""
+        """Format the translation, or several candidates below the source with their scores."""
         predictions = record["predictions"]
         if len(predictions) == 1:
             return str(predictions[0]["text"])
@@ -134,7 +134,7 @@ class TranslationPredictor(GenerationPredictor):
         return np.asarray(self.step_model.attention_weights(*arrays)[0])
 
     def decoding_summary(self) -> str:
-        """Return how translations are searched for, in a few words."""
+        """Describe the search in a few words."""
         settings = self.config.decoding
         if settings.strategy == "beam":
             return f"beam {settings.beam_size}, length penalty {settings.length_penalty}"
@@ -157,7 +157,7 @@ class TranslationPredictor(GenerationPredictor):
     def _search(
         self, sources: Sequence[Tokens], options: SearchOptions
     ) -> list[list[tuple[list[str], float]]]:
-        """Return tokens and log-probability of each sentence's candidates."""
+        """Search; return tokens and log-probability of each sentence's candidates."""
         answers = []
         size, limit = self.config.decoding.batch_size, self.config.decoding.max_length
         for start in range(0, len(sources), size):
@@ -173,7 +173,7 @@ class TranslationPredictor(GenerationPredictor):
         return answers
 
     def _joined(self, sentences: Sequence[list[tuple[list[str], float]]]) -> list[TranslationPrediction]:
-        """Return candidates of a whole text: the first ones of all its sentences, the second ones, …"""
+        """Join the candidates of a whole text: the first ones of all its sentences, the second ones, …"""
         predictions = []
         for place in range(max(map(len, sentences))):
             chosen = [candidates[min(place, len(candidates) - 1)] for candidates in sentences]

@@ -1,4 +1,4 @@
-"""The translation task: a sentence to its counterpart in another language, or in another age of the same."""
+"""The translation task: a sentence to its counterpart in another language, or in another age of the same one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VOCABULARY = "text"  # one vocabulary for both sides
 
 
 class TranslationTask(GenerationTask):
-    """Given a sentence, writes its translation."""
+    """Translates sentences."""
 
     name = "translation"
     config_class = TranslationConfig
@@ -33,7 +33,7 @@ class TranslationTask(GenerationTask):
     def prepare_data(
         self, config: TranslationConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Read and limits the pairs; the vocabulary is built from the training pairs alone."""
+        """Read and limit the pairs; the vocabulary is built from the training pairs alone."""
         settings = config.data
         notes: list[str] = []
 
@@ -108,7 +108,7 @@ class TranslationTask(GenerationTask):
 
     def endpoint(self, limits: LimitsConfig) -> TranslationEndpoint:
         """Return the `POST` address of the task."""
-        from tasks.translation.api import TranslationEndpoint  # what only a server needs
+        from tasks.translation.api import TranslationEndpoint  # only a server needs it
 
         return TranslationEndpoint(limits)
 

@@ -15,7 +15,7 @@ from paddle_dialog.models.transformer.array_layers import require_relu
 
 
 class NumpyCausalLm:
-    """Offer `StepModel` over arrays, with the numbers of `CausalLm` with ReLU.
+    """Offers `StepModel` over arrays, with the numbers of `CausalLm` with ReLU.
 
     Args:
         config: of the network.

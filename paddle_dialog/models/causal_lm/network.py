@@ -29,7 +29,7 @@ class CausalLmState(NamedTuple):
 
 
 class CausalLm(nn.Layer):
-    """Predict each next token of packed texts, none of which sees another.
+    """Predicts each next token of packed texts, none of which sees another.
 
     Args:
         config: sizes.
@@ -81,7 +81,7 @@ class CausalLm(nn.Layer):
         return gather_rows(state, index)
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Return [B, T] to [B, T, D]; the vectors of negative positions stand at the table's end."""
+        """Embed [B, T] as [B, T, D]; the vectors of negative positions stand at the table's end."""
         table = positions % self.positions.weight.shape[0]
         return self.dropout(self.embedding(ids) + self.positions(table))
 

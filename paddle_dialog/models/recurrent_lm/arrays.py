@@ -21,7 +21,7 @@ class RecurrentLmState(NamedTuple):
 
 
 class NumpyRecurrentLm:
-    """Offer `StepModel` over arrays, with the numbers of `RecurrentLm`.
+    """Offers `StepModel` over arrays, with the numbers of `RecurrentLm`.
 
     Args:
         config: of the network.

@@ -23,7 +23,7 @@ class RecurrentLmState(NamedTuple):
 
 
 class CarriedState(nn.Layer):
-    """Where the last window of each row of a training batch ended; bundles do without.
+    """The state at the end of the last window of each row of a training batch; bundles do not hold it.
 
     Args:
         rows: of a batch B.
@@ -41,7 +41,7 @@ class CarriedState(nn.Layer):
 
 
 class RecurrentLm(nn.Layer):
-    """Predict each next token; in training, row i of a batch goes on where row i of the batch before ended.
+    """Predicts each next token; in training, row i of a batch goes on where row i of the batch before ended.
 
     The gradient stops at the window's beginning (truncated backpropagation through time). In evaluation each row
     is a text of its own.
@@ -110,13 +110,13 @@ class RecurrentLm(nn.Layer):
     def _run(
         self, ids: Tensor, begins: Tensor, state: RecurrentLmState, always: bool = False
     ) -> tuple[Tensor, RecurrentLmState]:
-        """Return outputs [B, T, H] and the state after the window.
+        """Run all layers over a window; return outputs [B, T, H] and the state after it.
 
         Args:
             ids: [B, T].
             begins: where a text begins, bool [B, T].
             state: before the window.
-            always: forget there what the config does not reset, too.
+            always: reset the state there even if the config does not.
         """
         x = self.dropout(self.embedding(ids))  # [B, T, H]
         resets = bool((self.reset or always) and begins.any())
@@ -137,7 +137,7 @@ class RecurrentLm(nn.Layer):
 def _run_by_steps(
     layer: nn.LSTM, x: Tensor, h: Tensor, c: Tensor, keep: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return one layer over [B, T, H] from the state `h`, `c` [B, H], which is dropped where `keep` [B, T] is 0."""
+    """Run one layer over [B, T, H] from the state `h`, `c` [B, H], which is dropped where `keep` [B, T] is 0."""
     bias = layer.bias_ih_l0 + layer.bias_hh_l0
     gates = add_bias(paddle.matmul(x, layer.weight_ih_l0, transpose_y=True), bias)  # [B, T, 4H]
     outputs = []
