@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 
 import pytest
 from command import ROOT
@@ -12,6 +14,7 @@ from paddle_dialog.config.schema import TrainingConfig
 from tasks.couplet.config import RulesConfig
 from tasks.empathetic.selection.config import ReplyRerankConfig
 
+CODE = ("paddle_dialog", "paddle_dialog_commands", "tasks", "tests", "tools")
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAIRS = [page for page in PAGES if page.name.endswith(".zh.md") and page.name != "results.zh.md"]  # a summary
 
@@ -103,3 +106,10 @@ def test_the_picture_of_the_house_is_true(page):
             drawn.add(path.rstrip("/"))
     packages = {path.parent.name for path in (ROOT / "paddle_dialog").glob("*/__init__.py")}
     assert packages - {"shipped"} <= drawn
+
+
+def test_comments_and_docstrings_have_single_backticks():
+    for path in (path for top in CODE for path in (ROOT / top).rglob("*.py")):
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+            prose = token.type == tokenize.COMMENT or token.string.startswith(('"""', 'r"""'))
+            assert not prose or not re.search(r"(?<!`)``(?!`)", token.string), f"{path}:{token.start[0]}"
