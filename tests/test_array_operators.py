@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.models.arrays.operators import SMALL, Linear
+from paddle_dialog.models.arrays.operators import SMALL, NumpyLinear
 from paddle_dialog.models.arrays.row_inputs import RowInputs
 
 
@@ -20,9 +20,9 @@ def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs
     x, weight = (rng.normal(size=size).astype(np.float32) for size in ((rows, inputs), (inputs, outputs)))
     bias = rng.normal(size=outputs).astype(np.float32)
     expected = x.astype(np.float64) @ weight + bias
-    np.testing.assert_allclose(Linear(weight, bias)(x), expected, atol=1e-3)
+    np.testing.assert_allclose(NumpyLinear(weight, bias)(x), expected, atol=1e-3)
     np.testing.assert_allclose(
-        Linear(weight, bias)(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3
+        NumpyLinear(weight, bias)(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3
     )
 
 

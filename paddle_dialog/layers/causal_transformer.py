@@ -6,8 +6,6 @@ through the same layers and sees the source's keys and values as its past.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
@@ -15,15 +13,8 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.layer_norm import LayerNorm
 from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.multihead import KeyValue, SelfAttention
-from paddle_dialog.layers.transformer import FeedForward, LayerSizes, residual_dropout
-
-
-class StackSizes(LayerSizes, Protocol):
-    """What settings say of the stack."""
-
-    @property
-    def num_layers(self) -> int:
-        """Layers in the stack."""
+from paddle_dialog.layers.sizes import LayerSizes, StackSizes
+from paddle_dialog.layers.transformer import FeedForward, residual_dropout
 
 
 class CausalLayer(nn.Layer):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
-
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
@@ -12,34 +10,7 @@ from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.layer_norm import LayerNorm
 from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.multihead import CrossAttention, KeyValue, SelfAttention
-
-
-class LayerSizes(Protocol):
-    """What the settings of a Transformer of any kind say of its layers."""
-
-    @property
-    def width(self) -> int:
-        """Model width D."""
-
-    @property
-    def num_heads(self) -> int:
-        """Attention heads."""
-
-    @property
-    def inner_width(self) -> int:
-        """Width of the feed-forward layer."""
-
-    @property
-    def dropout(self) -> float:
-        """Rate on each sublayer's output."""
-
-    @property
-    def activation(self) -> Literal["relu", "gelu"]:
-        """Between the two maps of the feed-forward layer."""
-
-    @property
-    def bias(self) -> bool:
-        """Whether the linear maps have one."""
+from paddle_dialog.layers.sizes import LayerSizes
 
 
 class FeedForward(nn.Layer):

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddle_dialog.config.models import ModelConfig
 from paddle_dialog.models.arrays.embeddings import Embeddings
-from paddle_dialog.models.arrays.operators import Linear, Weights
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights
 from paddle_dialog.models.arrays.pair import DecoderState
 from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_words
 from paddle_dialog.models.numpy_families import numpy_pair
@@ -45,7 +45,7 @@ class NumpyPointerSeq2Seq:
         self._size = vocab_size
         self._encoder, self._decoder = numpy_pair(config, weights)
         self._tables = Embeddings(config, vocab_size, weights, "embedding", "generator.output")
-        self._pointer = NumpyPointer(Linear.named(weights, "generator.gate", config.width, 1))
+        self._pointer = NumpyPointer(NumpyLinear.named(weights, "generator.gate", config.width, 1))
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyPointerState:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddle_dialog.models.arrays.embeddings import without_padding
-from paddle_dialog.models.arrays.operators import Linear, Weights, padding_mask, softmax
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, padding_mask, softmax
 from paddle_dialog.models.numpy_families import numpy_encoder
 from tasks.sentiment.config import SentimentConfig
 
@@ -33,7 +33,7 @@ class NumpySentiment:
         width = self._encoder.output_size
         self._pooling, self._query = config.pooling, None
         if config.pooling == "attention":
-            self._query = Linear.named(weights, "query", width, 1, bias=False)
+            self._query = NumpyLinear.named(weights, "query", width, 1, bias=False)
         self._output = weights.take("output.weight", width, 1)
         self._bias = float(weights.take("output.bias", 1)[0])
         self.linear_table = np.zeros(0, dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddle_dialog.config.models import FamilyConfig
-from paddle_dialog.models.arrays.operators import Linear, Weights
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights
 from paddle_dialog.text.vocabulary import Vocabulary
 
 
@@ -37,9 +37,11 @@ class Embeddings:
         self.target = self.source if target is source else without_padding(target)
         self.factor = np.float32(config.embedding_size**0.5 if config.scale_embeddings else 1.0)
         self.output = (
-            Linear(target.T, weights.take(f"{output_name}.bias", vocab_size) if config.output_bias else None)
+            NumpyLinear(
+                target.T, weights.take(f"{output_name}.bias", vocab_size) if config.output_bias else None
+            )
             if config.tie_output
-            else Linear.named(weights, output_name, config.width, vocab_size, config.output_bias)
+            else NumpyLinear.named(weights, output_name, config.width, vocab_size, config.output_bias)
         )
 
 

@@ -52,7 +52,7 @@ class Weights:
             raise NotServed(f"{min(left)} is unknown")
 
 
-class Linear:
+class NumpyLinear:
     """x W + b.
 
     For a handful of rows OpenBLAS spends more time on rearranging a large W than on the product, but not if the
@@ -79,7 +79,7 @@ class Linear:
         self._blocks[:] = padded.reshape(-1, count, COLUMNS).transpose(1, 0, 2)
 
     @classmethod
-    def named(cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = True) -> Linear:
+    def named(cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = True) -> NumpyLinear:
         """Make the layer of K `inputs` and N `outputs` from the weights `name.weight` and `name.bias`."""
         return cls(
             weights.take(f"{name}.weight", inputs, outputs),
@@ -115,7 +115,7 @@ def _at_cache_line(shape: tuple[int, ...]) -> np.ndarray:
     return memory[start : start + count].reshape(shape)
 
 
-class LayerNorm:
+class NumpyLayerNorm:
     """Layer norm (Ba et al. 2016) over the last axis.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.models.arrays.operators import Linear
+from paddle_dialog.models.arrays.operators import NumpyLinear
 
 LEAST = np.float32(1e-30)  # as in `layers.pointer_generator`
 FLOOR = np.float32(-1e3)
@@ -25,7 +25,7 @@ class NumpyPointer:
         gate: H to 1.
     """
 
-    def __init__(self, gate: Linear) -> None:
+    def __init__(self, gate: NumpyLinear) -> None:
         self._gate = gate
 
     def __call__(
@@ -93,7 +93,7 @@ class NumpyPointer:
 
 
 def label_log_softmax(
-    output: Linear, hidden: np.ndarray, rows: np.ndarray, labels: np.ndarray, temperature: np.float32
+    output: NumpyLinear, hidden: np.ndarray, rows: np.ndarray, labels: np.ndarray, temperature: np.float32
 ) -> np.ndarray:
     """Compute log softmax(logits / temperature) at given ids, without ever holding the logits of all words.
 

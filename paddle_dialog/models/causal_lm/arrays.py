@@ -9,7 +9,7 @@ import numpy as np
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
 from paddle_dialog.models.arrays.embeddings import without_padding
-from paddle_dialog.models.arrays.operators import Linear, Weights
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights
 from paddle_dialog.models.causal_transformer.array_layers import NumpyCausalTransformer
 from paddle_dialog.models.transformer.array_layers import require_relu
 
@@ -35,7 +35,7 @@ class NumpyCausalLm:
         self._table = without_padding(table) * np.float32(width**0.5)
         self._positions = weights.take("positions.weight", config.max_positions, width)
         self._stack = NumpyCausalTransformer(config, weights, "stack")
-        self._output = Linear(table.T, weights.take("output.bias", vocab_size))
+        self._output = NumpyLinear(table.T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> AttentionCache:

@@ -6,21 +6,14 @@ The keys and values of a source are kept once, however many rows go on from it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
+from paddle_dialog.layers.sizes import LayerSizes, StackSizes
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
-from paddle_dialog.models.arrays.operators import LayerNorm, Weights, padding_mask, softmax
+from paddle_dialog.models.arrays.operators import NumpyLayerNorm, Weights, padding_mask, softmax
 from paddle_dialog.models.arrays.text_tree import TextTree
-from paddle_dialog.models.transformer.array_layers import Layer, LayerSizes, attend
-
-
-class StackSizes(LayerSizes, Protocol):
-    """The sizes of a stack in a config."""
-
-    @property
-    def num_layers(self) -> int: ...
+from paddle_dialog.models.transformer.array_layers import Layer, attend
 
 
 class NumpyCausalTransformer:
@@ -36,7 +29,7 @@ class NumpyCausalTransformer:
         self._layers = [
             _CausalLayer(sizes, weights, f"{name}.layers.{n}", 2 * n) for n in range(sizes.num_layers)
         ]
-        self._norm = LayerNorm(weights, f"{name}.final_norm", sizes.width)
+        self._norm = NumpyLayerNorm(weights, f"{name}.final_norm", sizes.width)
 
     def read(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read embedded sources [B, S, D], padded at the end: outputs [B, S, D], keys and values [B, S, 2L, D]."""

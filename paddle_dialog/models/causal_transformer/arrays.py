@@ -10,7 +10,7 @@ from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
-from paddle_dialog.models.arrays.operators import Linear, Weights, softmax
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, softmax
 from paddle_dialog.models.arrays.row_inputs import RowInputs
 from paddle_dialog.models.arrays.text_tree import TextTree
 from paddle_dialog.models.causal_transformer.array_layers import NumpyCausalTransformer
@@ -83,8 +83,12 @@ class NumpyCausalDecoder:
         self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
     ) -> None:
         self._encoder = encoder
-        self._query = Linear.named(weights, "decoder.copy.query", config.width, config.copy_depth, bias=False)
-        self._key = Linear.named(weights, "decoder.copy.key", config.width, config.copy_depth, bias=False)
+        self._query = NumpyLinear.named(
+            weights, "decoder.copy.query", config.width, config.copy_depth, bias=False
+        )
+        self._key = NumpyLinear.named(
+            weights, "decoder.copy.key", config.width, config.copy_depth, bias=False
+        )
         self._scale = np.float32(config.copy_depth**-0.5)
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.arrays.operators import Linear, NotServed, Weights, padding_mask, softmax
+from paddle_dialog.models.arrays.operators import NotServed, NumpyLinear, Weights, padding_mask, softmax
 from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.arrays.row_inputs import RowInputs
 
@@ -29,9 +29,9 @@ class CellWeights(NamedTuple):
         bias = bias + weights.take(f"{name}.bias_hh{suffix}", 4 * hidden)
         return cls(of_input.T * halves, of_hidden.T * halves, bias * halves)
 
-    def joined(self) -> Linear:
+    def joined(self) -> NumpyLinear:
         """Return the map of input and hidden state [..., E + H] to gates [..., 4H]."""
-        return Linear(np.concatenate([self.of_input, self.of_hidden]), self.bias)
+        return NumpyLinear(np.concatenate([self.of_input, self.of_hidden]), self.bias)
 
 
 def lstm_step(gates: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +69,8 @@ class NumpyLstmEncoder:
             for layer, size in enumerate(sizes)
         ]
         self._layers = [
-            [(Linear(cell.of_input, cell.bias), Linear(cell.of_hidden)) for cell in layer] for layer in cells
+            [(NumpyLinear(cell.of_input, cell.bias), NumpyLinear(cell.of_hidden)) for cell in layer]
+            for layer in cells
         ]  # for each direction
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -91,7 +92,7 @@ class NumpyLstmEncoder:
         return x, states
 
     def _run(
-        self, x: np.ndarray, real: np.ndarray, of_input: Linear, of_hidden: Linear
+        self, x: np.ndarray, real: np.ndarray, of_input: NumpyLinear, of_hidden: NumpyLinear
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return outputs [B, S, H] of one direction of a layer, and its last hidden and cell state [B, H]."""
         pre = of_input(x)  # [B, S, 4H]
@@ -146,12 +147,16 @@ class NumpyLstmDecoder:
         size, hidden = config.embedding_size, config.hidden_size
         count = 2 * config.num_layers if memory_size != hidden else 0
         self._bridge = [
-            Linear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
+            NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
             for number in range(count)
         ]
-        self._memory_projection = Linear.named(weights, "decoder.cell.memory_projection", memory_size, hidden)
+        self._memory_projection = NumpyLinear.named(
+            weights, "decoder.cell.memory_projection", memory_size, hidden
+        )
         self._score = _Score(config, weights)
-        self._output_projection = Linear.named(weights, "decoder.cell.output_projection", 2 * hidden, hidden)
+        self._output_projection = NumpyLinear.named(
+            weights, "decoder.cell.output_projection", 2 * hidden, hidden
+        )
         self._input_feeding = config.input_feeding
         inputs = [size + hidden if config.input_feeding else size] + [hidden] * (config.num_layers - 1)
         first, *others = (
@@ -160,7 +165,7 @@ class NumpyLstmDecoder:
         )
         self._of_token, self._bias = first.of_input[:size], first.bias
         self._cells = [
-            Linear(np.concatenate([first.of_input[size:], first.of_hidden])),
+            NumpyLinear(np.concatenate([first.of_input[size:], first.of_hidden])),
             *(cell.joined() for cell in others),
         ]
 
@@ -206,9 +211,9 @@ class _Score:
         self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
         self._key = self._query = self._vector = None
         if config.score in ("additive", "bilinear"):
-            self._key = Linear.named(weights, f"{name}.key_proj", size, size, bias=False)
+            self._key = NumpyLinear.named(weights, f"{name}.key_proj", size, size, bias=False)
         if config.score == "additive":
-            self._query = Linear.named(weights, f"{name}.query_proj", size, size, bias=False)
+            self._query = NumpyLinear.named(weights, f"{name}.query_proj", size, size, bias=False)
             self._vector = weights.take(f"{name}.score_proj.weight", size, 1)
 
     def prepare(self, values: np.ndarray) -> np.ndarray:

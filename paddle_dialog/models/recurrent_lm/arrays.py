@@ -9,11 +9,11 @@ import numpy as np
 
 from paddle_dialog.config.models import RecurrentLmConfig
 from paddle_dialog.models.arrays.embeddings import without_padding
-from paddle_dialog.models.arrays.operators import Linear, Weights
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights
 from paddle_dialog.models.lstm_attention.arrays import CellWeights, lstm_step
 
 
-class RecurrentLmState(NamedTuple):
+class NumpyRecurrentLmState(NamedTuple):
     """Hidden states and cells of each layer, [N, H] each."""
 
     hidden: list[np.ndarray]
@@ -42,36 +42,40 @@ class NumpyRecurrentLm:
             CellWeights.named(weights, f"layers.{n}", "_l0", width, width).joined()
             for n in range(config.num_layers)
         ]
-        self._output = Linear(table.T, weights.take("output.bias", vocab_size))
+        self._output = NumpyLinear(table.T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
-    def encode(self, source: np.ndarray, lengths: np.ndarray) -> RecurrentLmState:
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyRecurrentLmState:
         """Return the state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
         zeros = [np.zeros((len(source), self._width), dtype=np.float32) for _ in self._cells]
-        state = RecurrentLmState(zeros, zeros)
+        state = NumpyRecurrentLmState(zeros, zeros)
         for place in range(source.shape[1]):
             goes_on = (place < lengths)[:, None]  # [B, 1]
             _, after = self._advance(source[:, place], state)
-            state = RecurrentLmState(
+            state = NumpyRecurrentLmState(
                 *([np.where(goes_on, *pair) for pair in zip(*parts, strict=True)]
                   for parts in zip(after, state, strict=True))
             )  # fmt: skip
         return state
 
-    def step(self, token: np.ndarray, state: RecurrentLmState) -> tuple[np.ndarray, RecurrentLmState]:
+    def step(
+        self, token: np.ndarray, state: NumpyRecurrentLmState
+    ) -> tuple[np.ndarray, NumpyRecurrentLmState]:
         """Return logits [N, V] after one more token [N], and the new state."""
         x, state = self._advance(token, state)
         return self._output(x), state
 
-    def reorder(self, state: RecurrentLmState, index: np.ndarray) -> RecurrentLmState:
+    def reorder(self, state: NumpyRecurrentLmState, index: np.ndarray) -> NumpyRecurrentLmState:
         """Return the state of the rows `index` [M]."""
-        return RecurrentLmState(*([part[index] for part in parts] for parts in state))
+        return NumpyRecurrentLmState(*([part[index] for part in parts] for parts in state))
 
-    def _advance(self, token: np.ndarray, state: RecurrentLmState) -> tuple[np.ndarray, RecurrentLmState]:
+    def _advance(
+        self, token: np.ndarray, state: NumpyRecurrentLmState
+    ) -> tuple[np.ndarray, NumpyRecurrentLmState]:
         x = self._table[token]  # [N, H]
         hidden, cells = [], []
         for linear, h, c in zip(self._cells, *state, strict=True):
             x, c = lstm_step(linear(np.concatenate([x, h], axis=1)), c)  # [N, H]
             hidden.append(x)
             cells.append(c)
-        return x, RecurrentLmState(hidden, cells)
+        return x, NumpyRecurrentLmState(hidden, cells)

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
 from paddle_dialog.config.models import CausalLmConfig, CausalTransformerConfig, TransformerConfig
+from paddle_dialog.layers.sizes import LayerSizes
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
-from paddle_dialog.models.arrays.operators import LayerNorm, Linear, NotServed, Weights, softmax
+from paddle_dialog.models.arrays.operators import NotServed, NumpyLayerNorm, NumpyLinear, Weights, softmax
 
 SHORT = 16  # positions of a source up to which its keys and values absorb the projections
-
-
-class LayerSizes(Protocol):
-    """The sizes of a Transformer's layers in a config."""
-
-    @property
-    def width(self) -> int: ...
-
-    @property
-    def num_heads(self) -> int: ...
-
-    @property
-    def inner_width(self) -> int: ...
-
-    @property
-    def bias(self) -> bool: ...
 
 
 class Layer:
@@ -49,14 +33,14 @@ class Layer:
         self._output = self._linear("self_attention.output", width, width)
         self._expand = self._linear("feed_forward.expand", width, sizes.inner_width)
         self._contract = self._linear("feed_forward.contract", sizes.inner_width, width)
-        self._self_norm = LayerNorm(weights, f"{name}.self_attention_norm", width)
-        self._feed_forward_norm = LayerNorm(weights, f"{name}.feed_forward_norm", width)
+        self._self_norm = NumpyLayerNorm(weights, f"{name}.self_attention_norm", width)
+        self._feed_forward_norm = NumpyLayerNorm(weights, f"{name}.feed_forward_norm", width)
 
-    def _linear(self, name: str, inputs: int, outputs: int) -> Linear:
-        return Linear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
+    def _linear(self, name: str, inputs: int, outputs: int) -> NumpyLinear:
+        return NumpyLinear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
 
     def _residual(
-        self, x: np.ndarray, norm: LayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
+        self, x: np.ndarray, norm: NumpyLayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Add the output of a sublayer to `x` [..., D]."""
         return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
@@ -66,7 +50,7 @@ class Layer:
         return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
-class EncoderLayer(Layer):
+class NumpyEncoderLayer(Layer):
     """Self-attention and feed-forward over the source."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
@@ -85,7 +69,7 @@ class EncoderLayer(Layer):
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
 
 
-class DecoderLayer(Layer):
+class NumpyDecoderLayer(Layer):
     """One position of the target; its keys and values are parts `part` and `part + 1` of the cache."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str, part: int) -> None:
@@ -95,7 +79,7 @@ class DecoderLayer(Layer):
         self._query = self._linear("cross_attention.query", width, width)
         self._key_value = self._linear("cross_attention.key_value", width, 2 * width)
         self._cross_output = self._linear("cross_attention.output", width, width)
-        self._cross_norm = LayerNorm(weights, f"{name}.cross_attention_norm", width)
+        self._cross_norm = NumpyLayerNorm(weights, f"{name}.cross_attention_norm", width)
 
         # [heads, D, d] and [heads, d, D]
         self._of_query = self._query.weight.reshape(width, self._heads, -1).swapaxes(0, 1)

@@ -9,10 +9,10 @@ import numpy as np
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
-from paddle_dialog.models.arrays.operators import LayerNorm, Linear, Weights, padding_mask
+from paddle_dialog.models.arrays.operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask
 from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.arrays.row_inputs import RowInputs
-from paddle_dialog.models.transformer.array_layers import DecoderLayer, EncoderLayer, require_relu
+from paddle_dialog.models.transformer.array_layers import NumpyDecoderLayer, NumpyEncoderLayer, require_relu
 
 
 class NumpyTransformerEncoder:
@@ -22,7 +22,8 @@ class NumpyTransformerEncoder:
         self.output_size = config.width
         self._positions = _positions(config, weights, "encoder.positions")
         self._layers = [
-            EncoderLayer(config, weights, f"encoder.stack.layers.{n}") for n in range(config.encoder_layers)
+            NumpyEncoderLayer(config, weights, f"encoder.stack.layers.{n}")
+            for n in range(config.encoder_layers)
         ]
         self._norm = _final_norm(config, weights, "encoder.stack")
 
@@ -65,13 +66,13 @@ class NumpyTransformerDecoder:
         width = config.width
         self._positions = _positions(config, weights, "decoder.positions")
         self._layers = [
-            DecoderLayer(config, weights, f"decoder.stack.layers.{n}", 2 * n)
+            NumpyDecoderLayer(config, weights, f"decoder.stack.layers.{n}", 2 * n)
             for n in range(config.decoder_layers)
         ]
         self._norm = _final_norm(config, weights, "decoder.stack")
         self._aligned = None
         if config.aligned_input:
-            self._aligned = Linear.named(weights, "decoder.aligned_projection", width, width, bias=False)
+            self._aligned = NumpyLinear.named(weights, "decoder.aligned_projection", width, width, bias=False)
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
         """Return the embedded tokens themselves."""
@@ -109,8 +110,8 @@ def _positions(config: TransformerConfig, weights: Weights, name: str) -> np.nda
     return weights.take(f"{name}.weight", config.max_positions, config.width)
 
 
-def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> LayerNorm | None:
-    return LayerNorm(weights, f"{name}.final_norm", config.width) if config.norm == "pre" else None
+def _final_norm(config: TransformerConfig, weights: Weights, name: str) -> NumpyLayerNorm | None:
+    return NumpyLayerNorm(weights, f"{name}.final_norm", config.width) if config.norm == "pre" else None
 
 
 def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:

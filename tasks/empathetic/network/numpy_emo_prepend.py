@@ -8,7 +8,7 @@ import numpy as np
 
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.models.arrays.embeddings import Embeddings
-from paddle_dialog.models.arrays.operators import Linear, Weights, softmax
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, softmax
 from paddle_dialog.models.arrays.pair import DecoderState, NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_words
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -77,7 +77,7 @@ class NumpyEmoPrepend:
         self._temperature = np.float32(config.generator.temperature)
         self._pointer = None
         if config.generator.pointer:
-            self._pointer = NumpyPointer(Linear.named(weights, "generator.gate", config.model.width, 1))
+            self._pointer = NumpyPointer(NumpyLinear.named(weights, "generator.gate", config.model.width, 1))
         self.returns_log_probabilities = config.generator.pointer
         self._readings: list[Reading] = []  # the newest last
 

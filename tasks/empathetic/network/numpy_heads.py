@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.models.arrays.operators import Linear, Weights, attention_pool
+from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
@@ -76,7 +76,7 @@ class NumpySelectionHead:
         self._context, self._reply = (
             (
                 weights.take(f"selection.{name}_query.weight", width, 1),
-                Linear.named(weights, f"selection.{name}", 2 * width, size, bias=False),
+                NumpyLinear.named(weights, f"selection.{name}", 2 * width, size, bias=False),
             )
             for name in ("context", "reply")
         )
@@ -91,7 +91,9 @@ class NumpySelectionHead:
         return _vectors(*self._reply, outputs, lengths)
 
 
-def _vectors(query: np.ndarray, projection: Linear, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _vectors(
+    query: np.ndarray, projection: NumpyLinear, outputs: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
     last = outputs[np.arange(len(outputs)), lengths - 1]  # [B, D]
     vectors = projection(np.concatenate([attention_pool(outputs, query, lengths), last], axis=1))  # [B, K]
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SHORTEST)
