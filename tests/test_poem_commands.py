@@ -15,7 +15,7 @@ model: {name: causal_lm, width: 32, num_heads: 2, inner_width: 64, num_layers: 1
 }
 COMMON = """
 task: poem
-data: {{train: {folder}/train.txt, dev: {folder}/train.txt, window: 52, batch_size: 4}}
+data: {{train: {folder}/train.txt, dev: {folder}/train.txt, window: 52, max_length: 60, batch_size: 4}}
 training: {{epochs: 40, learning_rate: 0.02, schedule: cosine, warmup_steps: 5, clip_norm: 1.0, save_every: 1000}}
 decoding: {{strategy: greedy, max_length: 60}}
 verse: {{samples: 1, tones: false, rhyme: false}}

@@ -9,7 +9,7 @@ import pytest
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemDataConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, read_texts
+from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, limit_length, read_texts
 from tasks.poem.dataset import (
     ConsecutiveBatches,
     Windows,
@@ -121,3 +121,22 @@ def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_eva
     rows = single_rows(PoemDataConfig(window=10), "xy" * 11 + "x", VOCABULARY)
     assert list(rows.lengths) == [10, 10, 3]
     assert sum(int(rows[index][:, 3].sum()) for index in range(3)) == 23
+
+
+def test_poems_that_are_too_long_are_left_out_or_cut():
+    poems = [Poem("甲", "甲乙丙丁"), Poem("乙", "甲乙")]
+    assert limit_length(poems, PoemDataConfig(max_length=3)) == (
+        [poems[1]],
+        "1 poems, 1 others skipped as longer than 3 characters",
+    )
+    assert limit_length(poems, PoemDataConfig(max_length=3, overlong="truncate"))[0] == [
+        Poem("甲", "甲乙丙"),
+        poems[1],
+    ]
+    with pytest.raises(UserError, match="every poem has more than 1 characters; set it higher"):
+        limit_length(poems, PoemDataConfig(max_length=1))
+
+
+def test_rows_without_two_characters_are_told():
+    with pytest.raises(UserError, match="take a smaller batch or more text"):
+        Windows(lambda epoch: stream_text(np.arange(10, 20)), 5, rows=6)

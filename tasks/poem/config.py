@@ -17,6 +17,9 @@ InputKind = Literal["begin", "acrostic", "title"]
 class PoemDataConfig(DataConfig):
     """Texts are joined and cut into windows of one length, so that no batch has padding."""
 
+    max_length: int = at_least(
+        1, 128, "longest poem in characters; longer ones are treated as `overlong` says"
+    )
     window: int = at_least(2, 256, "characters of a window")
     form_rate: float = rate(0.5, "share of the poems that an epoch shows with the name of their form")
     title_rate: float = rate(0.5, "share of the poems that an epoch shows with their title")
@@ -70,10 +73,11 @@ class PoemConfig(GenerationConfig):
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if isinstance(self.model, CausalLmConfig):
-            longest = max(self.data.window, self.data.max_title + 2 + self.decoding.max_length)
+            texts = max(self.data.max_length, self.decoding.max_length) + self.data.max_title + 2
+            longest = max(self.data.window, texts)
             if longest > self.model.max_positions:
                 yield (
                     "model.max_positions",
-                    f"must be at least {longest} to hold data.window, and data.max_title with "
-                    f"decoding.max_length, and is {self.model.max_positions}",
+                    f"must be at least {longest} to hold data.window, and data.max_title with data.max_length "
+                    f"and decoding.max_length, and is {self.model.max_positions}",
                 )

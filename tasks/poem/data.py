@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
@@ -57,6 +59,30 @@ def _parse(path: Path, number: int, line: str) -> Poem:
     if not body:
         raise UserError(f"{path}:{number}: the poem is empty; a line must be title<TAB>body")
     return Poem(title, body)
+
+
+def limit_length(poems: Sequence[Poem], settings: DataConfig) -> tuple[list[Poem], str]:
+    """Leave out or cut the poems that are too long.
+
+    Args:
+        poems: as they were read.
+        settings: `max_length` and `overlong`.
+
+    Returns:
+        The poems that are left, and what was done in a few words.
+
+    Raises:
+        UserError: none is left.
+    """
+    limit = settings.max_length
+    count = sum(len(poem.body) > limit for poem in poems)
+    if settings.overlong == "truncate":
+        kept = [Poem(poem.title, poem.body[:limit]) for poem in poems]
+        return kept, f"{len(poems):,} poems, {count:,} cut after {limit} characters"
+    kept = [poem for poem in poems if len(poem.body) <= limit]
+    if not kept:
+        raise UserError(f"data.max_length: every poem has more than {limit} characters; set it higher")
+    return kept, f"{len(kept):,} poems, {count:,} others skipped as longer than {limit} characters"
 
 
 def characters(text: str) -> list[str]:

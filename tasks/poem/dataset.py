@@ -12,6 +12,7 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import PoemDataConfig
 from tasks.poem.data import FORM_TOKENS, Poem, characters
@@ -83,8 +84,11 @@ class Windows(io.Dataset):
     Args:
         lay_out: makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
             shorter one the beginning is repeated.
-        window: length T.
+        window: length T; a shorter text, or shorter rows, are one window.
         rows: None, or B: the stream is cut into B long rows, and window k of row r has the index k · B + r.
+
+    Raises:
+        UserError: the rows have no two characters.
     """
 
     def __init__(self, lay_out: Callable[[int], Stream], window: int, rows: int | None = None) -> None:
@@ -92,6 +96,11 @@ class Windows(io.Dataset):
         self._lay_out, self._rows = lay_out, rows
         size = len(lay_out(0))
         self._window = min(window, size // (rows or 1))
+        if self._window < 2:
+            raise UserError(
+                f"data.batch_size: the {size} characters of the training text are too few for {rows} rows that go on "
+                "from batch to batch; take a smaller batch or more text"
+            )
         self._count = size // self._window // (rows or 1) * (rows or 1)
         self.set_epoch(0)
 

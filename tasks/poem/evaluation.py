@@ -14,7 +14,7 @@ from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from tasks.poem.data import read_texts
+from tasks.poem.data import limit_length, read_texts
 from tasks.poem.dataset import Rows, collate, single_rows
 from tasks.poem.forms import FORMS
 from tasks.poem.prediction import PoemPredictor
@@ -30,16 +30,19 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
 
     Returns:
         The metrics by name. `perplexity` is exp of the mean over all characters of the poems' bodies and their
-        ends, without titles before them; `perplexity_titled` sees form and title first.
+        ends, without titles before them; `perplexity_titled` sees form and title first. `skipped` poems were too
+        long.
 
     Raises:
         UserError: the source cannot be used, or the poems cannot be written.
     """
-    texts, config = read_texts(source), predictor.config
+    read, config = read_texts(source), predictor.config
+    texts = read if isinstance(read, str) else limit_length(read, config.data)[0]
     rows = single_rows(config.data, texts, predictor.vocabulary)
     nll, count, unknown = _likelihood(predictor, rows)
     result: Record = {
         "n": len(rows),
+        "skipped": len(read) - len(texts),
         "perplexity": token_perplexity(nll, count),
         "bits_per_character": nll / count / math.log(2.0),
         "unknown_rate": unknown / count,

@@ -13,11 +13,12 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
+from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.records import Record
 from paddle_dialog.task import Display, EncodedData, EpochBatches, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, read_texts
+from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
 from tasks.poem.forms import FORMS
 from tasks.poem.prediction import PoemPredictor
 
@@ -37,25 +38,25 @@ class PoemTask(GenerationTask):
     config_class = PoemConfig
 
     def prepare_data(self, config: PoemConfig, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
-        """Read and encodes the texts; the vocabulary is built from the training text alone."""
+        """Read and encode the texts; the vocabulary is built from the training text alone."""
         from paddle_dialog.training.distributed import num_ranks
         from tasks.poem.dataset import Windows, collate, single_rows
 
         settings = config.data
-        texts = read_texts(settings.train)
+        texts, told = _read(settings.train, settings)
         vocabulary = build_vocabulary(config, texts) if vocabularies is None else vocabularies[VOCABULARY]
         carries = isinstance(config.model, RecurrentLmConfig)
         rows = settings.batch_size * num_ranks() if carries else None
         windows = Windows(_lay_out(config, texts, vocabulary), settings.window, rows)
         notes = [
-            f"training data {settings.train}: {_describe(texts)}, {len(windows):,} windows of {settings.window}",
+            f"training data {settings.train}: {told}; {len(windows):,} windows of {settings.window}",
             f"vocabulary: {len(vocabulary):,} tokens, the special ones included",
         ]
         train = EncodedData(windows, np.full(len(windows), settings.window))
         dev = None
         if settings.dev is not None:
-            texts = read_texts(settings.dev)
-            notes.append(f"dev data {settings.dev}: {_describe(texts)}")
+            texts, told = _read(settings.dev, settings)
+            notes.append(f"dev data {settings.dev}: {told}")
             single = single_rows(settings, texts, vocabulary)
             dev = EncodedData(single, single.lengths)
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
@@ -136,8 +137,12 @@ def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary
     return partial(cut_text, ids, settings.window, config.seed)
 
 
-def _describe(texts: list[Poem] | str) -> str:
-    return f"a text of {len(texts):,} characters" if isinstance(texts, str) else f"{len(texts):,} poems"
+def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
+    """Return the texts of a source, and what they are in a few words."""
+    texts = read_texts(source)
+    if isinstance(texts, str):
+        return texts, f"a text of {len(texts):,} characters"
+    return limit_length(texts, settings)
 
 
 def build_vocabulary(config: PoemConfig, texts: list[Poem] | str) -> Vocabulary:
