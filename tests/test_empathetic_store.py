@@ -10,7 +10,7 @@ import paddle
 import pytest
 from empathetic_store_toys import CONTEXTS, TEXTS, make_store, predictor, toy_config
 from empathetic_toys import make_network, make_vocabulary
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
@@ -18,22 +18,16 @@ from tasks.empathetic.data.encoding import make_encoder, tokens_of
 from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_file
 from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
 from tasks.empathetic.selection.recall import recall_at_1
-from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.store import ReplyStore, highest
 from tasks.empathetic.selection.vectors import log_probs, reply_vectors
 
 
-@settings(deadline=None)
-@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**16))
-def test_the_search_finds_the_nearest_of_all(size: int, count: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    vectors = rng.integers(-2, 3, (size, 3)).astype(np.float32)  # so that many cosines are equal
-    store = ReplyStore(["x"] * size, vectors, np.zeros(size), np.zeros(size, np.uint32))
-    contexts = rng.integers(-2, 3, (2, 3)).astype(np.float32)
-    rows, cosines = store.nearest(contexts, count)
-    for context, own, near in zip(contexts, rows, cosines, strict=True):
-        exact = sorted((-float(vector @ context), row) for row, vector in enumerate(vectors))[:count]
-        assert sorted(-near) == sorted(value for value, _ in exact)
-        assert (np.diff(near) <= 0).all() and len(set(own.tolist())) == min(size, count)
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=40), st.integers(1, 12))
+def test_the_search_finds_the_highest_of_all(values: list[int], count: int) -> None:
+    exact = sorted(range(len(values)), key=lambda place: (-values[place], place))[:count]
+    found = highest(np.array(values, np.float32), count)
+    assert [values[place] for place in found] == [values[place] for place in exact]
+    assert found == sorted(found, key=lambda place: (-values[place], place)) and len(set(found)) == len(found)
 
 
 def test_the_file_holds_the_store() -> None:
@@ -44,6 +38,7 @@ def test_the_file_holds_the_store() -> None:
     np.testing.assert_allclose(np.linalg.norm(again.vectors, axis=1), 1, rtol=1e-6)
     np.testing.assert_allclose(again.log_probs, store.log_probs, rtol=1e-3)
     np.testing.assert_array_equal(again.emotions, store.emotions)
+    assert again.contexts is None
     with pytest.raises(UserError, match="here: holds no store of replies"):
         ReplyStore.from_bytes(b"nonsense", "here")
 
@@ -75,7 +70,8 @@ def test_people_and_model_are_ordered_by_one_sum() -> None:
             cosine = float(reply_vectors(found.network, found.vocabulary, [tokens])[0] @ read.vector)
             agreement = 1.0
             if p.row is not None:
-                assert p.similarity == pytest.approx(cosine, abs=1e-5) and p.text == store.texts[p.row]
+                assert p.near is not None and p.text == store.texts[p.row]
+                assert p.near.selection == pytest.approx(cosine, abs=1e-5)
                 agreement = answer.probabilities[p.row] / answer.probabilities.max()
             likely = log_probs(found.network, found.encoder, [tokens], read.packed)[0]
             assert p.score == pytest.approx(likely, abs=1e-4)
@@ -99,7 +95,7 @@ def test_the_store_alone_and_the_generator_alone() -> None:
         replies={"generate": False, "candidates": 2}, decoding={"rerank": {"selection": 1.0, "model": 0}}
     )
     for answer in people.answer(CONTEXTS, 5):
-        similar = [p.similarity for p in answer.predictions]
+        similar = [p.near.selection for p in answer.predictions if p.near is not None]
         assert [p.origin for p in answer.predictions] == ["person"] * 2 and similar == sorted(
             similar, reverse=True
         )
@@ -127,10 +123,13 @@ def test_a_store_that_is_missing_or_of_another_model_is_told() -> None:
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"replies": {"store": True}, "selection": {"size": 0}}, "replies.store: needs a model that chooses"),
         (
-            {"replies": {"file": "a.txt"}, "selection": {"size": 0}},
-            "replies.store: needs a model that chooses",
+            {"replies": {"file": "x.txt"}, "selection": {"size": 0}},
+            "replies.file: needs a model that chooses",
+        ),
+        (
+            {"decoding": {"rerank": {"context_vectors": 1.0}}, "selection": {"size": 0}},
+            "rerank.context_vectors: needs",
         ),
         ({"decoding": {"rerank": {"selection": 1.0}}, "selection": {"size": 0}}, "rerank.selection: needs"),
         (

@@ -11,6 +11,8 @@ from command import run, run_here
 from empathetic_toys import save_model
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
+from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
 
 RERANK = {"selection": 2.0, "mutual_information": 0.3, "candidates": 4}
@@ -134,7 +136,7 @@ def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path,
     assert [one["origin"] for one in first["candidates"]].count("true") == 1
     assert {one["origin"] for one in second["candidates"]} == {"model", "person"}
     names = {"model", "mutual_information", "length", "consensus", "selection", "person", "emotion"}
-    names |= {"overlap_last", "overlap_earlier", "echo", "repetition"}
+    names |= {"overlap_last", "overlap_earlier", "echo", "repetition", "context_words", "context_vectors"}
     assert all(one["features"].keys() == names for one in first["candidates"])
 
 
@@ -150,3 +152,21 @@ def test_nobodys_paths_ship(tmp_path: Path) -> None:
     assert (
         "/home/me" not in exported.config_text + exported.card and "more: talk.jsonl" in exported.config_text
     )
+
+
+def test_a_model_without_vectors_finds_replies_by_the_words_of_their_conversations(tmp_path: Path) -> None:
+    rerank = {"context_words": 5.0, "model": 0.0}
+    decoding = {"beam_size": 2, "max_length": 4, "rerank": rerank}
+    recipe = save_model(tmp_path, "transformer", decoding=decoding, replies={"candidates": 3})
+    folder = tmp_path / "shipped"
+    weights = recipe.parent / "run" / "best"
+    assert run_here("export", "--weights", weights, "--output", folder, "--data", "sample").status == 0
+    store = ReplyStore.from_bytes(load_bundle(folder).extra[REPLY_STORE], REPLY_STORE)
+    assert store.vectors.shape == (len(store), 0) and store.contexts is not None
+    (first,) = read_dialogues("sample")[:1]
+    words = store.contexts.by_words([tokens_of(turn) for turn in first.context], len(store))
+    outcome = run("predict", "-c", recipe, "--weights", folder, first.context[0], "--json")
+    assert outcome.status == 0, outcome.stderr
+    (reply,) = json.loads(outcome.stdout)["predictions"]
+    assert reply["origin"] == "person" and reply["similarity"] == pytest.approx(words.max(), abs=1e-3)
+    assert store.texts[int(words.argmax())] == reply["text"]

@@ -97,6 +97,12 @@ class EmpatheticDataConfig(DataConfig):
     more: str | None = setting(
         None, 'a file of further conversations to learn from, `{"turns": [turn, …]}` a line'
     )
+    more_window: int | None = setting(
+        None,
+        "learn every turn of the further conversations but the first as a reply to at most so many turns before it; "
+        "null cuts them into pieces as long as the model can take",
+        minimum=1,
+    )
     more_min_count: int = at_least(
         1, 10, "how often a word must occur that only the further conversations have"
     )
@@ -197,10 +203,11 @@ class EmpatheticConfig(GenerationConfig):
     def _selection_problems(self) -> Iterator[Problem]:
         replies, needs = self.replies, "needs a model that chooses replies (selection.size above 0)"
         if not self.selection.size:
-            if replies.store or (replies.file is not None and replies.store is None):
-                yield "replies.store", f"{needs}; set it to false"
-            if self.decoding.rerank.selection:
-                yield "decoding.rerank.selection", f"{needs}; set it to 0"
+            if replies.file is not None and replies.store is not False:
+                yield "replies.file", f"{needs}; leave it out"
+            for name in ("selection", "context_vectors"):
+                if getattr(self.decoding.rerank, name):
+                    yield f"decoding.rerank.{name}", f"{needs}; set it to 0"
         if replies.store is False and not replies.generate:
             yield "replies.generate", "is false, and so is replies.store; then nothing is left to answer with"
 

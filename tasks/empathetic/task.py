@@ -18,7 +18,6 @@ import numpy as np
 from paddle_dialog.benchmark.operations import Lengths, Product
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
-from paddle_dialog.errors import UserError
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
@@ -70,7 +69,7 @@ class EmpatheticTask(GenerationTask):
         counts = _count(train)
         more: list[Dialogue] = []
         if settings.more is not None:
-            more = read_conversations(settings.more, settings.max_length)
+            more = read_conversations(settings.more, settings.max_length, settings.more_window)
             own = _count(more)
             counts.update(own)
             for word in [word for word in own if counts[word] < settings.more_min_count]:
@@ -250,8 +249,6 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
         """Make the store of replies from dialogues with the model's final weights."""
-        if not config.selection.size:
-            raise UserError("a store of replies needs a model that chooses replies (selection.size above 0)")
         predictor = EmpatheticPredictor(config, model)
         return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
 

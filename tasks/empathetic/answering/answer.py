@@ -16,6 +16,26 @@ TOP_EMOTIONS = 5
 
 
 @dataclass(frozen=True)
+class Nearness:
+    """How near a reply of a store is to a context; cosines.
+
+    Args:
+        selection: of the vectors of reply and context, in -1–1; None of a model without such vectors.
+        context_words: of the words of the context and of the one most like it in which the reply was given, in 0–1.
+        context_vectors: of the vectors of the context and of the one most like it in which the reply was given.
+    """
+
+    selection: float | None = None
+    context_words: float = 0.0
+    context_vectors: float = 0.0
+
+    @property
+    def similarity(self) -> float:
+        """The cosine that is told: of the vectors of reply and context, without those of the contexts' words."""
+        return self.context_words if self.selection is None else self.selection
+
+
+@dataclass(frozen=True)
 class ReplyPrediction(Prediction):
     """One reply.
 
@@ -23,19 +43,19 @@ class ReplyPrediction(Prediction):
         tokens: as the model wrote or reads it.
         origin: who wrote it: a `person`, for a conversation of the training data or of a user's file, or the
             `model`.
-        similarity: cosine of the vectors of the context and of a person's reply, in -1–1.
-        row: row of a person's reply in the store.
+        near: of a person's reply to the context; None of the model's own.
+        row: of a person's reply in the store.
     """
 
     tokens: tuple[str, ...]
     origin: Literal["model", "person"] = "model"
-    similarity: float | None = None
+    near: Nearness | None = None
     row: int | None = None
 
     def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""
         record = super().as_dict() | {"origin": self.origin}
-        return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
+        return record if self.near is None else {**record, "similarity": round(self.near.similarity, 4)}
 
 
 def origin_note(record: Mapping[str, Any]) -> str:

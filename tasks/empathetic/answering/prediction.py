@@ -215,7 +215,9 @@ class EmpatheticPredictor(GenerationPredictor):
 
     def make_store(self, sources: Sequence[str]) -> ReplyStore:
         """Make a store of replies that fit other conversations too; see `store_of_corpus`."""
-        return store_of_corpus(sources, cast(SelectionModel, self._model), self._encoder)
+        return store_of_corpus(
+            sources, cast(SelectionModel, self._model), self._encoder, self.config.selection.size > 0
+        )
 
     def read(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
@@ -252,7 +254,7 @@ class EmpatheticPredictor(GenerationPredictor):
                 self._model, self._encoder, [context.packed for context in contexts], options
             )
         if self._finder is not None:
-            near = self._finder.find(contexts, self.config.replies.candidates)
+            near = self._finder.find(contexts, self.config.replies.candidates, self.config.decoding.rerank)
             found = [own + more for own, more in zip(found, near, strict=True)]
         return found
 

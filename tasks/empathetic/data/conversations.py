@@ -15,13 +15,15 @@ _SHAPE = '{"turns": [turn, turn, …]}'
 _REPEATED = 2  # turns of a piece that the next one repeats first; even, so that the speaker begins
 
 
-def read_conversations(source: str, max_tokens: int) -> list[Dialogue]:
+def read_conversations(source: str, max_tokens: int, window: int | None = None) -> list[Dialogue]:
     """Read conversations and cut them into pieces that a model can take.
 
     Args:
         source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
         max_tokens: of a piece's context, a mark before each turn counted. A longer conversation is several pieces,
             each of which begins with the last turns of the one before.
+        window: turns before a reply; with it every turn after the first is a reply, and a piece of its own with an
+            odd number of turns before it, at most this one, as far as `max_tokens` allow; longer ones are left out.
 
     Returns:
         Each piece as an example: its last turn is the target, all others are the context.
@@ -29,12 +31,14 @@ def read_conversations(source: str, max_tokens: int) -> list[Dialogue]:
     Raises:
         UserError: the file cannot be read, or a line is not a conversation of two turns or more.
     """
-    path, pieces = Path(source), []
+    path = Path(source)
+    pieces: list[Dialogue] = []
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
-            pieces += list(_pieces(_turns(line), max_tokens))
+            turns = _turns(line)
+            pieces += _pieces(turns, max_tokens) if window is None else _pairs(turns, max_tokens, window)
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}; a line must be {_SHAPE}") from error
     if not pieces:
@@ -51,6 +55,18 @@ def _turns(line: str) -> list[str]:
     if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, str) for turn in turns):
         raise ValueError("'turns' must be a list of at least two texts")
     return [clean_turn(turn, f"turn {place}") for place, turn in enumerate(turns, start=1)]
+
+
+def _pairs(turns: Sequence[str], max_tokens: int, window: int) -> Iterator[Dialogue]:
+    """Iterate over the turns after the first, each with those before it; whoever spoke last counts as the speaker."""
+    sizes = [len(tokens_of(turn)) + 1 for turn in turns]
+    for place in range(1, len(turns)):
+        start = max(0, place - window)
+        start += (place - start + 1) % 2  # an odd number of turns
+        while sum(sizes[start:place]) > max_tokens and start + 2 < place:
+            start += 2
+        if sum(sizes[start:place]) <= max_tokens:
+            yield Dialogue(list(turns[start:place]), turns[place])
 
 
 def _pieces(turns: Sequence[str], max_tokens: int) -> Iterator[Dialogue]:

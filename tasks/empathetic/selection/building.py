@@ -16,9 +16,16 @@ from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder, tokens_of
 from tasks.empathetic.data.sources import Dialogue, read_dialogues
 from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words
+from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore, emotion_bits
 from tasks.empathetic.selection.tidying import tidied
-from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_vectors
+from tasks.empathetic.selection.vectors import (
+    BATCH,
+    SelectionModel,
+    context_vectors,
+    log_probs,
+    reply_vectors,
+)
 from tasks.empathetic.selection.word_use import WordUse
 
 logger = logging.getLogger("paddle_dialog")
@@ -49,7 +56,7 @@ def find_store(
         UserError: the store is required but missing, it belongs to another model, or the user's file is faulty.
     """
     settings = config.replies
-    if settings.store is False or not config.selection.size:
+    if settings.store is False:
         return None
     if settings.file is not None:
         path = Path(settings.file)
@@ -73,13 +80,17 @@ def find_store(
     return store
 
 
-def store_of_corpus(sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder) -> ReplyStore:
+def store_of_corpus(
+    sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder, has_vectors: bool = True
+) -> ReplyStore:
     """Make a store of the listeners' turns that fit other conversations too; log how many were dropped.
 
     Args:
         sources: as for `read_dialogues`.
         model: whose vectors and probabilities are kept.
         encoder: of the model.
+        has_vectors: whether the model has vectors of contexts and replies; without them the store is searched by
+            the words of its conversations.
 
     Raises:
         UserError: a source cannot be read, or none of its replies is usable.
@@ -96,22 +107,30 @@ def store_of_corpus(sources: Sequence[str], model: SelectionModel, encoder: Dial
     )
     if not kept:
         raise UserError(f"{', '.join(sources)}: none of the replies serves in other conversations; give more")
-    emotions = np.array([emotion_bits(labels) for labels in kept.values()], dtype=np.uint32)
-    return _store(list(kept), emotions, model, encoder)
+    emotions = [emotion_bits([one.emotion for one in given]) for given in kept.values()]
+    examples = [one for given in kept.values() for one in given]
+    contexts = ContextIndex.build(
+        [[tokens_of(turn) for turn in one.context] for one in examples],
+        [row for row, given in enumerate(kept.values()) for _ in given],
+        _context_vectors([one.context for one in examples], model, encoder)
+        if has_vectors
+        else np.zeros((len(examples), 0), np.float32),
+    )
+    return _store(list(kept), np.array(emotions, np.uint32), model, encoder, contexts, has_vectors)
 
 
-def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[str | None]], Counter[str]]:
-    """Find the replies that fit other conversations too.
+def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[Dialogue]], Counter[str]]:
+    """Find the replies that serve in other conversations too.
 
     Args:
         dialogues: examples, those of one conversation one after the other.
 
     Returns:
-        Each reply, tidied, with the emotion of every conversation that has it, and how many replies each rule of
+        Each reply, tidied, with every example that has it, and how many replies each rule of
         `RULES` has dropped, "repeated" those that differ from an earlier one in punctuation alone.
     """
     use = WordUse(_turns(dialogues))
-    kept: dict[tuple[str, ...], tuple[str, list[str | None]]] = {}
+    kept: dict[tuple[str, ...], tuple[str, list[Dialogue]]] = {}
     dropped: Counter[str] = Counter()
     for dialogue in dialogues:
         text = tidied(dialogue.target)
@@ -120,9 +139,9 @@ def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[str | No
         if fault is not None:
             dropped[fault] += 1
             continue
-        _, labels = kept.setdefault(same_words(reply.tokens), (text, []))
-        dropped["repeated"] += bool(labels)
-        labels.append(dialogue.emotion)
+        _, given = kept.setdefault(same_words(reply.tokens), (text, []))
+        dropped["repeated"] += bool(given)
+        given.append(dialogue)
     return dict(kept.values()), dropped
 
 
@@ -195,11 +214,18 @@ def _is_of(model: SelectionModel, encoder: DialogueEncoder, store: ReplyStore) -
 
 
 def _store(
-    texts: Sequence[str], emotions: np.ndarray, model: SelectionModel, encoder: DialogueEncoder
+    texts: Sequence[str],
+    emotions: np.ndarray,
+    model: SelectionModel,
+    encoder: DialogueEncoder,
+    contexts: ContextIndex | None = None,
+    has_vectors: bool = True,
 ) -> ReplyStore:
     """Compute the vectors and the probabilities of replies."""
     tokens = [tokens_of(text) for text in texts]
-    vectors = reply_vectors(model, encoder.vocabulary, tokens)
+    vectors = np.zeros((len(texts), 0), np.float32)
+    if has_vectors:
+        vectors = reply_vectors(model, encoder.vocabulary, tokens)
     scores = np.zeros(len(texts), dtype=np.float32)
     order = sorted(
         range(len(texts)), key=lambda row: tokens[row]
@@ -209,7 +235,23 @@ def _store(
         scores[rows] = log_probs(model, encoder, [tokens[row] for row in rows])
         if start % (PIECE * 10) == 0:
             logger.info("reading replies: %s of %s", f"{start:,}", f"{len(order):,}")
-    return ReplyStore(texts, vectors, scores, emotions)
+    return ReplyStore(texts, vectors, scores, emotions, contexts)
+
+
+def _context_vectors(
+    contexts: Sequence[Sequence[str]], model: SelectionModel, encoder: DialogueEncoder
+) -> np.ndarray:
+    """Compute unit vectors [C, K] of contexts, read in the order of their lengths."""
+    packed = [encoder.pack(encoder.context(context))[0] for context in contexts]
+    order = np.argsort([len(one) for one in packed], kind="stable")
+    parts = []
+    for start in range(0, len(order), BATCH):
+        parts.append(context_vectors(model, [packed[row] for row in order[start : start + BATCH]]))
+        if start % (BATCH * 100) == 0:
+            logger.info("reading their contexts: %s of %s", f"{start:,}", f"{len(order):,}")
+    vectors = np.concatenate(parts)
+    vectors[order] = vectors.copy()
+    return vectors
 
 
 def _turns(dialogues: Iterable[Dialogue]) -> Iterator[str]:

@@ -49,6 +49,15 @@ class ReplyRerankConfig:
     selection: float = at_least(
         0.0, 0.0, "weight of the cosine of the vectors of context and reply; needs `selection.size`"
     )
+    context_words: float = at_least(
+        0.0,
+        0.0,
+        "weight of how like the conversation, by its words, is the one in which a person gave the reply: cosine of "
+        "TF-IDF, 0 for the generator's",
+    )
+    context_vectors: float = at_least(
+        0.0, 0.0, "weight of the same by the vectors of both conversations, 0 for the generator's"
+    )
     ranker: float = at_least(
         0.0, 0.0, "weight of the score of the bundle's ranker, a network that reads conversation and reply"
     )

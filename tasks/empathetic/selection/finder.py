@@ -8,10 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from tasks.empathetic.answering.answer import ReplyPrediction
+from tasks.empathetic.answering.answer import Nearness, ReplyPrediction
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, tokens_of
 from tasks.empathetic.emotion.labels import EMOTIONS
-from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.config import ReplyRerankConfig
+from tasks.empathetic.selection.store import ReplyStore, highest
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs
 
 
@@ -61,27 +62,46 @@ class ReplyFinder:
         self._encoder = encoder
         self._store = store
 
-    def find(self, contexts: Sequence[ReadContext], count: int) -> list[list[ReplyPrediction]]:
-        """Return the replies nearest to each context, nearest first.
+    def find(
+        self, contexts: Sequence[ReadContext], count: int, weights: ReplyRerankConfig
+    ) -> list[list[ReplyPrediction]]:
+        """Return the replies of the store for which most speaks that can be told of all of them, best first.
 
         Args:
-            contexts: with their vectors.
+            contexts: with their vectors, if the model has any.
             count: replies wanted of each.
+            weights: of the sum; of it count the cosines of `Nearness`, and where all their weights are 0 the
+                first that the model has.
         """
-        vectors = np.stack([context.vector for context in contexts if context.vector is not None])  # [B, K]
-        rows, cosines = self._store.nearest(vectors, count)  # [B, M] each
-        return [
-            self._predictions(context, own.tolist(), near.tolist())
-            for context, own, near in zip(contexts, rows, cosines, strict=True)
-        ]
+        return [self._predictions(context, count, weights) for context in contexts]
 
     def _predictions(
-        self, context: ReadContext, rows: Sequence[int], cosines: Sequence[float]
+        self, context: ReadContext, count: int, weights: ReplyRerankConfig
     ) -> list[ReplyPrediction]:
-        texts = [self._store.texts[row] for row in rows]
-        tokens = [tokens_of(text) for text in texts]
+        store, size = self._store, len(self._store)
+        near: dict[str, np.ndarray] = {}  # float32 [N] each
+        if context.vector is not None:
+            near["selection"] = store.vectors @ context.vector
+        if store.contexts is not None:
+            near["context_words"] = store.contexts.by_words(context.words, size)
+        if store.contexts is not None and context.vector is not None:
+            near["context_vectors"] = store.contexts.by_vectors(context.vector, size)
+        shares = {name: weights.weights[name] for name in near if name in weights.weights}
+        shares = shares or dict.fromkeys(list(near)[:1], 1.0)
+        sums = np.zeros(size, np.float32)
+        for name, weight in shares.items():
+            sums += np.float32(weight) * near[name]
+        rows = highest(sums, count)
+        tokens = [tokens_of(store.texts[row]) for row in rows]
         scores = log_probs(self._model, self._encoder, tokens, context.packed).tolist()
         return [
-            ReplyPrediction(text, score, words, "person", cosine, row)
-            for text, score, words, cosine, row in zip(texts, scores, tokens, cosines, rows, strict=True)
+            ReplyPrediction(
+                store.texts[row],
+                score,
+                words,
+                "person",
+                Nearness(**{name: float(cosines[row]) for name, cosines in near.items()}),
+                row,
+            )
+            for row, score, words in zip(rows, scores, tokens, strict=True)
         ]

@@ -16,10 +16,15 @@ _FUNCTION_WORDS = word_list("function words")
 _LETTERS_OF_STEM = 5  # "walk", "walked" and "walking" begin alike
 
 
+def stem(token: str) -> str:
+    """Return a word's first letters, which most of its forms share."""
+    return token[:_LETTERS_OF_STEM]
+
+
 def content_words(tokens: Tokens) -> set[str]:
-    """Return the stems of a text's content words: their first letters, which most forms of a word share."""
+    """Return the stems of a text's content words."""
     return {
-        token[:_LETTERS_OF_STEM]
+        stem(token)
         for token in tokens
         if token not in _FUNCTION_WORDS and any(character.isalpha() for character in token)
     }

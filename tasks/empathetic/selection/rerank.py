@@ -70,6 +70,8 @@ class Reranker:
             "length": _each(lambda _, one: float(np.log(len(one.tokens) + 1))),
             "consensus": lambda _, lists: _joined(consensus([one.tokens for one in own]) for own in lists),
             "selection": self._cosines,
+            "context_words": _each(lambda _, one: 0.0 if one.near is None else one.near.context_words),
+            "context_vectors": _each(lambda _, one: 0.0 if one.near is None else one.near.context_vectors),
             "ranker": self._rank,
             "person": _each(lambda _, one: float(one.origin == "person")),
             "emotion": _each(self._agreement),
@@ -136,8 +138,8 @@ class Reranker:
     def _cosines(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
         """Return cosines of the vectors of each candidate and its context [N]."""
         pairs = [(context, one) for context, own in zip(contexts, lists, strict=True) for one in own]
-        values = np.array([one.similarity or 0.0 for _, one in pairs])
-        new = [place for place, (_, one) in enumerate(pairs) if one.similarity is None]
+        values = np.array([0.0 if one.near is None else one.near.selection for _, one in pairs])
+        new = [place for place, (_, one) in enumerate(pairs) if one.near is None]
         if new:
             model = cast(SelectionModel, self._model)  # the config requires it
             replies = reply_vectors(

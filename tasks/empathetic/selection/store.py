@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from safetensors import SafetensorError
@@ -11,9 +11,11 @@ from safetensors.numpy import load, save
 
 from paddle_dialog.errors import UserError
 from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.selection.context_index import ContextIndex
 
 REPLY_STORE = "replies.safetensors"  # in a bundle
 STEPS = 127  # of a number of a vector in a file
+_CONTEXTS = "contexts."  # before the names of their arrays in a file
 
 
 @dataclass(frozen=True)
@@ -23,49 +25,34 @@ class ReplyStore:
     Attributes:
         texts: the replies, N of them.
         vectors: of unit length, float32 [N, K].
-        log_probs: log p(reply) per token without a context, end token included, float32 [N].
-        emotions: the speaker's emotions when the reply was given, bit i for `EMOTIONS[i]`, uint32 [N]; 0 where
-            unknown.
+        log_probs: log p(reply) per token, end token included, which the model says without a context, float32 [N].
+        emotions: in which emotions of the speaker the reply was given, bit i for `EMOTIONS[i]`, uint32 [N]; 0 where
+            nothing is known.
+        contexts: the conversations in which the replies were given; None where they are not known.
     """
 
     texts: Sequence[str]
     vectors: np.ndarray
     log_probs: np.ndarray
     emotions: np.ndarray
+    contexts: ContextIndex | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def nearest(self, contexts: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the replies with the highest cosines, by comparing all of them.
-
-        Args:
-            contexts: unit vectors [B, K].
-            count: replies wanted of each.
-
-        Returns:
-            Rows of the store [B, M], highest cosine first and the earlier row where two are equal, and the cosines
-            [B, M]; M is `count`, or N where there are fewer.
-        """
-        cosines = contexts @ self.vectors.T  # [B, N]
-        size = min(count, len(self))
-        rows = np.argpartition(-cosines, size - 1, axis=1)[:, :size]  # [B, M]
-        rows.sort(axis=1)
-        order = np.argsort(-np.take_along_axis(cosines, rows, axis=1), axis=1, kind="stable")
-        rows = np.take_along_axis(rows, order, axis=1)
-        return rows, np.take_along_axis(cosines, rows, axis=1)
-
     def to_bytes(self) -> bytes:
-        """Pack the store into a safetensors file: vectors in 8 bits a number, 256 kB for a thousand of size 256."""
-        largest = np.maximum(np.abs(self.vectors).max(axis=1, keepdims=True), 1e-9)  # [N, 1]
-        return save(
-            {
-                "texts": np.frombuffer("\n".join(self.texts).encode("utf-8"), np.uint8),
-                "vectors": np.rint(self.vectors / largest * STEPS).astype(np.int8),
-                "log_probs": self.log_probs.astype(np.float16),
-                "emotions": self.emotions.astype(np.uint32),
-            }
-        )
+        """Write the store as a safetensors file: vectors in 8 bits a number, 256 kB for a thousand of 256."""
+        tensors = {
+            "texts": np.frombuffer("\n".join(self.texts).encode("utf-8"), np.uint8),
+            "vectors": _in_steps(self.vectors),
+            "log_probs": self.log_probs.astype(np.float16),
+            "emotions": self.emotions.astype(np.uint32),
+        }
+        if self.contexts is not None:
+            for field in fields(ContextIndex):
+                array = getattr(self.contexts, field.name)
+                tensors[_CONTEXTS + field.name] = _in_steps(array) if field.name == "vectors" else array
+        return save(tensors)
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> ReplyStore:
@@ -81,14 +68,37 @@ class ReplyStore:
         try:
             tensors = load(content)
             texts = tensors["texts"].tobytes().decode("utf-8").split("\n")
-            vectors = tensors["vectors"].astype(np.float32)
+            vectors = tensors["vectors"]
             log_probs, emotions = tensors["log_probs"].astype(np.float32), tensors["emotions"]
+            contexts = None
+            if _CONTEXTS + "rows" in tensors:
+                index = {field.name: tensors[_CONTEXTS + field.name] for field in fields(ContextIndex)}
+                contexts = ContextIndex(**{**index, "vectors": _of_unit_length(index["vectors"])})
         except (SafetensorError, KeyError, UnicodeDecodeError) as error:
             raise UserError(f"{where}: holds no store of replies ({error}); make it anew") from error
         if vectors.ndim != 2 or not len(texts) == len(vectors) == len(log_probs) == len(emotions):
             raise UserError(f"{where}: its replies and vectors differ in number; make it anew")
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return cls(texts, vectors, log_probs, emotions)
+        return cls(texts, _of_unit_length(vectors), log_probs, emotions, contexts)
+
+
+def _in_steps(vectors: np.ndarray) -> np.ndarray:
+    """Vectors [N, K] as int8, each in steps of its own largest number."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=1e-9)  # [N, 1]
+    return np.rint(vectors / largest * STEPS).astype(np.int8)
+
+
+def _of_unit_length(steps: np.ndarray) -> np.ndarray:
+    """Vectors float32 [N, K] of such steps."""
+    vectors = steps.astype(np.float32)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(norms, np.float32(1e-9))
+
+
+def highest(values: np.ndarray, count: int) -> list[int]:
+    """Places of the highest values of [N], highest first and the earlier where two are equal; N or fewer."""
+    size = min(count, len(values))
+    places = np.sort(np.argpartition(-values, size - 1)[:size])
+    return [int(place) for place in places[np.argsort(-values[places], kind="stable")]]
 
 
 def emotion_bits(labels: Sequence[str | None]) -> int:
