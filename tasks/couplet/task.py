@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.benchmark.operations import Lengths, Product, model_products
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from paddle import nn
 
+    from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
@@ -138,6 +138,8 @@ class CoupletTask(GenerationTask):
         self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
         """Return the products of the model."""
+        from paddle_dialog.benchmark.operations import Lengths, model_products
+
         return model_products(config.model, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
 
     def yardsticks(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.benchmark.operations import Lengths, Product
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
@@ -28,7 +27,6 @@ from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder, tokens_of
 from tasks.empathetic.data.reserved import build_vocabulary, check_vocabulary, count_words
 from tasks.empathetic.data.sources import Dialogue, read_dialogues
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
-from tasks.empathetic.network.operations import emo_prepend_products
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
@@ -38,6 +36,7 @@ from tasks.empathetic.selection.store import REPLY_STORE
 if TYPE_CHECKING:
     from paddle import nn
 
+    from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
@@ -256,6 +255,9 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
         """Return the products of EmoPrepend; none in the family with convolutions."""
+        from paddle_dialog.benchmark.operations import Lengths
+        from tasks.empathetic.network.operations import emo_prepend_products
+
         learned = int((batch[0][:, :, NEXT] > 0).sum()) if config.generator.context_weight else 0
         return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch), learned)
 
