@@ -18,6 +18,7 @@ from paddle import io, nn
 from safetensors.numpy import load_file
 
 from paddle_dialog.bundle.folder import load_bundle
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Accuracy, Perplexity
@@ -172,7 +173,7 @@ def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:
     best = load_bundle(tmp_path / "run" / "best")
     assert "| step | dev accuracy |" in best.card and best.vocabularies == {}
     with pytest.raises(UserError, match="a model of the task 'classifier' answers nothing by itself"):
-        run.task.predictor(config, run.model.network, {})
+        run.task.predictor(config, TrainedModel({}, lambda: run.model.network))
 
 
 def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
