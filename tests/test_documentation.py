@@ -88,6 +88,13 @@ def test_the_chinese_summary_has_the_measured_figures():
     ]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_named_files_exist(page):
+    folders = "paddle_dialog|paddle_dialog_commands|tasks|tests|configs|tools|docs|deploy"
+    for path in re.findall(rf"\b(?:{folders})/[\w/-]+(?:\.\w+)+", page.read_text(encoding="utf-8"), re.ASCII):
+        assert path == "tools/NAME.py" or (ROOT / path).exists(), path
+
+
 def test_the_readme_takes_two_screens():
     for page in PAGES[:2]:
         assert len(page.read_text(encoding="utf-8").splitlines()) <= 130
