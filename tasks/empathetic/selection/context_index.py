@@ -1,4 +1,4 @@
-"""The conversations in which a store's replies were given, and how like a new one they are."""
+"""The conversations in which a store's replies were given, and their similarity to a new one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ContextIndex:
         return self._highest(self.vectors @ vector, replies)
 
     def by_words(self, turns: Sequence[Tokens], replies: int) -> np.ndarray:
-        """Tell how like a conversation, by its words, is the one most like it in which each reply was given.
+        """Compute, for each reply, the greatest similarity by words of a conversation to those in which it was given.
 
         Args:
             turns: of the conversation, as tokens.
@@ -75,7 +75,7 @@ class ContextIndex:
         return self._highest(cosines, replies)
 
     def _highest(self, cosines: np.ndarray, replies: int) -> np.ndarray:
-        """Take of the cosines of all contexts [C] the highest of each reply [N], 0 where none is above."""
+        """Reduce the cosines of all contexts [C] to the highest of each reply [N], at least 0."""
         best = np.zeros(replies, np.float32)
         np.maximum.at(best, self.rows, cosines)
         return best
@@ -103,7 +103,7 @@ class ContextIndex:
 
 
 def _bag(turns: Sequence[Tokens]) -> Counter[int]:
-    """Hashes of the stems of a context and how often each counts."""
+    """Hash the stems of a context and count each."""
     bag: Counter[int] = Counter()
     for turn, weight in ((turns[0], 1), (turns[-1], LAST_TURN)) if turns else ():
         for token in turn:

@@ -82,20 +82,20 @@ class ReplyStore:
 
 
 def _in_steps(vectors: np.ndarray) -> np.ndarray:
-    """Vectors [N, K] as int8, each in steps of its own largest number."""
+    """Quantise vectors [N, K] to int8, each in steps of its own largest number."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=1e-9)  # [N, 1]
     return np.rint(vectors / largest * STEPS).astype(np.int8)
 
 
 def _of_unit_length(steps: np.ndarray) -> np.ndarray:
-    """Vectors float32 [N, K] of such steps."""
+    """Restore float32 vectors [N, K] from such steps."""
     vectors = steps.astype(np.float32)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(norms, np.float32(1e-9))
 
 
 def highest(values: np.ndarray, count: int) -> list[int]:
-    """Places of the highest values of [N], highest first and the earlier where two are equal; N or fewer."""
+    """Return the places of the highest values of [N], highest first, the earlier one where two are equal."""
     size = min(count, len(values))
     places = np.sort(np.argpartition(-values, size - 1)[:size])
     return [int(place) for place in places[np.argsort(-values[places], kind="stable")]]
