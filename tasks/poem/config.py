@@ -38,7 +38,7 @@ class PoemDecodingConfig(DecodingConfig):
 
 @dataclass(frozen=True)
 class VerseConfig:
-    """What a poem is held to; `tasks.poem.form_plan` says what happens where it cannot be."""
+    """The form and the rules that a poem is held to, and what the input means."""
 
     form: Literal["五绝", "七绝", "五律", "七律"] | None = setting(
         None, "number and length of lines; null lets the model go on as it likes"
