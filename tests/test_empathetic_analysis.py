@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of
 
-from paddle_dialog.task import EncodedData, TrainingData
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.emotion.labels import EMOTIONS

@@ -20,9 +20,10 @@ from safetensors.numpy import load_file
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Accuracy, Perplexity
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.plan import Stop
 from paddle_dialog.training.run import Run

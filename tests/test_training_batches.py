@@ -6,8 +6,9 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.objective import Perplexity
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.progress import Progress
 

@@ -17,8 +17,9 @@ from paddle_dialog.benchmark.limit import measure_rates
 from paddle_dialog.benchmark.operations import PASSES, Product
 from paddle_dialog.benchmark.yardstick import PlainCriterion, Yardstick
 from paddle_dialog.data.records import Record
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.training_model import TrainingModel
 

@@ -15,9 +15,10 @@ from paddle import io, nn
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config import dump
+from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
-from paddle_dialog.task import Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state

@@ -16,7 +16,8 @@ from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedData
-from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
+from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets

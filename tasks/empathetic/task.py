@@ -17,7 +17,8 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
-from paddle_dialog.task import Display, EncodedData, GenerationTask, TrainingData
+from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig

@@ -15,7 +15,8 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
 from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.records import Record
-from paddle_dialog.task import Display, EncodedData, EpochBatches, GenerationTask, TrainingData
+from paddle_dialog.data.training_data import EncodedData, EpochBatches, TrainingData
+from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts

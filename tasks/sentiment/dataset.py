@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from paddle import io
 
-from paddle_dialog.task import EncodedData
+from paddle_dialog.data.training_data import EncodedData
 from tasks.sentiment.data import EncodedReview, Review, ReviewEncoder
 
 

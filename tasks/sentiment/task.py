@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.data.records import Record
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.objective import Accuracy
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.sentiment.config import SentimentConfig
 from tasks.sentiment.data import ReviewEncoder, collate, read_reviews

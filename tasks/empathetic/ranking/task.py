@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Perplexity
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.ranking.config import RankerConfig

@@ -15,10 +15,11 @@ from serving_toys import EchoEndpoint
 from paddle_dialog.benchmark.yardstick import Yardstick
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.task import EncodedData, Task, TrainingData
+from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 
 
