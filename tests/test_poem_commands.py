@@ -3,8 +3,12 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from command import run_here
+from test_light_imports import HEAVY, without
+
+from paddle_dialog.bundle.folder import load_bundle
 
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
 FAMILIES = {
@@ -116,3 +120,29 @@ def test_settings_that_do_not_fit_are_told(tmp_path):
     config = recipe(tmp_path, "causal_lm", f"题\t{POEM}\n")
     error = run_here("train", "-c", config, "-o", "data.window=200").error_line()
     assert "model.max_positions: must be at least 200" in error
+
+
+def test_a_resumed_run_carries_the_state_on_as_if_it_had_not_stopped(tmp_path):
+    weights = []
+    for folder, stops in ((tmp_path / "whole", [12]), (tmp_path / "parts", [5, 12])):
+        folder.mkdir()
+        config = recipe(folder, "recurrent_lm", f"登鹳雀楼\t{POEM}\n" * 36)
+        for steps in stops:
+            options = (
+                "-o",
+                f"training.max_steps={steps}",
+                "-o",
+                "training.schedule=constant",
+                "-o",
+                "data.dev=null",
+            )
+            trained = run_here("train", "-c", config, "--resume", "auto", *options)
+            assert trained.status == 0, trained.stderr
+        weights.append(load_bundle(folder / "run" / "last").weights)
+    assert weights[0].keys() == weights[1].keys()
+    assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_answers_need_no_training_stack(poem_model):
+    outcome = without(HEAVY, "predict", "-c", str(poem_model), "--form", "五绝", "白日")
+    assert outcome.stdout.startswith("白日") and outcome.stderr.endswith("tried:\n"), outcome.stderr
