@@ -60,6 +60,12 @@ def test_a_beginning_is_continued_and_what_it_keeps_is_told(poem_model):
     assert shown.stdout.splitlines()[:2] == [POEM[:12], POEM[12:]]
 
 
+def test_characters_that_the_model_has_never_seen_stand_as_they_were_given(poem_model):
+    for arguments in ((), ("--form", "五绝")):
+        text = predictions(poem_model, *arguments, "白龘")[0]["predictions"][0]["text"]
+        assert text.startswith("白龘") and len(text) > 2
+
+
 def test_given_characters_begin_the_lines_of_a_longer_form(poem_model):
     arguments = ("-o", "verse.form=七律", "-o", "verse.input=acrostic", "山水日月花鸟风云")
     (record,) = predictions(poem_model, *arguments)
@@ -118,6 +124,12 @@ def test_what_cannot_be_written_is_told_in_one_line(poem_model, arguments, messa
 
 def test_settings_that_do_not_fit_are_told(tmp_path):
     config = recipe(tmp_path, "causal_lm", f"题\t{POEM}\n")
+    small = ("-o", "model.max_positions=80", "-o", "data.max_length=50", "-o", "decoding.max_length=50")
+    assert run_here("train", "-c", config, "-o", "training.max_steps=1", *small).status == 0
+    error = run_here(
+        "predict", "-c", config, "--form", "七律", "-o", "decoding.max_length=50", ""
+    ).error_line()
+    assert "needs 90 positions, and this model has 80" in error
     error = run_here("train", "-c", config, "-o", "data.window=200").error_line()
     assert "model.max_positions: must be at least 200" in error
 

@@ -198,6 +198,12 @@ class PoemPredictor(GenerationPredictor):
         prefix = (*token, *title[: self.config.data.max_title])
         if form is None:
             return Wish(prefix, tuple(self._short(text)))
+        model, room = self.config.model, self.config.data.max_title + 2
+        if isinstance(model, CausalLmConfig) and form.size + room > model.max_positions:
+            raise UserError(
+                f"verse.form: a {form.name} with its title needs {form.size + room} positions, and this model has "
+                f"{model.max_positions}; take a shorter form"
+            )
         place = place_acrostic if verse.input == "acrostic" else place_beginning
         return Wish(prefix, given=place(form, text))
 
@@ -248,7 +254,9 @@ class PoemPredictor(GenerationPredictor):
             options = replace(options, processors=[HeldForm(held, self._table)], max_length=held[0].form.size)
         else:
             beginnings = ForcedPrefix([self.vocabulary.encode(wish.begin) for wish in wishes])
-            options = replace(options, processors=[ForbiddenTokens([self._never_written]), beginnings])
+            behind = [range(len(wish.begin), self.config.decoding.max_length + 1) for wish in wishes]
+            characters_only = ForbiddenTokens([self._never_written] * len(wishes), behind)
+            options = replace(options, processors=[characters_only, beginnings])
         source, lengths = pad_batch([self.vocabulary.encode(wish.prefix) for wish in wishes], 0)
         found = decode(self._model, source, lengths, options)
         return [
