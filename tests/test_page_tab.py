@@ -62,7 +62,7 @@ def test_a_broken_tab_leaves_the_others_alone(tmp_path: Path, script: str) -> No
         page = browser.new_page(locale="en-US")
         page.goto(address)
         page.get_by_text("This tab could not be loaded").wait_for()
-        page.get_by_role("tab", name="Echo").wait_for()  # named when all tabs are loaded
+        page.locator("#tab-echo", has_text="Echo").wait_for()  # named when all tabs are loaded
         page.click("#tab-echo")
         call(page, "hello")
         assert page.locator("#echo-status").text_content() == "Heard: hello"
