@@ -56,6 +56,8 @@ def test_a_broken_tab_leaves_the_others_alone(tmp_path: Path, script: str) -> No
     good.mkdir()
     bad.mkdir()
     broken = echo(bad)
+    markup = (bad / "tab.html").read_text(encoding="utf-8")
+    (bad / "tab.html").write_text(markup.replace("echo-", "broken-"), encoding="utf-8")  # no id stands twice
     (bad / "tab.js").write_text(script, encoding="utf-8")
     broken.task, broken.path = "broken", "/v1/broken"  # type: ignore[misc]
     with serving(broken, echo(good), load=lambda: [CARD]) as address, launched() as browser:
