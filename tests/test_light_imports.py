@@ -53,8 +53,12 @@ def without(packages: list[str], *arguments: str, stdin: str = "") -> Outcome:
         (["predict", "-c", "couplet", "--weights", "pretrained/couplet", "晚风摇树树还挺", "𪚥龘"], "", 2),
         (["predict", "-c", "empathetic", "--weights", "pretrained/empathetic", "I lost my dog, Zyx."], "", 1),
         (["chat", "-c", "empathetic", "--weights", "pretrained/empathetic"], "I won!\n/quit\n", 2),
+        (["predict", "-c", "poem", "--weights", "pretrained/poem", "--form", "五绝", "明月𪚥"], "", 3),
+        (["predict", "-c", "translation", "--weights", "pretrained/translation", "学而时习之。"], "", 1),
+        (["predict", "-c", "sentiment_zh", "--weights", "pretrained/sentiment_zh", "好𪚥", "差"], "", 2),
+        (["predict", "-c", "sentiment_en", "--weights", "pretrained/sentiment_en", "dull Zyx"], "", 1),
     ],
-    ids=["couplet", "empathetic", "chat"],
+    ids=["couplet", "empathetic", "chat", "poem", "translation", "sentiment_zh", "sentiment_en"],
 )
 def test_the_shipped_models_answer_without_the_training_stack(
     arguments: list[str], stdin: str, answers: int
