@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import paddle
+import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
 from paddle import io, nn
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
