@@ -23,6 +23,29 @@ class NetworkConfig:
     train_vectors: bool = setting(True, "false keeps the embeddings as `pretrained_vectors` has them")
 
 
+class OneWidth:
+    """A Transformer whose embeddings and layers have one width; its settings declare the three keys."""
+
+    width: int
+    num_heads: int
+    bias: bool
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embeddings, which is that of all layers."""
+        return self.width
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether the output layer has a bias."""
+        return self.bias
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings that contradict each other."""
+        if self.width % self.num_heads:
+            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
+
+
 @dataclass(frozen=True)
 class LstmAttentionConfig(NetworkConfig):
     """LSTM (or GRU) encoder-decoder with attention."""
@@ -59,7 +82,7 @@ class LstmAttentionConfig(NetworkConfig):
 
 
 @dataclass(frozen=True)
-class TransformerConfig(NetworkConfig):
+class TransformerConfig(OneWidth, NetworkConfig):
     """Transformer encoder-decoder."""
 
     scale_embeddings: ClassVar[bool] = True
@@ -80,21 +103,6 @@ class TransformerConfig(NetworkConfig):
         "the decoder's input at a position also holds the encoder's output there, for texts that correspond token by "
         "token",
     )
-
-    @property
-    def embedding_size(self) -> int:
-        """Width of the embeddings, which is that of all layers."""
-        return self.width
-
-    @property
-    def output_bias(self) -> bool:
-        """Whether the output layer has a bias."""
-        return self.bias
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        if self.width % self.num_heads:
-            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,7 @@ class ConvolutionalTransformerConfig(NetworkConfig):
 
 
 @dataclass(frozen=True)
-class CausalTransformerConfig(NetworkConfig):
+class CausalTransformerConfig(OneWidth, NetworkConfig):
     """One causal Transformer that reads the source and goes on with the target."""
 
     scale_embeddings: ClassVar[bool] = True
@@ -143,24 +151,9 @@ class CausalTransformerConfig(NetworkConfig):
     copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
     max_positions: int = at_least(1, 320, "longest source and target together, in tokens")
 
-    @property
-    def embedding_size(self) -> int:
-        """Width of the embeddings, which is that of all layers."""
-        return self.width
-
-    @property
-    def output_bias(self) -> bool:
-        """Whether the output layer has a bias."""
-        return self.bias
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        if self.width % self.num_heads:
-            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
-
 
 @dataclass(frozen=True)
-class CausalLmConfig:
+class CausalLmConfig(OneWidth):
     """A causal Transformer that predicts each next token of a text."""
 
     name: Literal["causal_lm"] = "causal_lm"
@@ -172,11 +165,6 @@ class CausalLmConfig:
     bias: bool = setting(False, "linear layers have a bias")
     max_positions: int = at_least(2, 256, "longest text in tokens, what stands before it included")
     dropout: float = rate(0.0, "share of activations dropped in training")
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        if self.width % self.num_heads:
-            yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
 
 @dataclass(frozen=True)
