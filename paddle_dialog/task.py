@@ -13,7 +13,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 
 All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
 (`training_batches`, `dev_batches`), examples in the log (`display`), files in the bundle, arguments on the
-command line (`add_arguments`), an address over HTTP and a tab of the page (`endpoint`).
+command line (`add_arguments`), addresses over HTTP and a tab of the page (`endpoints`).
 A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
 `training_only` keeps them out of the bundles that ship.
 """
@@ -241,9 +241,12 @@ class Task(ABC):
         Their values are handed to the predictor's `predict_records` by their names.
         """
 
-    def endpoint(self, limits: LimitsConfig) -> Endpoint[Any] | None:
-        """Return what a server offers of this task over HTTP within its limits; nothing by default."""
-        return None
+    def endpoints(self, limits: LimitsConfig) -> Sequence[Endpoint[Any]]:
+        """Return what a server offers of this task over HTTP within its limits, the main address first.
+
+        Nothing by default. The first brings the tab of the page and the details of the model card.
+        """
+        return ()
 
     def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
         """Set weights that come from elsewhere, e.g. pretrained vectors; nothing by default."""

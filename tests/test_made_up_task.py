@@ -68,15 +68,25 @@ def test_it_brings_its_yardstick(recipe: Path) -> None:
     assert "--against twin is about training" in against("twin", "--decoding-only").error_line()
 
 
-def test_it_brings_its_address_and_its_tab(recipe: Path) -> None:
+def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:
     config = ServeConfig(models={"echo": ModelSource(config=str(recipe))})
     found, missing = find_models(config)
     app = create_app(
-        config, [m.endpoint for m in found], lambda: load_models(found, WordFilter(), "cpu"), WordFilter()
+        config,
+        [e for m in found for e in m.endpoints],
+        lambda: load_models(found, WordFilter(), "cpu"),
+        WordFilter(),
     )
     with running(app) as client:
         assert client.post("/v1/echo", json={"text": "hi"}).json() == {"echo": "hi"}
+        assert client.post("/v1/echo/reversed", json={"text": "hi"}).json() == {"echo": "ih"}
+        operations = client.get("/openapi.json").json()["paths"]
         (card,) = client.get("/v1/models").json()["models"]
         page, script = client.get("/").text, client.get("/tasks/echo/tab.js").text
+    assert (
+        operations["/v1/echo/reversed"]["post"]["operationId"]
+        != operations["/v1/echo"]["post"]["operationId"]
+    )
+    assert card["path"] == "/v1/echo" and card["further"] == {"/v1/echo/reversed": {"reversed": True}}
     assert missing == [] and (card["task"], card["family"], card["parameters"]) == ("echo", "parity", 6)
     assert '<form id="echo-form" novalidate>' in page and "export function start()" in script

@@ -1,1 +1,1 @@
-"""The HTTP server: it knows no task; a task offers an `Endpoint`, see `paddle_dialog.task.Task.endpoint`."""
+"""The HTTP server: it knows no task; a task offers `Endpoint`s, see `paddle_dialog.task.Task.endpoints`."""

@@ -67,7 +67,8 @@ class Endpoint(ABC, Generic[R]):
         task: the task's name.
         path: the address.
         summary: what it does, in a line.
-        page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none.
+        page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none, as at all but one
+            of a task's addresses.
         request_model: of the request's JSON, within the server's limits.
         answer_model: of the answer's JSON, for the API's description.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ class ModelCard(BaseModel):
     parameters: int = Field(description="Numbers in its weights.")
     decoding: str = Field(description="How answers are searched for where a request does not say.")
     details: dict[str, Any] = Field(description="What the task tells of its model, e.g. its limits.")
+    further: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="The task's other addresses, each with its own details."
+    )
     card: str = Field(description="The model card in Markdown.")
 
 
@@ -36,7 +40,13 @@ class ModelCards(BaseModel):
     models: list[ModelCard]
 
 
-def make_card(predictor: Predictor, path: str, details: Record, folder: Path | None) -> ModelCard:
+def make_card(
+    predictor: Predictor,
+    path: str,
+    details: Record,
+    folder: Path | None,
+    further: Mapping[str, Record] | None = None,
+) -> ModelCard:
     """Return the card of a loaded model.
 
     Args:
@@ -44,6 +54,7 @@ def make_card(predictor: Predictor, path: str, details: Record, folder: Path | N
         path: where it answers.
         details: from its endpoint.
         folder: its bundle, already checked; None where there is none.
+        further: details of the task's other endpoints by address.
     """
     card = folder / CARD if folder is not None else None
     return ModelCard(
@@ -53,6 +64,7 @@ def make_card(predictor: Predictor, path: str, details: Record, folder: Path | N
         parameters=0 if folder is None else _count(folder / WEIGHTS),
         decoding=predictor.decoding_summary(),
         details=details,
+        further=dict(further or {}),
         card=without_folders(card.read_text(encoding="utf-8")) if card is not None and card.is_file() else "",
     )
 

@@ -29,13 +29,13 @@ class FoundModel:
         task: its task.
         recipe: whose decoding it is served with; None is the bundle's own.
         folder: its bundle.
-        endpoint: where it will answer.
+        endpoints: where it will answer, the main address first.
     """
 
     task: Task
     recipe: ExperimentConfig | None
     folder: Path
-    endpoint: Endpoint[Any]
+    endpoints: Sequence[Endpoint[Any]]
 
 
 def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
@@ -52,8 +52,8 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
         if source is None:
             continue
         task, recipe = _recipe(name, source)
-        endpoint = task.endpoint(config.limits)
-        if endpoint is None:
+        endpoints = task.endpoints(config.limits)
+        if not endpoints:
             raise UserError(f"models.{name}: this task offers nothing over HTTP; set models.{name}: null")
         try:
             folder = _folder(task, recipe, source)
@@ -62,7 +62,7 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
                 raise
             missing.append(f"{name} is not served: {error}")
             continue
-        found.append(FoundModel(task, recipe, folder, endpoint))
+        found.append(FoundModel(task, recipe, folder, endpoints))
     if not found:
         raise UserError("no model to serve: " + "; ".join(missing))
     return found, missing
@@ -78,8 +78,10 @@ def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> 
     cards = []
     for model in found:
         predictor = load_predictor(model.folder, model.task, model.recipe)
-        details = model.endpoint.use(predictor, words)
-        cards.append(make_card(predictor, model.endpoint.path, details, model.folder))
+        details = {endpoint.path: endpoint.use(predictor, words) for endpoint in model.endpoints}
+        path, *further = details
+        card = make_card(predictor, path, details[path], model.folder, {p: details[p] for p in further})
+        cards.append(card)
     return cards
 
 

@@ -73,7 +73,7 @@ def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service) -> No
         endpoint.path,
         summary=endpoint.summary,
         description=endpoint.__doc__,
-        operation_id=endpoint.task,
+        operation_id=endpoint.path.removeprefix("/v1/"),
         responses={200: {"model": endpoint.answer_model, "description": "The answer."}, **ERRORS},
         response_class=JSONResponse,
         response_model=None,

@@ -53,7 +53,8 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
             return cards
 
         with _decoders(config.workers, found, listener) as decoders:
-            app = create_app(config, [model.endpoint for model in found], load, words, decoders)
+            endpoints = [endpoint for model in found for endpoint in model.endpoints]
+            app = create_app(config, endpoints, load, words, decoders)
             print(f"serving on http://{_address(listener)}", flush=True)
             server = uvicorn.Server(_settings(app, config))
             app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
@@ -75,7 +76,7 @@ def _decoders(
     if count == 1:
         yield [decode_here]
         return
-    nursery = Nursery([model.endpoint for model in found], listener)
+    nursery = Nursery([endpoint for model in found for endpoint in model.endpoints], listener)
     decoders = [RemoteDecoder(nursery) for _ in range(count)]
     try:
         yield decoders

@@ -156,11 +156,11 @@ class CoupletTask(GenerationTask):
         told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
         parser.add_argument("--template", metavar="TEXT", help=told)
 
-    def endpoint(self, limits: LimitsConfig) -> CoupletEndpoint:
+    def endpoints(self, limits: LimitsConfig) -> list[CoupletEndpoint]:
         """Return the `POST` address of the task."""
         from tasks.couplet.api import CoupletEndpoint  # only a server needs it
 
-        return CoupletEndpoint(limits)
+        return [CoupletEndpoint(limits)]
 
     def _reverse_model(self, rerank: CoupletRerankConfig) -> ReverseModel | None:
         """Return the model that scores the 上联, if `rerank.reverse` needs one."""

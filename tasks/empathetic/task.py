@@ -262,11 +262,11 @@ class EmpatheticTask(GenerationTask):
         learned = int((batch[0][:, :, NEXT] > 0).sum()) if config.generator.context_weight else 0
         return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch), learned)
 
-    def endpoint(self, limits: LimitsConfig) -> ReplyEndpoint:
+    def endpoints(self, limits: LimitsConfig) -> list[ReplyEndpoint]:
         """Return the `POST` address of the task."""
         from tasks.empathetic.answering.api import ReplyEndpoint  # only a server needs it
 
-        return ReplyEndpoint(limits)
+        return [ReplyEndpoint(limits)]
 
 
 def _count(dialogues: Sequence[Dialogue]) -> Counter[str]:

@@ -116,11 +116,11 @@ class PoemTask(GenerationTask):
         parser.add_argument("--texts-are", choices=get_args(InputKind), help=told)
         parser.add_argument("--title", metavar="TEXT", help="a title that all poems are written to")
 
-    def endpoint(self, limits: LimitsConfig) -> PoemEndpoint:
+    def endpoints(self, limits: LimitsConfig) -> list[PoemEndpoint]:
         """Return the `POST` address of the task."""
         from tasks.poem.api import PoemEndpoint  # only a server needs it
 
-        return PoemEndpoint(limits)
+        return [PoemEndpoint(limits)]
 
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:

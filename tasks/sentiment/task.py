@@ -130,11 +130,11 @@ class SentimentTask(Task):
         blank = " " if unit == "words" else ""
         return [blank.join(review.tokens) for review in read_reviews(source, unit)[:count]]
 
-    def endpoint(self, limits: LimitsConfig) -> SentimentEndpoint:
+    def endpoints(self, limits: LimitsConfig) -> list[SentimentEndpoint]:
         """Return the `POST` address of the task."""
         from tasks.sentiment.api import SentimentEndpoint  # only a server needs it
 
-        return SentimentEndpoint(limits)
+        return [SentimentEndpoint(limits)]
 
 
 TASK = SentimentTask()

@@ -107,11 +107,11 @@ class TranslationTask(GenerationTask):
         unit = config.data.tokens
         return [join(pair.source, unit) for pair in read_pairs(source, unit, config.data.reverse)[:count]]
 
-    def endpoint(self, limits: LimitsConfig) -> TranslationEndpoint:
+    def endpoints(self, limits: LimitsConfig) -> list[TranslationEndpoint]:
         """Return the `POST` address of the task."""
         from tasks.translation.api import TranslationEndpoint  # only a server needs it
 
-        return TranslationEndpoint(limits)
+        return [TranslationEndpoint(limits)]
 
 
 def _encoded(pairs: list[Pair], vocabulary: Vocabulary) -> EncodedData:

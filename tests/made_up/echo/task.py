@@ -61,6 +61,20 @@ class ServedEcho(EchoEndpoint):
     page = Path(__file__).parent / "page"
 
 
+class SecondEcho(EchoEndpoint):
+    """A further address, which sends texts back reversed."""
+
+    path, summary = "/v1/echo/reversed", "A reversed echo"
+
+    def use(self, predictor: Any, words: Any) -> dict[str, Any]:
+        """See `Endpoint`."""
+        return {"reversed": True}
+
+    def answer(self, items: Sequence[str], settings: Any) -> list[Any]:
+        """See `Endpoint`."""
+        return [{"echo": item[::-1]} for item in items]
+
+
 class EchoTask(Task):
     """See above."""
 
@@ -105,9 +119,9 @@ class EchoTask(Task):
         """See `Task`."""
         return {"twin": lambda: Yardstick(nn.Linear(2, 2), nn.CrossEntropyLoss())}
 
-    def endpoint(self, limits: LimitsConfig) -> EchoEndpoint:
+    def endpoints(self, limits: LimitsConfig) -> list[EchoEndpoint]:
         """See `Task`."""
-        return ServedEcho()
+        return [ServedEcho(), SecondEcho()]
 
 
 def _collate(texts: list[str]) -> list[np.ndarray]:
