@@ -1,0 +1,29 @@
+"""Traditional characters as simplified ones, from the table beside this file.
+
+The table has the traditional characters on its first line and the simplified ones on its second. It is that of
+OpenCC's characters (TSCharacters.txt, https://github.com/BYVoid/OpenCC, Apache-2.0), the first choice of each, within
+the basic plane; with a few more that conversations have (妳, 祇, 瞭) and without 著, which is simplified too.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("simplified.txt")
+_PARTICLE = re.compile("(?<![显原专编译论遗巨土名])著(?![名作称述者书])")  # 看著, but not 著名 or 显著
+
+
+def simplified(text: str) -> str:
+    """Return a text with its traditional characters simplified, one for one; all else stays.
+
+    A character at a time, so a word such as 乾坤 loses its 乾: this is for models to read, not for print.
+    """
+    return _PARTICLE.sub("着", text.translate(_table()))
+
+
+@cache
+def _table() -> dict[int, str]:
+    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    return dict(zip(map(ord, traditional), plain, strict=True))
