@@ -8,9 +8,9 @@ from typing import Any
 from decoding_models import TableModel
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config.schema import DataConfig, DecodingConfig
+from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, CoupletRerankConfig, RulesConfig
+from tasks.couplet.config import CoupletConfig, CoupletDataConfig, CoupletRerankConfig, RulesConfig
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.task import TASK
 
@@ -40,7 +40,7 @@ def toy(
     network = Table(seed, vocab_size=len(vocabulary), steps=12, sources=len(vocabulary))
     config = CoupletConfig(
         task="couplet",
-        data=DataConfig(max_length=10),
+        data=CoupletDataConfig(max_length=10),
         decoding=DecodingConfig(**{"max_length": 10, "beam_size": 4, **decoding}),
         rules=dataclasses.replace(RulesConfig(tone_weight=0.0), **(rules or {})),
         rerank=CoupletRerankConfig(**(rerank or {})),

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig
+from tasks.couplet.config import CoupletConfig, CoupletDataConfig
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.locks import check_locks, parse_template
 
@@ -153,7 +152,7 @@ def test_a_missing_file_of_banned_words_is_told(tmp_path):
 def test_the_command_locks_bans_and_tells_what_it_relaxed(tmp_path):
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *ROOMY])
     model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
-    config = CoupletConfig(task="couplet", model=model, data=DataConfig(max_length=12))
+    config = CoupletConfig(task="couplet", model=model, data=CoupletDataConfig(max_length=12))
     paddle.seed(3)
     weights = read_weights(Seq2Seq(model, len(vocabulary)))
     save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")

@@ -10,10 +10,10 @@ import pytest
 from command import run_here
 from conftest import write_couplets
 
-from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.streaming import StreamedBatches
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.config import CoupletDataConfig
 from tasks.couplet.data.couplets import limit_length, read_couplets
 from tasks.couplet.data.dataset import CoupletDataset
 from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
@@ -28,15 +28,15 @@ rules: {{enabled: false}}
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> DataConfig:
+def settings(tmp_path: Path) -> CoupletDataConfig:
     path = tmp_path / "train.tsv"
     write_couplets(path, 150, seed=4)  # lines of three to six characters, of which five are let through
     path.write_text("\n".join(["", *path.read_text(encoding="utf-8").splitlines()]), encoding="utf-8")
-    return DataConfig(train=str(path), max_length=5, batch_size=16, bucket_batches=4, streaming=True)
+    return CoupletDataConfig(train=str(path), max_length=5, batch_size=16, bucket_batches=4, streaming=True)
 
 
 @pytest.mark.parametrize("overlong", ["skip", "truncate"])
-def test_streamed_examples_are_those_read_at_once(settings: DataConfig, overlong: str) -> None:
+def test_streamed_examples_are_those_read_at_once(settings: CoupletDataConfig, overlong: str) -> None:
     settings = replace(settings, overlong=overlong)
     couplets, _ = limit_length(read_couplets(settings.train), 5, settings.overlong)
     vocabulary = Vocabulary.build(line for pair in couplets for line in (pair.first, pair.second))
@@ -50,7 +50,7 @@ def test_streamed_examples_are_those_read_at_once(settings: DataConfig, overlong
     assert streamed == whole and len(stream) == -(-151 // 16)
 
 
-def test_a_streamed_run_resumes_exactly(settings: DataConfig, tmp_path: Path) -> None:
+def test_a_streamed_run_resumes_exactly(settings: CoupletDataConfig, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(RECIPE.format(folder=tmp_path), encoding="utf-8")
 
@@ -78,7 +78,7 @@ def test_a_streamed_run_resumes_exactly(settings: DataConfig, tmp_path: Path) ->
     assert "started with 1 processes and data.batch_size 16, and this is 1 with 8" in refused.error_line()
 
 
-def test_what_cannot_be_streamed_is_refused(settings: DataConfig, tmp_path: Path) -> None:
+def test_what_cannot_be_streamed_is_refused(settings: CoupletDataConfig, tmp_path: Path) -> None:
     for source in ("sample", "paddlenlp", "paddlenlp:dev"):
         with pytest.raises(UserError, match=f"data.train is '{source}'; only a file can be streamed"):
             streamed_vocabulary(replace(settings, train=source))

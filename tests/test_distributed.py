@@ -78,7 +78,8 @@ def launch(corpus: Corpus, *arguments: object, script: str = "tools/train.py") -
         return subprocess.Popen(
             [*map(str, command)],
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            # Below the ports that the system gives to connections, which could take the store's before it does.
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PORT_RANGE": "21000:32000"},
             stdout=out,
             stderr=subprocess.STDOUT,
         )

@@ -15,13 +15,13 @@ from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
-from paddle_dialog.config.schema import DataConfig, DecodingConfig
+from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode
 from paddle_dialog.models.arrays.operators import NotServed
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig
+from tasks.couplet.config import CoupletConfig, CoupletDataConfig
 
 VOCABULARY = 90
 LSTM: dict[str, Any] = {"embedding_size": 8, "hidden_size": 8}
@@ -176,7 +176,7 @@ def test_couplets_are_answered_without_importing_paddle(model: ModelConfig, tmp_
     config = CoupletConfig(
         task="couplet",
         model=model,
-        data=DataConfig(max_length=8),
+        data=CoupletDataConfig(max_length=8),
         decoding=DecodingConfig(max_length=8, beam_size=4),
     )
     weights = read_weights(Seq2Seq(model, len(vocabulary)))

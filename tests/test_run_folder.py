@@ -7,10 +7,10 @@ import pytest
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.config.schema import DataConfig, DecodingConfig, TrainingConfig
+from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.training.run import Run
-from tasks.couplet.config import CoupletConfig
+from tasks.couplet.config import CoupletConfig, CoupletDataConfig
 from tasks.couplet.task import TASK
 
 
@@ -27,7 +27,7 @@ def recipe(folder: Path, run: str = "run") -> CoupletConfig:
         task="couplet",
         output_dir=str(folder / run),
         model=LstmAttentionConfig(embedding_size=4, hidden_size=4, num_layers=1),
-        data=DataConfig(str(folder / "train.tsv"), str(folder / "dev.tsv"), batch_size=2),
+        data=CoupletDataConfig(str(folder / "train.tsv"), str(folder / "dev.tsv"), batch_size=2),
         training=TrainingConfig(max_steps=2),
         decoding=DecodingConfig(max_length=8, beam_size=2),
     )

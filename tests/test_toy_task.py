@@ -21,6 +21,14 @@ training:
   {epochs: 24, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 768,
    save_every: 1000}
 """,
+    "transformer with Muon": """
+model:
+  {name: transformer, width: 64, num_heads: 4, inner_width: 128, encoder_layers: 1, decoder_layers: 2,
+   max_positions: 16, dropout: 0.0}
+training:
+  {epochs: 16, optimizer: muon, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0,
+   eval_every: 512, save_every: 1000}
+""",
 }
 COMMON = """
 task: couplet
@@ -40,15 +48,15 @@ def lines():
     return found[:2000], found[2000:2100]
 
 
-@pytest.mark.parametrize("family", RECIPES)
-def test_lines_are_written_backwards(family, lines, tmp_path):
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_lines_are_written_backwards(recipe, lines, tmp_path):
     train, dev = lines
     assert len(dev) == 100 and not set(train) & set(dev)
     for name, part in (("train", train), ("dev", dev)):
         text = "".join(f"{line}\t{line[::-1]}\n" for line in part)
         (tmp_path / f"{name}.tsv").write_text(text, encoding="utf-8")
     config = tmp_path / "toy.yaml"
-    config.write_text(COMMON.format(folder=tmp_path) + RECIPES[family], encoding="utf-8")
+    config.write_text(COMMON.format(folder=tmp_path) + RECIPES[recipe], encoding="utf-8")
 
     trained = run_here("train", "-c", config)
     assert trained.status == 0, trained.stderr

@@ -49,7 +49,11 @@ class TrainingConfig:
     )
     epochs: int = at_least(1, 10, "how often all examples are seen")
     max_steps: int | None = setting(None, "ends the run earlier", minimum=1)
-    optimizer: Literal["adam", "adamw"] = setting("adam", "`adamw` is Adam with decoupled weight decay")
+    optimizer: Literal["adam", "adamw", "muon"] = setting(
+        "adam",
+        "`adamw` is Adam with decoupled weight decay; `muon` orthogonalises the updates of hidden matrices and is "
+        "AdamW for embeddings and vectors",
+    )
     learning_rate: float = setting(
         1e-3, "the highest learning rate; with `noam` a factor, usually 1 or 2", above=0.0
     )
@@ -57,7 +61,7 @@ class TrainingConfig:
     beta2: float = rate(0.999, "Adam's decay of the squared gradients' running mean")
     epsilon: float = setting(1e-8, "Adam's constant against division by zero", above=0.0)
     weight_decay: float = at_least(
-        0.0, 0.0, "decay of the matrices, for `adamw`; biases and layer norms are left alone"
+        0.0, 0.0, "decay of the matrices, not for `adam`; biases and layer norms are left alone"
     )
     schedule: Literal["constant", "cosine", "noam"] = setting(
         "constant", "`cosine` falls to `final_rate` at the last step; `noam` is the Transformer paper's"
@@ -106,6 +110,8 @@ class TrainingConfig:
             yield "warmup_steps", "must be at least 1 for the noam schedule, e.g. 4000"
         if self.weight_decay and self.optimizer == "adam":
             yield "weight_decay", "has no effect with adam; take optimizer: adamw"
+        if self.optimizer == "muon" and self.amp == "O2":
+            yield "optimizer", "muon needs float32 weights; take training.amp: O1 or none"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from paddle import Tensor, nn
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.training.finite import read_at_once
 from paddle_dialog.training.loss_scale import LossScale
+from paddle_dialog.training.muon import Muon, hidden_matrices
 
 
 def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -> Callable[[int], float]:
@@ -117,6 +118,10 @@ class SkippingAdamW(SkipNotFinite, paddle.optimizer.AdamW):
     """AdamW (Loshchilov and Hutter 2019) that skips steps that are not finite."""
 
 
+class SkippingMuon(SkipNotFinite, Muon):
+    """Muon that skips steps that are not finite."""
+
+
 def build_optimizer(
     config: TrainingConfig,
     network: nn.Layer,
@@ -153,7 +158,7 @@ def build_optimizer(
     if config.optimizer == "adam":
         return SkippingAdam(**common), clip
     decayed = {parameter.name for parameter in parameters if parameter.ndim > 1}
-    return (
-        SkippingAdamW(**common, weight_decay=config.weight_decay, apply_decay_param_fun=decayed.__contains__),
-        clip,
-    )
+    common |= {"weight_decay": config.weight_decay, "apply_decay_param_fun": decayed.__contains__}
+    if config.optimizer == "muon":
+        return SkippingMuon(hidden=hidden_matrices(network), **common), clip
+    return SkippingAdamW(**common), clip

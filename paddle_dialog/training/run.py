@@ -19,6 +19,7 @@ from paddle_dialog.config import dump
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
+from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.task import Task
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
@@ -263,8 +264,9 @@ def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
 
 def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
     """Return the weights that a network takes from the bundle `training.start_from`."""
-    taken = task.starting_weights(read_weights(network), start.weights)
-    anew = sorted(taken.keys() - start.weights.keys())
+    given = with_present_names(start.weights, getattr(network, "older_names", {}))
+    taken = task.starting_weights(read_weights(network), given)
+    anew = sorted(taken.keys() - given.keys())
     if anew:
         logger.info("learned anew, as %s has none: %s", where, ", ".join(anew))
     return taken

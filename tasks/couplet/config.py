@@ -6,8 +6,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from paddle_dialog.config.fields import Problem, at_least, setting
-from paddle_dialog.config.schema import GenerationConfig
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.schema import DataConfig, GenerationConfig
+
+
+@dataclass(frozen=True)
+class CoupletDataConfig(DataConfig):
+    """Where the couplets come from, what a network learns of them, and how they become batches."""
+
+    reverse: float = rate(0.0, "share of the pairs that are also learned from 下联 to 上联")
+    compose: float = rate(
+        0.0,
+        "share of the 上联 that are also learned from a template: blanks, few characters, words of a theme",
+    )
+    verse: str | None = setting(
+        None, "a file of antithetical lines of classical verse, learned beside the couplets under a mark"
+    )
+
+    @property
+    def has_uses(self) -> bool:
+        """Whether anything but 上联 to 下联 is learned."""
+        return bool(self.reverse or self.compose or self.verse)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings that contradict each other."""
+        yield from super().problems()
+        if self.streaming and self.has_uses:
+            yield (
+                "streaming",
+                "reads pairs of 上联 and 下联 alone; set reverse and compose to 0 and verse to null",
+            )
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,7 @@ class CoupletConfig(GenerationConfig):
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "rerank")
 
+    data: CoupletDataConfig = field(default_factory=CoupletDataConfig)
     rules: RulesConfig = field(default_factory=RulesConfig)
     rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)
 

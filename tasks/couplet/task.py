@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.bundle.growing import grown
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
@@ -21,6 +22,7 @@ from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
+from tasks.couplet.data.marks import with_marks
 from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rerank import ReverseModel
@@ -45,12 +47,14 @@ class CoupletTask(GenerationTask):
     name = "couplet"
     config_class = CoupletConfig
     can_stream = True
+    path_keys = ("data.verse",)
 
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read, limit and encode the couplets; the vocabulary is built from the training pairs alone."""
         from tasks.couplet.data.dataset import collate
+        from tasks.couplet.data.uses import encode_uses, regulated
 
         settings = config.data
         if settings.streaming:
@@ -61,10 +65,22 @@ class CoupletTask(GenerationTask):
                 read_couplets(settings.train), settings.max_length, settings.overlong
             )
             notes = [f"training data {settings.train}: {report}"]
-        vocabulary = self._vocabulary(config, vocabularies, train_pairs)
-        train = (
-            stream_couplets(settings, vocabulary) if settings.streaming else _encode(train_pairs, vocabulary)
-        )
+        verse: list[Couplet] = []
+        if settings.verse is not None:
+            pairs, report = limit_length(
+                read_couplets(settings.verse), settings.max_length, settings.overlong
+            )
+            verse = regulated(pairs)
+            notes.append(f"verse {settings.verse}: {report}; {len(verse):,} end oblique and level")
+        vocabulary = self._vocabulary(config, vocabularies, train_pairs + verse)
+        train: EncodedData | StreamedData
+        if settings.streaming:
+            train = stream_couplets(settings, vocabulary)
+        elif settings.has_uses:
+            train = encode_uses(train_pairs, verse, settings, vocabulary, config.seed)
+            notes.append(f"{len(train.dataset):,} examples of all uses")
+        else:
+            train = _encode(train_pairs, vocabulary)
         notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
         dev = None
         if settings.dev is not None:
@@ -87,6 +103,12 @@ class CoupletTask(GenerationTask):
 
             tables = {network.source_embedding, network.target_embedding}
             data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
+
+    def starting_weights(
+        self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
+    ) -> Mapping[str, np.ndarray]:
+        """Return the given weights; rows of marks and further layers are added to those of a smaller network."""
+        return grown(own, given)
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""
@@ -176,15 +198,20 @@ class CoupletTask(GenerationTask):
         vocabularies: Mapping[str, Vocabulary] | None,
         train: list[Couplet],
     ) -> Vocabulary:
-        """Return the resumed run's vocabulary, the file the config names, or one built from the training pairs."""
+        """Return the start's vocabulary, the file the config names, or one built from the training pairs."""
+        mark = with_marks if config.data.has_uses else _unchanged
         if vocabularies is not None:
-            return vocabularies[VOCABULARY]
+            return mark(vocabularies[VOCABULARY])
         if config.data.vocabulary is not None:
-            return Vocabulary.load(config.data.vocabulary)
+            return mark(Vocabulary.load(config.data.vocabulary))
         if config.data.streaming:
             return streamed_vocabulary(config.data)
         lines = (line for pair in train for line in (pair.first, pair.second))
-        return Vocabulary.build(lines, config.data.min_count, config.data.max_vocabulary)
+        return mark(Vocabulary.build(lines, config.data.min_count, config.data.max_vocabulary))
+
+
+def _unchanged(vocabulary: Vocabulary) -> Vocabulary:
+    return vocabulary
 
 
 def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:

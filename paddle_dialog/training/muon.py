@@ -1,0 +1,75 @@
+"""Muon: momentum whose update of a matrix is orthogonalised, so that all its directions are learned alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import paddle
+from paddle import Tensor, nn
+
+# Of x ↦ a·x + b·x³ + c·x⁵, which takes singular values near 1 when iterated (Jordan et al. 2024, "Muon").
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_ITERATIONS = 5
+_ADAM_RMS = 0.2  # root mean square of Adam's usual update, so that one learning rate and decay suit both
+
+
+def orthogonalised(matrix: Tensor) -> Tensor:
+    """Return nearly the orthogonal factor U Vᵀ of a matrix U S Vᵀ by Newton-Schulz steps.
+
+    Args:
+        matrix: [M, N].
+
+    Returns:
+        [M, N], with singular values between about 0.7 and 1.2.
+    """
+    wide = matrix.shape[0] <= matrix.shape[1]
+    x = matrix if wide else matrix.t()  # the products below are of the shorter side
+    x = x / (paddle.linalg.norm(x) + 1e-7)
+    for _ in range(_ITERATIONS):
+        gram = paddle.matmul(x, x, transpose_y=True)
+        x = _A * x + paddle.matmul(_B * gram + _C * paddle.matmul(gram, gram), x)
+    return x if wide else x.t()
+
+
+def hidden_matrices(network: nn.Layer) -> set[str]:
+    """Return the names of the matrices between hidden layers, which are neither tables nor output layers."""
+    tables = {layer.weight.name for layer in network.sublayers() if isinstance(layer, nn.Embedding)}
+    rows = {layer.weight.shape[0] for layer in network.sublayers() if isinstance(layer, nn.Embedding)}
+    return {
+        parameter.name
+        for parameter in network.parameters()
+        if parameter.ndim == 2 and parameter.name not in tables and not rows & {*parameter.shape}
+    }
+
+
+class Muon(paddle.optimizer.AdamW):
+    """Muon for the hidden matrices of a network and AdamW for all other parameters.
+
+    An update is the orthogonalised Nesterov momentum, scaled to the size of Adam's by 0.2 · sqrt(max(M, N))
+    (Liu et al. 2025, "Muon is Scalable for LLM Training", equation 4); the momentum's decay is `beta1`, but at least
+    0.95.
+
+    Args:
+        hidden: names of the parameters that Muon takes.
+        settings: of `paddle.optimizer.AdamW`.
+    """
+
+    def __init__(self, hidden: Collection[str], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._hidden = frozenset(hidden)
+        self._momentum = max(0.95, float(settings.get("beta1", 0.9)))
+
+    def _append_optimize_op(self, block: Any, param_and_grad: Any) -> Any:
+        parameter, gradient = param_and_grad
+        if parameter.name not in self._hidden:
+            return super()._append_optimize_op(block, param_and_grad)
+        with paddle.no_grad():
+            mean = self._get_accumulator_master(self._moment1_acc_str, parameter)
+            paddle.assign(mean * self._momentum + gradient * (1.0 - self._momentum), mean)
+            update = orthogonalised(mean * self._momentum + gradient * (1.0 - self._momentum))
+            rate = self._create_param_lr(param_and_grad)
+            decay = 1.0 - rate * self._weight_decay
+            size = _ADAM_RMS * max(parameter.shape) ** 0.5
+            paddle.assign(parameter * decay - update * (rate * size), parameter)
+        return None
