@@ -217,7 +217,7 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
     named = arguments.weights
-    folder = find_model(named) if named else loading.default_weights(task, config.output_dir)
+    folder = find_model(named) if named else loading.default_weights(task, config)
     with notes_on_stderr():
         model = loading.load_model(folder, task, config)
         _ = model.predictor  # built here, where its messages are shown

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from paddle_dialog import shipped
-from paddle_dialog.bundle.folder import bundle_exists, load_bundle
+from paddle_dialog.bundle.folder import CONFIG, bundle_exists, load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
@@ -56,6 +56,11 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
         )
     found, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
     if recipe is not None:
+        if recipe.language != config.language:
+            raise UserError(
+                f"{folder}: is a model of the language '{config.language}', and the config is of "
+                f"'{recipe.language}'; name other weights with --weights or another config with -c"
+            )
         sections = {name: getattr(recipe, name) for name in recipe.inference_sections}
         config = dataclasses.replace(config, seed=recipe.seed, **sections)
         for key, problem in config.problems():
@@ -71,20 +76,31 @@ def load_predictor(
     return load_model(folder, task, recipe).predictor
 
 
-def default_weights(task: Task, output_dir: str | None) -> Path:
-    """Return the weights to use if none are named: those of the run in `output_dir`, else those that ship.
+def default_weights(task: Task, recipe: ExperimentConfig | None) -> Path:
+    """Return the weights to use if none are named: those of the recipe's run, else those that ship.
 
-    Weights that ship belong to the recipe that the run is named after, or to its task.
+    Weights that ship belong to the recipe that the run is named after, or to its task and language.
 
     Raises:
         UserError: there are neither.
     """
-    run = Path(output_dir or f"runs/{task.name}")
+    run = Path((None if recipe is None else recipe.output_dir) or f"runs/{task.name}")
     trained = run / "best"
     for folder in (trained, shipped.MODELS / run.name, shipped.MODELS / task.name):
-        if bundle_exists(folder):
+        if bundle_exists(folder) and (folder == trained or _speaks(folder, recipe)):
             return folder
+    language = "" if recipe is None or recipe.language is None else f" and the language '{recipe.language}'"
     raise UserError(
-        f"no weights: {trained} does not exist, and none ship for the task '{task.name}'; train with the same "
-        "config, or name a bundle with --weights"
+        f"no weights: {trained} does not exist, and none ship for the task '{task.name}'{language}; train with "
+        "the same config, or name a bundle with --weights"
     )
+
+
+def _speaks(folder: Path, recipe: ExperimentConfig | None) -> bool:
+    """Return whether a bundle is of a recipe's language."""
+    if recipe is None or recipe.language is None:
+        return True
+    file = folder / CONFIG
+    if not file.is_file():
+        return True  # a damaged bundle, which says so when it is read
+    return config_from_text(file.read_text(encoding="utf-8"), str(file))[1].language == recipe.language

@@ -170,6 +170,11 @@ class ExperimentConfig:
 
     inference_sections: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def language(self) -> str | None:
+        """The language that its models read, `en` or `zh`; None where a task has no models of several."""
+        return None
+
     task: str = setting(dataclasses.MISSING, "what the recipe is for: a task's name")
     seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws")
     output_dir: str | None = setting(None, "the run's folder; by default `runs/<name of the recipe>`")

@@ -73,10 +73,11 @@ class Endpoint(ABC, Generic[R]):
         answer_model: of the answer's JSON, for the API's description.
     """
 
-    task: ClassVar[str]
-    path: ClassVar[str]
-    summary: ClassVar[str]
-    page: ClassVar[Path | None] = None
+    takes_models: ClassVar[bool] = False  # whether `use` may be called for several models, see `ByLanguage`
+    task: str
+    path: str
+    summary: str
+    page: Path | None = None
     request_model: type[R]
     answer_model: type[BaseModel]
 
@@ -94,6 +95,14 @@ class Endpoint(ABC, Generic[R]):
     @abstractmethod
     def texts(self, request: R) -> Iterable[str]:
         """Return everything a user wrote in a request."""
+
+    def takes_any_words(self, request: R) -> bool:
+        """Return whether a request is answered even with words that the server does not take; by default none is.
+
+        Raises:
+            UserError: it cannot be answered, see `prepare`.
+        """
+        return False
 
     @abstractmethod
     def prepare(self, request: R) -> Job:

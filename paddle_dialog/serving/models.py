@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,25 +47,35 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
     Raises:
         UserError: a model is unknown or wrongly configured, its named weights do not exist, or none is left.
     """
-    found, missing = [], []
+    found: list[FoundModel] = []
+    missing: list[str] = []
+    of_task: dict[str, Sequence[Endpoint[Any]]] = {}
     for name, source in config.models.items():
         if source is None:
             continue
         task, recipe = _recipe(name, source)
-        endpoints = task.endpoints(config.limits)
+        endpoints = of_task.get(task.name) or task.endpoints(config.limits)
         if not endpoints:
             raise UserError(f"models.{name}: this task offers nothing over HTTP; set models.{name}: null")
         try:
-            folder = _folder(task, recipe, source)
+            folder = _folder(name, task, recipe, source)
         except UserError as error:
             if source.weights is not None:
                 raise
             missing.append(f"{name} is not served: {error}")
             continue
+        if task.name in of_task and not all(endpoint.takes_models for endpoint in endpoints):
+            raise UserError(f"models.{name}: another model of the task '{task.name}' is served already")
+        of_task[task.name] = endpoints
         found.append(FoundModel(task, recipe, folder, endpoints))
     if not found:
         raise UserError("no model to serve: " + "; ".join(missing))
     return found, missing
+
+
+def endpoints_of(found: Iterable[FoundModel]) -> list[Endpoint[Any]]:
+    """Return the endpoints of models, each once: models of several languages share theirs."""
+    return list(dict.fromkeys(endpoint for model in found for endpoint in model.endpoints))
 
 
 def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> list[ModelCard]:
@@ -86,20 +96,24 @@ def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> 
 
 
 def _recipe(name: str, source: ModelSource) -> tuple[Task, ExperimentConfig | None]:
+    """Return the task and the recipe of `models.<task>`, or of `models.<task>_<anything>`, which needs a recipe."""
     if source.config is None:
         return find_task(name), None
     task, recipe = load_config(source.config)
-    if task.name != name:
-        raise UserError(f"models.{name}.config: {source.config} is of the task '{task.name}'")
+    if name != task.name and not name.startswith(f"{task.name}_"):
+        raise UserError(
+            f"models.{name}.config: {source.config} is of the task '{task.name}'; write it as models.{task.name}, or "
+            f"a further one as models.{task.name}_…"
+        )
     return task, recipe
 
 
-def _folder(task: Task, recipe: ExperimentConfig | None, source: ModelSource) -> Path:
+def _folder(name: str, task: Task, recipe: ExperimentConfig | None, source: ModelSource) -> Path:
     if source.weights is None:
-        return default_weights(task, None if recipe is None else recipe.output_dir)
+        return default_weights(task, recipe)
     folder = find_model(source.weights)
     if not folder.is_dir():
         raise UserError(
-            f"models.{task.name}.weights: {folder} does not exist; name a bundle, or null for the default"
+            f"models.{name}.weights: {folder} does not exist; name a bundle, or null for the default"
         )
     return folder

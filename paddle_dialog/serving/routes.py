@@ -85,9 +85,10 @@ async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, se
         return busy_response("the models are being loaded; try again in a moment", 1)
     if service.config.log_user_text:
         LOG.info("%s %s", endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))
-    if any(service.words.finds(text) for text in endpoint.texts(body)):
-        return error_response(422, BANNED)
     try:
+        is_banned = any(service.words.finds(text) for text in endpoint.texts(body))
+        if is_banned and not endpoint.takes_any_words(body):
+            return error_response(422, BANNED)
         job = endpoint.prepare(body)
         record = await _wait(endpoint, job, request, service)
     except (UserError, Unanswerable) as error:

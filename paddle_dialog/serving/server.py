@@ -19,7 +19,7 @@ from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, Nursery, RemoteDecoder, decode_here
 from paddle_dialog.serving.log import configure_log
 from paddle_dialog.serving.model_cards import ModelCard
-from paddle_dialog.serving.models import FoundModel, find_models, load_models
+from paddle_dialog.serving.models import FoundModel, endpoints_of, find_models, load_models
 from paddle_dialog.serving.word_filter import WordFilter
 
 _BACKLOG = 2048
@@ -53,8 +53,7 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
             return cards
 
         with _decoders(config.workers, found, listener) as decoders:
-            endpoints = [endpoint for model in found for endpoint in model.endpoints]
-            app = create_app(config, endpoints, load, words, decoders)
+            app = create_app(config, endpoints_of(found), load, words, decoders)
             print(f"serving on http://{_address(listener)}", flush=True)
             server = uvicorn.Server(_settings(app, config))
             app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
@@ -76,7 +75,7 @@ def _decoders(
     if count == 1:
         yield [decode_here]
         return
-    nursery = Nursery([endpoint for model in found for endpoint in model.endpoints], listener)
+    nursery = Nursery(endpoints_of(found), listener)
     decoders = [RemoteDecoder(nursery) for _ in range(count)]
     try:
         yield decoders

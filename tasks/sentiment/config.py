@@ -48,6 +48,11 @@ class SentimentConfig(ExperimentConfig):
         "how the outputs of the real positions become one vector; `attention` is a mean with learned weights",
     )
 
+    @property
+    def language(self) -> str:
+        """Chinese where reviews are cut into characters."""
+        return "zh" if self.data.tokens == "characters" else "en"
+
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()

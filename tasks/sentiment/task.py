@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.serving.by_language import ByLanguage
     from paddle_dialog.serving.config import LimitsConfig
-    from tasks.sentiment.api import SentimentEndpoint
 
 logger = logging.getLogger("paddle_dialog")
 VOCABULARY = "text"
@@ -130,11 +130,12 @@ class SentimentTask(Task):
         blank = " " if unit == "words" else ""
         return [blank.join(review.tokens) for review in read_reviews(source, unit)[:count]]
 
-    def endpoints(self, limits: LimitsConfig) -> list[SentimentEndpoint]:
+    def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
-        from tasks.sentiment.api import SentimentEndpoint  # only a server needs it
+        from paddle_dialog.serving.by_language import ByLanguage  # only a server needs it
+        from tasks.sentiment.api import SentimentEndpoint
 
-        return [SentimentEndpoint(limits)]
+        return [ByLanguage(lambda: SentimentEndpoint(limits))]
 
 
 TASK = SentimentTask()

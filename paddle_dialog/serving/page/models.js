@@ -6,12 +6,16 @@ import { Sentence } from "./feedback.js";
 import { onLanguage, word } from "./language.js";
 import { tabName } from "./tabs.js";
 
-const known = {};
+const known = {}; // what the cards of each task say
 const learners = [];
 let cards = null;
 
-/** What a task's model card says, e.g. `longest_line`; empty until the server has answered. */
-export const details = (task) => known[task] ?? {};
+/** What the card of each of a task's models says, one a language where there are several. */
+export const allDetails = (task) => known[task] ?? [];
+
+/** What a task's model card says, e.g. `longest_line`, of the model of a language if there is one; empty until the
+ * server has answered. */
+export const details = (task, language) => allDetails(task).find((one) => one.language === language) ?? known[task]?.[0] ?? {};
 
 /** Call `learn` when the models are known. */
 export function onModels(learn) {
@@ -39,7 +43,7 @@ export function startModels() {
     }
     box.hidden = true;
     problem.tell(null);
-    for (const card of cards) known[card.task] = card.details ?? {};
+    for (const { task } of cards) known[task] = cards.filter((card) => card.task === task).map((card) => card.details ?? {});
     showCards();
     learners.forEach((learn) => learn());
   }
@@ -56,9 +60,10 @@ export function startModels() {
 
 function showCards() {
   if (cards === null) return;
-  const shown = cards.map(({ task, family, parameters }) => {
+  const shown = cards.map(({ task, family, parameters, details: { language } = {} }) => {
     const count = Number(parameters).toLocaleString(document.documentElement.lang);
-    return element("span", {}, word("model", { task: tabName(task), family, parameters: count }));
+    const name = allDetails(task).length > 1 ? `${tabName(task)} (${language})` : tabName(task);
+    return element("span", {}, word("model", { task: name, family, parameters: count }));
   });
   byId("models").replaceChildren(...shown, element("a", { href: "docs" }, word("apiDocs")));
 }

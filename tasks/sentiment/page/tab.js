@@ -3,7 +3,7 @@
 import { ask } from "../../page/api.js";
 import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
-import { details, onModels } from "../../page/models.js";
+import { allDetails, details, onModels } from "../../page/models.js";
 import { word } from "./words.js";
 
 const part = partsOf("sentiment");
@@ -29,7 +29,7 @@ export function start() {
       () => ask("v1/sentiment", { text }),
       (answer) => {
         status.tell(answer.label === 1 ? "good" : "bad", { percent: `${Math.round(answer.probability * 100)}%` });
-        colour(answer.words);
+        colour(answer);
       },
     );
   };
@@ -38,7 +38,7 @@ export function start() {
     judge();
   });
   onModels(() => {
-    const texts = EXAMPLES[details("sentiment").tokens] ?? [];
+    const texts = allDetails("sentiment").flatMap(({ tokens }) => EXAMPLES[tokens] ?? []);
     const take = (text) => () => {
       part("review").value = text;
       judge();
@@ -47,9 +47,9 @@ export function start() {
   });
 }
 
-function colour(words) {
+function colour({ words, language }) {
   const most = Math.max(...words.map(({ weight }) => Math.abs(weight)), 1e-9);
-  const blank = details("sentiment").tokens === "words" ? " " : "";
+  const blank = details("sentiment", language).tokens === "words" ? " " : "";
   const spans = words.flatMap(({ text, weight }) => {
     const attributes = { class: weight < 0 ? "bad" : "good", title: weight.toFixed(2) };
     return [setVariable(element("span", attributes, text), "--weight", (Math.abs(weight) / most).toFixed(3)), blank];

@@ -1,0 +1,126 @@
+"""Several models of a task behind one address, chosen by language."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from serving_toys import EchoEndpoint, EchoRequest, make_app, make_config, running
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE, ByLanguage
+from paddle_dialog.serving.config import ModelSource
+from paddle_dialog.serving.models import endpoints_of, find_models, load_models
+from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.text.language import Language
+
+
+class SpokenRequest(EchoRequest):
+    language: Language | None = LANGUAGE
+
+
+class SpokenAnswer(BaseModel):
+    echo: str
+    model: str
+    language: Language | None = ANSWERED
+
+
+class Model:
+    def __init__(self, language):
+        self.language = language
+
+
+class SpokenEcho(EchoEndpoint):
+    """Echoes what it is told, by a model of one language."""
+
+    request_model, answer_model = SpokenRequest, SpokenAnswer
+
+    def use(self, predictor: Any, words: Any) -> dict[str, Any]:
+        self.model = predictor.language
+        return {"own": self.model}
+
+    def answer(self, items: Any, settings: Any) -> list[Any]:
+        return [{**one, "model": self.model} for one in super().answer(items, settings)]
+
+
+def start(*languages):
+    endpoint = ByLanguage(SpokenEcho)
+
+    def load():
+        for language in languages:
+            told = endpoint.use(Model(language), WordFilter())
+            assert told == {"language": language, "own": language}
+        return []
+
+    return running(make_app(endpoint, load=load))
+
+
+def ask(client, text, **request):
+    response = client.post("/v1/echo", json={"text": text, **request})
+    return response.status_code, response.json()
+
+
+def test_the_language_of_the_text_chooses_the_model():
+    with start("en", "zh") as client:
+        for text, language in [("我很难过", "zh"), ("so sad", "en"), ("我的 boss 好凶", "zh"), ("😊", "en")]:
+            assert ask(client, text) == (200, {"echo": text, "model": language, "language": language})
+        assert ask(client, "so sad", language="zh")[1]["model"] == "zh"
+        assert ask(client, "so sad", language="zh", style=2)[1]["model"] == "zh"
+        status, record = ask(client, "so sad", language="fr")
+        assert status == 422 and "language" in record["error"]
+    with start("zh", "en") as client:
+        assert ask(client, "😊")[1]["model"] == "zh"  # the first where nothing tells
+
+
+def test_one_model_answers_all_but_another_language_that_is_asked_for():
+    with start("en") as client:
+        assert ask(client, "我很难过")[1]["model"] == "en"
+        assert ask(client, "so sad", language="en")[0] == 200
+        status, record = ask(client, "so sad", language="zh")
+    assert status == 422
+    assert record["error"] == "language: this server has a model for en only, and none for zh"
+
+
+def test_two_models_of_one_language_are_one_too_many():
+    endpoint = ByLanguage(SpokenEcho)
+    endpoint.use(Model("en"), WordFilter())
+    with pytest.raises(UserError, match="echo: two models of the language 'en'"):
+        endpoint.use(Model("en"), WordFilter())
+
+
+def test_the_models_that_ship_are_served_together():
+    models = {
+        "sentiment": ModelSource(config="sentiment_zh"),
+        "sentiment_en": ModelSource(config="sentiment_en"),
+    }
+    found, missing = find_models(make_config(models=models))
+    assert missing == [] and [m.folder.name for m in found] == ["sentiment_zh", "sentiment_en"]
+    (endpoint,) = endpoints_of(found)
+    app = make_app(endpoint, load=lambda: load_models(found, WordFilter(), "cpu"))
+    with running(app) as client:
+        cards = client.get("/v1/models").json()["models"]
+        assert [card["details"]["language"] for card in cards] == ["zh", "en"]
+        assert {(card["task"], card["path"]) for card in cards} == {("sentiment", "/v1/sentiment")}
+        for text, language in [("房间又脏又吵，再也不来了。", "zh"), ("a dull and tedious mess .", "en")]:
+            record = client.post("/v1/sentiment", json={"text": text}).json()
+            assert (record["label"], record["language"]) == (0, language)
+
+
+@pytest.mark.parametrize(
+    ("models", "part"),
+    [
+        (
+            {"couplet": {}, "couplet_b": {"config": "couplet"}},
+            "another model of the task 'couplet' is served",
+        ),
+        (
+            {"poems": {"config": "poem"}},
+            "models.poems.config: poem is of the task 'poem'; write it as models.poem",
+        ),
+        ({"sentiment_en": {}}, "'sentiment_en' is unknown"),
+    ],
+)
+def test_wrong_models_are_told(models, part):
+    sources = {name: ModelSource(**source) for name, source in models.items()}
+    with pytest.raises(UserError) as error:
+        find_models(make_config(models=sources))
+    assert part in str(error.value)
