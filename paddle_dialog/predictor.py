@@ -36,11 +36,6 @@ class Predictor(ABC):
     config: ExperimentConfig
 
     @property
-    def language(self) -> str | None:
-        """The language that it reads; None where its task has no models of several."""
-        return self.config.language
-
-    @property
     def batch_size(self) -> int:
         """Number of inputs answered at a time."""
         return self.config.data.batch_size

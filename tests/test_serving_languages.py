@@ -1,5 +1,6 @@
 """Several models of a task behind one address, chosen by language."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,9 +25,8 @@ class SpokenAnswer(BaseModel):
     language: Language | None = ANSWERED
 
 
-class Model:
-    def __init__(self, language):
-        self.language = language
+def model(language):
+    return SimpleNamespace(config=SimpleNamespace(language=language))
 
 
 class SpokenEcho(EchoEndpoint):
@@ -35,7 +35,7 @@ class SpokenEcho(EchoEndpoint):
     request_model, answer_model = SpokenRequest, SpokenAnswer
 
     def use(self, predictor: Any, words: Any) -> dict[str, Any]:
-        self.model = predictor.language
+        self.model = predictor.config.language
         return {"own": self.model}
 
     def answer(self, items: Any, settings: Any) -> list[Any]:
@@ -47,7 +47,7 @@ def start(*languages):
 
     def load():
         for language in languages:
-            told = endpoint.use(Model(language), WordFilter())
+            told = endpoint.use(model(language), WordFilter())
             assert told == {"language": language, "own": language}
         return []
 
@@ -82,9 +82,9 @@ def test_one_model_answers_all_but_another_language_that_is_asked_for():
 
 def test_two_models_of_one_language_are_one_too_many():
     endpoint = ByLanguage(SpokenEcho)
-    endpoint.use(Model("en"), WordFilter())
+    endpoint.use(model("en"), WordFilter())
     with pytest.raises(UserError, match="echo: two models of the language 'en'"):
-        endpoint.use(Model("en"), WordFilter())
+        endpoint.use(model("en"), WordFilter())
 
 
 def test_the_models_that_ship_are_served_together():

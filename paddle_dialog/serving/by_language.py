@@ -40,7 +40,7 @@ class ByLanguage(Endpoint[Any]):
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
         """Take a further model; see `Endpoint`."""
-        language = predictor.language
+        language = predictor.config.language
         if language in self._endpoints:
             raise UserError(f"{self.task}: two models of the language '{language}'; leave one out")
         endpoint = self._make()
