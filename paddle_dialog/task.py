@@ -90,6 +90,10 @@ class Task(ABC):
     def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
         """Read and encode the data; `vocabularies` are those of a resumed run, else they are built."""
 
+    def prepare_data_like(self, config: Any, earlier: Bundle) -> TrainingData:
+        """Read and encode the data for weights that exist, by default with their vocabularies alone."""
+        return self.prepare_data(config, earlier.vocabularies)
+
     @abstractmethod
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Return the untrained network."""

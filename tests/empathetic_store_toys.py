@@ -9,7 +9,8 @@ from empathetic_toys import make_config, make_network, make_vocabulary, predicto
 
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.encoding import make_encoder, tokens_of
+from tasks.empathetic.data.encoding import make_encoder
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.store import ReplyStore, emotion_bits
 from tasks.empathetic.selection.vectors import log_probs, reply_vectors
@@ -35,7 +36,7 @@ def make_store(config: EmpatheticConfig, texts: list[str] = TEXTS) -> ReplyStore
     """Return a store with a random model's vectors and probabilities."""
     vocabulary = make_vocabulary()
     model, encoder = make_network(config, len(vocabulary)), make_encoder(config, vocabulary)
-    tokens = [tokens_of(text) for text in texts]
+    tokens = [ENGLISH.tokens_of(text) for text in texts]
     emotions = np.array([emotion_bits([EMOTIONS[row % 32]]) for row in range(len(texts))], dtype=np.uint32)
     return ReplyStore(
         texts, reply_vectors(model, vocabulary, tokens), log_probs(model, encoder, tokens), emotions

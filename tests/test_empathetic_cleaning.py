@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.selection.building import good_replies
 from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of
 from tasks.empathetic.selection.tidying import tidied
@@ -50,12 +50,12 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def use() -> WordUse:
     said = [text for texts in [GOOD, *FAULTS.values()] for text in texts]
-    correct = [text.lower() for text in said if not {"awfull", "好"} & {*tokens_of(text)}]
+    correct = [text.lower() for text in said if not {"awfull", "好"} & {*ENGLISH.tokens_of(text)}]
     return WordUse([*correct * 2, *["I met Rex there."] * 9, *["it is it is"] * (RARE // 4)])
 
 
 def fault(text: str, use: WordUse, asked: bool = False) -> str | None:
-    return fault_of(Reply(text, tokens_of(text), asked), use)
+    return fault_of(Reply(text, ENGLISH.tokens_of(text), asked), use)
 
 
 @pytest.mark.parametrize("text", GOOD)

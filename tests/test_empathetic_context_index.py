@@ -10,7 +10,7 @@ import pytest
 from empathetic_store_toys import TEXTS, make_store, predictor, toy_config
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.store import ReplyStore
 
@@ -26,11 +26,11 @@ VECTORS = np.eye(4, 6, dtype=np.float32)
 
 
 def index(rows: list[int]) -> ContextIndex:
-    return ContextIndex.build([[tokens_of(turn) for turn in turns] for turns in SAID], rows, VECTORS)
+    return ContextIndex.build([[ENGLISH.tokens_of(turn) for turn in turns] for turns in SAID], rows, VECTORS)
 
 
 def likeness(turns: list[str], rows: list[int], replies: int) -> list[float]:
-    return index(rows).by_words([tokens_of(turn) for turn in turns], replies).tolist()
+    return index(rows).by_words([ENGLISH.tokens_of(turn) for turn in turns], replies).tolist()
 
 
 def test_the_cosine_is_that_of_scikit_learn() -> None:
@@ -46,7 +46,7 @@ def test_the_cosine_is_that_of_scikit_learn() -> None:
     weights, query = weights / idf * (idf - 1), vectoriser.transform([text(["my new bike", "?", "a dog"])])
     wanted = query.toarray()[0] / idf * (idf - 1)  # its IDF has 1 added
     wanted = weights @ wanted / np.linalg.norm(weights, axis=1) / np.linalg.norm(wanted)
-    found = ours.by_words([tokens_of(turn) for turn in ("my new bike", "?", "a dog")], 4)
+    found = ours.by_words([ENGLISH.tokens_of(turn) for turn in ("my new bike", "?", "a dog")], 4)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
@@ -77,7 +77,11 @@ def test_by_vectors_a_reply_has_its_nearest_context() -> None:
 
 
 def test_the_store_keeps_its_contexts_and_finds_by_them() -> None:
-    contexts = [[tokens_of("my dog died")]] * 2 + [[tokens_of("my prize")]] * 2 + [[tokens_of("dog prize")]]
+    contexts = (
+        [[ENGLISH.tokens_of("my dog died")]] * 2
+        + [[ENGLISH.tokens_of("my prize")]] * 2
+        + [[ENGLISH.tokens_of("dog prize")]]
+    )
     store = make_store(toy_config())
     made = dataclasses.replace(store, contexts=ContextIndex.build(contexts, range(len(TEXTS)), store.vectors))
     again = ReplyStore.from_bytes(made.to_bytes(), "here")

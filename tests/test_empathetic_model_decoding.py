@@ -8,7 +8,7 @@ from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.reserved import NOT_WORDS
+from tasks.empathetic.data.reserved import not_words
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 
@@ -32,7 +32,7 @@ def test_a_hypothesis_has_the_log_probability_of_its_text(family: str, strategy:
         beam_size=3,
         n_best=2,
         max_length=5,
-        processors=[ForbiddenTokens([list(NOT_WORDS)])],
+        processors=[ForbiddenTokens([not_words()])],
     )
     found = decode(network, source, lengths, options)
     for best in range(2):

@@ -13,7 +13,7 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import ReplyRerankConfig
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.selection.finder import ReadContext
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
@@ -176,7 +176,7 @@ def test_a_bundle_carries_the_ngrams_and_no_state_of_the_run() -> None:
     data = task.prepare_data(config, None)
     files = task.bundle_files(config, data.vocabularies, {**data.files, "optimizer.safetensors": b"large"})
     assert files == data.files and list(files) == [REPLY_NGRAMS]
-    expected = ReplyNgrams.of(tokens_of(d.target) for d in read_dialogues("sample"))
+    expected = ReplyNgrams.of(ENGLISH.tokens_of(d.target) for d in read_dialogues("sample"))
     found = ReplyNgrams.from_bytes(files[REPLY_NGRAMS], "here")
     assert found.count("i") == expected.count("i") > 2
     assert task.bundle_files(config, data.vocabularies, {}) == {}

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data.encoding import make_encoder, tokens_of
+from tasks.empathetic.data.encoding import make_encoder
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_file
 from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
 from tasks.empathetic.selection.recall import recall_at_1
@@ -47,7 +48,7 @@ def test_vectors_and_probabilities_are_those_of_the_network_asked_alone() -> Non
     config, vocabulary = toy_config(), make_vocabulary()
     network, store = make_network(config, len(vocabulary)), make_store(toy_config())
     for row, text in enumerate(TEXTS):
-        ids = [2, *vocabulary.encode(tokens_of(text))]
+        ids = [2, *vocabulary.encode(ENGLISH.tokens_of(text))]
         with paddle.no_grad():
             alone = network.reply_vectors(paddle.to_tensor([ids]), paddle.to_tensor([len(ids)])).numpy()[0]
         np.testing.assert_allclose(store.vectors[row], alone, atol=1e-5)

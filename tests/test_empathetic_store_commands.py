@@ -11,7 +11,7 @@ from command import run, run_here
 from empathetic_toys import save_model
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
 
@@ -164,7 +164,7 @@ def test_a_model_without_vectors_finds_replies_by_the_words_of_their_conversatio
     store = ReplyStore.from_bytes(load_bundle(folder).extra[REPLY_STORE], REPLY_STORE)
     assert store.vectors.shape == (len(store), 0) and store.contexts is not None
     (first,) = read_dialogues("sample")[:1]
-    words = store.contexts.by_words([tokens_of(turn) for turn in first.context], len(store))
+    words = store.contexts.by_words([ENGLISH.tokens_of(turn) for turn in first.context], len(store))
     outcome = run("predict", "-c", recipe, "--weights", folder, first.context[0], "--json")
     assert outcome.status == 0, outcome.stderr
     (reply,) = json.loads(outcome.stdout)["predictions"]

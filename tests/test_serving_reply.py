@@ -15,7 +15,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic.answering import api
 from tasks.empathetic.answering.api import ReplyAnswer, ReplyEndpoint
 from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.tokenise import _split_chunk
 
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
@@ -151,7 +151,7 @@ def sampled(client, seed):
 def test_words_of_earlier_conversations_are_forgotten(monkeypatch):
     monkeypatch.setattr(api, "REMEMBERED", 30)
     predictor = make_predictor()
-    remembered = [tokens_of, _split_chunk]  # by the whole process, so by other tests too
+    remembered = [ENGLISH.tokens_of, _split_chunk]  # by the whole process, so by other tests too
     for function in remembered:
         function.cache_clear()
     with start(predictor) as client:

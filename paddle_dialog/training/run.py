@@ -118,7 +118,7 @@ class Run:
             return run._ready()
         where, bundle = found
         _announce(task, config)
-        data = task.prepare_data(config, bundle.vocabularies)
+        data = task.prepare_data_like(config, bundle)
         run = cls(task, config, data, _build_network(task, config, data), load_progress(bundle, where))
         model = run.model
         restore_training_state(bundle, where, model.optimizer, model.network, model.average)
@@ -131,7 +131,7 @@ class Run:
         _announce(task, config)
         named = config.training.start_from
         start = None if named is None else load_start(Path(named), task.starts_from or task.name)
-        data = task.prepare_data(config, None if start is None else start.vocabularies)
+        data = task.prepare_data(config, None) if start is None else task.prepare_data_like(config, start)
         network = _build_network(task, config, data)
         fitted = task.fitted_weights(config, data)
         if start is not None:

@@ -114,6 +114,17 @@ class EmpatheticDataConfig(DataConfig):
     small_talk: int = at_least(
         0, 0, "how often an epoch has the small talk that ships: greetings, thanks and the like"
     )
+    reply_characters: int = at_least(
+        0,
+        0,
+        "the listener's turns are cut to one or two sentences of about so many characters, for a corpus whose "
+        "replies are essays; 0 cuts none",
+    )
+    pieces: str | None = setting(
+        None,
+        "file of a SentencePiece model that cuts Chinese into pieces; null learns one from the training text",
+    )
+    piece_count: int = at_least(100, 8000, "how many pieces are learned")
     mark_turns: bool = setting(False, "a mark stands before each turn of a context")
 
 
@@ -149,6 +160,7 @@ class EmpatheticConfig(GenerationConfig):
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "replies")
 
+    language: Literal["en", "zh"] = setting("en", "of the conversations: English or Chinese")
     model: FamilyConfig = field(default_factory=TransformerConfig)  # type: ignore[assignment]
     data: EmpatheticDataConfig = field(default_factory=EmpatheticDataConfig)
     decoding: EmpatheticDecodingConfig = field(default_factory=EmpatheticDecodingConfig)
@@ -161,6 +173,10 @@ class EmpatheticConfig(GenerationConfig):
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if self.language == "zh" and self.emotion.hints:
+            yield "emotion.hints", "the lexicon is English; set it to false where language is zh"
+        if self.language == "zh" and self.adversarial.is_active:
+            yield "adversarial", "needs the English lexicon; leave it out where language is zh"
         if self.emotion.small_talk and not self.emotion.ngram_buckets:
             yield (
                 "emotion.small_talk",

@@ -23,10 +23,12 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.augmentation import changed_subjects
-from tasks.empathetic.data.conversations import read_conversations
-from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder, tokens_of
+from tasks.empathetic.data.conversations import read_conversations, read_turns
+from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder
+from tasks.empathetic.data.language import Language, language_of
+from tasks.empathetic.data.pieces import PIECES, learn_pieces, read_pieces, sample_of_turns
 from tasks.empathetic.data.reserved import build_vocabulary, check_vocabulary, count_words
-from tasks.empathetic.data.sources import Dialogue, read_dialogues
+from tasks.empathetic.data.sources import Dialogue, read_configured, read_dialogues
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
@@ -53,24 +55,43 @@ class EmpatheticTask(GenerationTask):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-    path_keys = ("data.more", "replies.file")
-    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER)
+    path_keys = ("data.more", "data.pieces", "replies.file")
+    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER, PIECES)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Read and encode the dialogues; the vocabulary is built from the training text alone."""
+        """Read and encode the dialogues; vocabulary and pieces come from the training text alone."""
+        return self._prepare(config, vocabularies, None)
+
+    def prepare_data_like(self, config: EmpatheticConfig, earlier: Bundle) -> TrainingData:
+        """Read and encode the dialogues with the vocabulary, and the pieces, of weights that exist."""
+        return self._prepare(config, earlier.vocabularies, earlier.extra.get(PIECES))
+
+    def _prepare(
+        self,
+        config: EmpatheticConfig,
+        vocabularies: Mapping[str, Vocabulary] | None,
+        pieces: bytes | None,
+    ) -> TrainingData:
         from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 
         settings = config.data
-        train = read_dialogues(settings.train)
-        made = read_dialogues("small_talk") * settings.small_talk
+        train = read_configured(config, settings.train)
+        if config.language == "zh" and pieces is None:
+            pieces = _pieces(config, train)
+        language = language_of(config.language, pieces)
+        made = (
+            read_dialogues("small_talk", config.language) * settings.small_talk if settings.small_talk else []
+        )
         made += changed_subjects(train, settings.changed_subjects, config.seed)
-        counts = _count(train)
+        counts = _count(train, language)
         more: list[Dialogue] = []
         if settings.more is not None:
-            more = read_conversations(settings.more, settings.max_length, settings.more_window)
-            own = _count(more)
+            more = read_conversations(
+                settings.more, settings.max_length, settings.more_window, language, settings.reply_characters
+            )
+            own = _count(more, language)
             counts.update(own)
             for word in [word for word in own if counts[word] < settings.more_min_count]:
                 if counts[word] == own[word]:  # a word of the further conversations only
@@ -78,11 +99,16 @@ class EmpatheticTask(GenerationTask):
         if vocabularies is not None:
             vocabulary = vocabularies[VOCABULARY]
         elif settings.vocabulary is not None:
-            vocabulary = check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary)
+            vocabulary = check_vocabulary(
+                Vocabulary.load(settings.vocabulary), settings.vocabulary, language.emotions
+            )
         else:
-            vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary)
+            vocabulary = build_vocabulary(
+                counts, settings.min_count, settings.max_vocabulary, language.emotions
+            )
+        encoder = make_encoder(config, vocabulary, language=language)
         dataset = DialogueDataset(
-            [*train, *made, *more], config, vocabulary, settings.max_target_length, counts
+            [*train, *made, *more], config, vocabulary, settings.max_target_length, counts, encoder
         )
         notes = [
             f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
@@ -96,12 +122,18 @@ class EmpatheticTask(GenerationTask):
         dev = None
         if settings.dev is not None:
             dev_dataset = DialogueDataset(
-                read_dialogues(settings.dev), config, vocabulary, longest_target(config)
+                read_configured(config, settings.dev),
+                config,
+                vocabulary,
+                longest_target(config),
+                encoder=encoder.fresh(),
             )
             notes.append(f"dev data {settings.dev}: {len(dev_dataset):,} examples")
             dev = EncodedData(dev_dataset, dev_dataset.lengths)
-        ngrams = ReplyNgrams.of(tokens_of(dialogue.target) for dialogue in train)
+        ngrams = ReplyNgrams.of(language.tokens_of(dialogue.target) for dialogue in train)
         files = {REPLY_NGRAMS: ngrams.to_bytes()}
+        if pieces is not None:
+            files[PIECES] = pieces
         encoded = EncodedData(dataset, dataset.lengths)
         return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
 
@@ -169,7 +201,7 @@ class EmpatheticTask(GenerationTask):
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
         plain = (
-            [d.context for d in read_dialogues("small_talk") if d.emotion is None]
+            [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
             if emotion.small_talk
             else []
         )
@@ -201,7 +233,7 @@ class EmpatheticTask(GenerationTask):
             for dialogue, answer in zip(dialogues, answers, strict=True)
         ]
         maps = word_maps(network, dataset[0])
-        rows = [*tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
+        rows = [*dataset.encoder.language.tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
         return Display(texts, maps, rows, dataset.context_words(0), scalars)
 
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
@@ -211,7 +243,9 @@ class EmpatheticTask(GenerationTask):
         predictor = EmpatheticPredictor(
             config,
             model,
-            make_encoder(config, vocabulary, files.get(HINTS)),
+            make_encoder(
+                config, vocabulary, files.get(HINTS), language_of(config.language, files.get(PIECES))
+            ),
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
             partial(find_store, config, files.get(REPLY_STORE)),
             None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
@@ -233,7 +267,7 @@ class EmpatheticTask(GenerationTask):
 
     def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
         """Return the first contexts of a source, as JSON."""
-        return [json.dumps({"context": d.context}) for d in read_dialogues(source)[:count]]
+        return [json.dumps({"context": d.context}) for d in read_configured(config, source)[:count]]
 
     def files_of_companion(
         self,
@@ -249,7 +283,11 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
         """Make the store of replies from dialogues with the model's final weights."""
-        predictor = EmpatheticPredictor(config, model)
+        vocabulary, language = (
+            model.vocabularies[VOCABULARY],
+            language_of(config.language, model.files.get(PIECES)),
+        )
+        predictor = EmpatheticPredictor(config, model, make_encoder(config, vocabulary, language=language))
         return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
 
     def products(
@@ -269,8 +307,20 @@ class EmpatheticTask(GenerationTask):
         return [ReplyEndpoint(limits)]
 
 
-def _count(dialogues: Sequence[Dialogue]) -> Counter[str]:
+def _count(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
+    tokens_of = language.tokens_of
     return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
+
+
+def _pieces(config: EmpatheticConfig, train: Sequence[Dialogue]) -> bytes:
+    """Read or learn the pieces that Chinese is cut into."""
+    settings = config.data
+    if settings.pieces is not None:
+        return read_pieces(settings.pieces)
+    more = [] if settings.more is None else read_turns(settings.more, settings.reply_characters)
+    logger.info("learning %s pieces from a sample of the training text", f"{settings.piece_count:,}")
+    conversations = [*more, *([d.context[-1], d.target] for d in train)]
+    return learn_pieces(sample_of_turns(conversations), settings.piece_count)
 
 
 TASK = EmpatheticTask()

@@ -71,19 +71,21 @@ class Answer:
         context: its turns.
         emotion: the most probable emotion, or the one that was given; None where none is likely enough, see
             `EmpatheticDecodingConfig.clear_emotion`.
-        probabilities: of all emotions, as predicted [32].
+        probabilities: of all emotions, as predicted [C].
         predictions: the replies, best first.
+        emotions: that the probabilities are of [C].
     """
 
     context: Sequence[str]
     emotion: str | None
     probabilities: np.ndarray
     predictions: Sequence[ReplyPrediction]
+    emotions: Sequence[str] = EMOTIONS
 
     @property
     def predicted_emotion(self) -> str:
         """The most probable emotion, even if another one was given."""
-        return EMOTIONS[int(self.probabilities.argmax())]
+        return self.emotions[int(self.probabilities.argmax())]
 
     def as_dict(self) -> Record:
         """Return the answer as the command line prints it."""
@@ -91,6 +93,6 @@ class Answer:
         return {
             "context": list(self.context),
             "emotion": self.emotion,
-            "emotions": {EMOTIONS[i]: round(float(self.probabilities[i]), 4) for i in top},
+            "emotions": {self.emotions[i]: round(float(self.probabilities[i]), 4) for i in top},
             "predictions": [prediction.as_dict() for prediction in self.predictions],
         }

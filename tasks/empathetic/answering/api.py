@@ -23,8 +23,8 @@ from tasks.empathetic.answering.answer import Answer
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
-from tasks.empathetic.data.encoding import pad_sources, tokens_of
-from tasks.empathetic.data.tokenise import forget_chunks, tokenise
+from tasks.empathetic.data.encoding import pad_sources
+from tasks.empathetic.data.tokenise import forget_chunks
 from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 
 EXAMPLE = "I lost my dog yesterday."
@@ -145,14 +145,14 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         """See `Endpoint`."""
         self._predictor, self._words = predictor, words
         known = predictor.vocabulary
-        banned = ([*map(known.id, tokenise(word))] for word in words.words)
+        banned = ([*map(known.id, predictor.language.tokenise(word))] for word in words.words)
         # A word outside the vocabulary could only be copied, and a context with such a word is refused.
         self._processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
         predictor.answer(
-            [[EXAMPLE]], emotions=[EMOTIONS[0]]
+            [[EXAMPLE]], emotions=[predictor.emotions[0]]
         )  # fills caches, so that the first request is quick
         return {
-            "emotions": list(EMOTIONS),
+            "emotions": list(predictor.emotions),
             "needs_emotion": predictor.needs_emotion,
             "takes_emotion": predictor.config.emotion.prepend != "none",
             "stored_replies": 0 if predictor.store is None else len(predictor.store),
@@ -169,7 +169,10 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             check_alternation(turns)
         except ValueError as error:
             raise UserError(str(error)) from error
-        emotion = None if request.emotion is None else EMOTIONS[emotion_id(request.emotion)]
+        emotion = None
+        if request.emotion is not None:
+            known = self._predictor.emotions
+            emotion = known[emotion_id(request.emotion, known)]
         if emotion is None and self._predictor.needs_emotion:
             raise UserError("this model is told the emotion; give one, e.g. sad")
         if emotion is not None and self._predictor.config.emotion.prepend == "none":
@@ -194,9 +197,9 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def _forget(self) -> None:
         """Empty the caches of tokeniser and encoder when they are full."""
         encoder = self._predictor.encoder
-        if max(len(encoder.words()), tokens_of.cache_info().currsize) > REMEMBERED:
+        if max(len(encoder.words()), encoder.language.tokens_of.cache_info().currsize) > REMEMBERED:
             encoder.forget()
-            tokens_of.cache_clear()
+            encoder.language.tokens_of.cache_clear()
             forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
@@ -235,7 +238,8 @@ def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence
     """Return attention [T, S] of a reply's words, the end included, over the context."""
     encoder = predictor.encoder
     context = encoder.context(item.context)
-    packed, extended = encoder.pack(context, None if item.emotion is None else emotion_id(item.emotion))
+    emotion = None if item.emotion is None else emotion_id(item.emotion, predictor.emotions)
+    packed, extended = encoder.pack(context, emotion)
     target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
     shifted = np.concatenate([[Vocabulary.bos_id], target])[None]  # [1, T]
     weights = predictor.attention_weights(*pad_sources([packed]), shifted)[0]  # [T, S]

@@ -15,8 +15,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer, origin_note
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.data.encoding import tokens_of
-from tasks.empathetic.emotion.labels import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
+from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION, emotion_id
 
 SHOWN_EMOTIONS = 3
 MOST_CANDIDATES = 50
@@ -130,7 +129,7 @@ class Chat:
 
     def _reading_note(self, turn: str) -> str | None:
         """Describe what the model could not read of a turn."""
-        words, limit = tokens_of(turn), self.predictor.config.data.max_length
+        words, limit = self.predictor.language.tokens_of(turn), self.predictor.config.data.max_length
         if len(words) > limit:
             return f"(your turn has {len(words):,} words; the model reads the last {limit} of them)"
         vocabulary = self.predictor.vocabulary
@@ -142,12 +141,12 @@ class Chat:
         if not argument:
             now = "predicted by the model" if self.emotion is None else f"set to {self.emotion}"
             return Response(
-                note=f"the emotion is {now}; /emotion takes auto or one of: {', '.join(EMOTIONS)}"
+                note=f"the emotion is {now}; /emotion takes auto or one of: {', '.join(self.predictor.emotions)}"
             )
         if argument.lower() == "auto":
             self.emotion = None
             return Response(note="the model predicts the emotion again")
-        label = EMOTIONS[emotion_id(argument)]
+        label = self.predictor.emotions[emotion_id(argument, self.predictor.emotions)]
         if self.predictor.config.emotion.prepend == "none":
             raise UserError(
                 "this model writes its replies without an emotion (emotion.prepend: none), so none can be set"
@@ -205,7 +204,7 @@ def format_answer(answer: Answer, is_set: bool = False) -> str:
         is_set: the user has set the emotion.
     """
     top = np.argsort(-answer.probabilities, kind="stable")[:SHOWN_EMOTIONS]
-    predicted = ", ".join(f"{EMOTIONS[index]} {answer.probabilities[index]:.0%}" for index in top)
+    predicted = ", ".join(f"{answer.emotions[index]} {answer.probabilities[index]:.0%}" for index in top)
     if answer.emotion is None:
         predicted = NO_CLEAR_EMOTION
     head = f"[{answer.emotion}, set by you; predicted: {predicted}]" if is_set else f"[{predicted}]"

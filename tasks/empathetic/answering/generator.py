@@ -15,8 +15,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
-from tasks.empathetic.data.reserved import NOT_WORDS
-from tasks.empathetic.data.tokenise import detokenise
+from tasks.empathetic.data.reserved import not_words
 
 
 def write_replies(
@@ -55,7 +54,7 @@ def _predictions(
             for index in hypothesis.tokens
             if index < size or index in copied
         )
-        predictions.append(ReplyPrediction(detokenise(tokens), hypothesis.score, tokens))
+        predictions.append(ReplyPrediction(encoder.language.detokenise(tokens), hypothesis.score, tokens))
     return predictions
 
 
@@ -65,6 +64,7 @@ def search_options(
     seed: int,
     more: Sequence[LogitsProcessor],
     has_store: bool,
+    emotions: Sequence[str],
 ) -> SearchOptions:
     """Return the options of the search for candidates.
 
@@ -74,13 +74,14 @@ def search_options(
         seed: of the draws.
         more: rules of the search beside those of the settings.
         has_store: people's replies are candidates too, so the generator need not write all `n_best`.
+        emotions: of the language, whose entries are no words.
     """
     count = n_best
     if has_store:
         count = 1 if settings.strategy == "greedy" else settings.rerank.candidates
     elif ranks(settings):
         count = max(count, settings.rerank.candidates)
-    processors: list[LogitsProcessor] = [ForbiddenTokens([list(NOT_WORDS)]), *more]
+    processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)]), *more]
     if settings.min_length:
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
     if settings.no_repeat_ngram:

@@ -21,7 +21,8 @@ from tasks.empathetic.answering.generator import ranks, search_options, search_s
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.context_input import checked_context, parsed_context
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
-from tasks.empathetic.emotion.labels import EMOTIONS, NO_CLEAR_EMOTION, emotion_id
+from tasks.empathetic.data.language import Language
+from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION, emotion_id
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.selection.building import store_of_corpus
@@ -93,6 +94,16 @@ class EmpatheticPredictor(GenerationPredictor):
         return self._model
 
     @property
+    def language(self) -> Language:
+        """The language that the model reads and writes."""
+        return self._encoder.language
+
+    @property
+    def emotions(self) -> tuple[str, ...]:
+        """The emotions that the model knows, in the order of its probabilities."""
+        return self.language.emotions
+
+    @property
     def encoder(self) -> DialogueEncoder:
         """The encoder of conversations."""
         return self._encoder
@@ -162,10 +173,12 @@ class EmpatheticPredictor(GenerationPredictor):
             ranked = self.reranker.order(batch, self.candidates(batch, options), settings.rerank)
             for row, context, ordered in zip(rows, batch, ranked, strict=True):
                 assert context.predicted is not None
-                named = _clear(context.predicted, settings.clear_emotion)
+                named = _clear(context.predicted, settings.clear_emotion, self.emotions)
                 if context.given is not None:
-                    named = EMOTIONS[context.given]
-                answers[row] = Answer(context.turns, named, context.predicted, tuple(ordered[:count]))
+                    named = self.emotions[context.given]
+                answers[row] = Answer(
+                    context.turns, named, context.predicted, tuple(ordered[:count]), self.emotions
+                )
         return [answer for answer in answers if answer is not None]
 
     def greedy(
@@ -215,9 +228,7 @@ class EmpatheticPredictor(GenerationPredictor):
 
     def make_store(self, sources: Sequence[str]) -> ReplyStore:
         """Make a store of replies that fit other conversations too; see `store_of_corpus`."""
-        return store_of_corpus(
-            sources, cast(SelectionModel, self._model), self._encoder, self.config.selection.size > 0
-        )
+        return store_of_corpus(sources, self.config, cast(SelectionModel, self._model), self._encoder)
 
     def read(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
@@ -233,14 +244,15 @@ class EmpatheticPredictor(GenerationPredictor):
         """
         turns = [checked_context(context) for context in contexts]
         labels = [None] * len(turns) if emotions is None else list(emotions)
-        given = [None if label is None else emotion_id(label) for label in labels]
+        given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
         if self.needs_emotion and None in given:
             raise UserError(
                 "this model is told the emotion (emotion.prepend: gold) and none is given; "
                 "give one, or use a model with emotion.prepend: predicted"
             )
+        encoder = self._encoder
         return [
-            ReadContext(own, self._encoder.pack(self._encoder.context(own), emotion), emotion)
+            ReadContext(own, encoder.pack(encoder.context(own), emotion), encoder.language, emotion)
             for own, emotion in zip(turns, given, strict=True)
         ]
 
@@ -281,10 +293,10 @@ class EmpatheticPredictor(GenerationPredictor):
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
         seed = self.config.seed if seed is None else seed
-        return search_options(settings, n_best, seed, processors, has_store=self.store is not None)
+        return search_options(settings, n_best, seed, processors, self.store is not None, self.emotions)
 
 
-def _clear(probabilities: np.ndarray, least: float) -> str | None:
-    """Return the likeliest emotion of probabilities [32], None if its probability is below `least`."""
+def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> str | None:
+    """Return the likeliest emotion of probabilities [C], None if its probability is below `least`."""
     best = int(probabilities.argmax())
-    return EMOTIONS[best] if probabilities[best] >= least else None
+    return emotions[best] if probabilities[best] >= least else None

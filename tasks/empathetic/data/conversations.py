@@ -8,14 +8,21 @@ from pathlib import Path
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from tasks.empathetic.data.cutting import with_short_replies
 from tasks.empathetic.data.dialogue import Dialogue, clean_turn
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH, Language
 
 _SHAPE = '{"turns": [turn, turn, …]}'
 _REPEATED = 2  # turns of a piece that the next one repeats first; even, so that the speaker begins
 
 
-def read_conversations(source: str, max_tokens: int, window: int | None = None) -> list[Dialogue]:
+def read_conversations(
+    source: str,
+    max_tokens: int,
+    window: int | None = None,
+    language: Language = ENGLISH,
+    reply_characters: int = 0,
+) -> list[Dialogue]:
     """Read conversations and cut them into pieces that a model can take.
 
     Args:
@@ -24,6 +31,8 @@ def read_conversations(source: str, max_tokens: int, window: int | None = None) 
             each of which begins with the last turns of the one before.
         window: turns before a reply; with it every turn after the first is a reply, and a piece of its own with an
             odd number of turns before it, at most this one, as far as `max_tokens` allow; longer ones are left out.
+        language: of the turns.
+        reply_characters: what every second turn is cut to, see `shortened`; 0 cuts none.
 
     Returns:
         Each piece as an example: its last turn is the target, all others are the context.
@@ -31,19 +40,28 @@ def read_conversations(source: str, max_tokens: int, window: int | None = None) 
     Raises:
         UserError: the file cannot be read, or a line is not a conversation of two turns or more.
     """
-    path = Path(source)
     pieces: list[Dialogue] = []
+    for turns in read_turns(source, reply_characters):
+        sizes = [len(language.tokens_of(turn)) + 1 for turn in turns]
+        if window is None:
+            pieces += _pieces(turns, sizes, max_tokens)
+        else:
+            pieces += _pairs(turns, sizes, max_tokens, window)
+    if not pieces:
+        raise UserError(f"{source}: no conversation in this file; a line must be {_SHAPE}")
+    return pieces
+
+
+def read_turns(source: str, reply_characters: int = 0) -> Iterator[list[str]]:
+    """Iterate over the turns of each conversation of a file; arguments and errors as for `read_conversations`."""
+    path = Path(source)
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
-            turns = _turns(line)
-            pieces += _pieces(turns, max_tokens) if window is None else _pairs(turns, max_tokens, window)
+            yield with_short_replies(_turns(line), reply_characters)
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}; a line must be {_SHAPE}") from error
-    if not pieces:
-        raise UserError(f"{path}: no conversation in this file; a line must be {_SHAPE}")
-    return pieces
 
 
 def _turns(line: str) -> list[str]:
@@ -57,9 +75,8 @@ def _turns(line: str) -> list[str]:
     return [clean_turn(turn, f"turn {place}") for place, turn in enumerate(turns, start=1)]
 
 
-def _pairs(turns: Sequence[str], max_tokens: int, window: int) -> Iterator[Dialogue]:
+def _pairs(turns: Sequence[str], sizes: Sequence[int], max_tokens: int, window: int) -> Iterator[Dialogue]:
     """Iterate over the turns after the first, each with those before it; whoever spoke last counts as the speaker."""
-    sizes = [len(tokens_of(turn)) + 1 for turn in turns]
     for place in range(1, len(turns)):
         start = max(0, place - window)
         start += (place - start + 1) % 2  # an odd number of turns
@@ -69,12 +86,11 @@ def _pairs(turns: Sequence[str], max_tokens: int, window: int) -> Iterator[Dialo
             yield Dialogue(list(turns[start:place]), turns[place])
 
 
-def _pieces(turns: Sequence[str], max_tokens: int) -> Iterator[Dialogue]:
+def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iterator[Dialogue]:
     """Iterate over pieces with an even number of turns: a context that the speaker ends, and the listener's reply.
 
     Of a conversation with an odd number of turns the last is left out.
     """
-    sizes = [len(tokens_of(turn)) + 1 for turn in turns]
     start, learned = 0, 0  # of the next piece; the first turn that no piece has
     while learned + 1 < len(turns):
         end = learned + 2  # one after the target

@@ -14,6 +14,7 @@ from pathlib import Path
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dialogue import Dialogue, clean_turn, known_emotion
+from tasks.empathetic.emotion.labels import EMOTIONS
 
 COLUMNS = ("conv_id", "utterance_idx", "context", "prompt", "speaker_idx", "utterance", "selfeval", "tags")
 SPLITS = ("train", "valid", "test")
@@ -129,7 +130,7 @@ def _row(line: str) -> _Row:
     return _Row(
         conversation=conversation,
         number=int(number),
-        emotion=known_emotion(emotion),
+        emotion=known_emotion(emotion, EMOTIONS),
         situation=" ".join(_text(situation).split()),
         person=person.strip(),
         text=clean_turn(_text(text), "the utterance"),

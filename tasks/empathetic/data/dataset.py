@@ -23,7 +23,6 @@ from tasks.empathetic.data.encoding import (
     EncodedContext,
     make_encoder,
     pad_sources,
-    tokens_of,
 )
 from tasks.empathetic.emotion.labels import emotion_id
 
@@ -85,7 +84,7 @@ class DialogueDataset(io.Dataset):
         self._emotions: list[int] = []
         self.cut_targets = 0
         for number, dialogue in enumerate(dialogues, start=1):
-            tokens = tokens_of(dialogue.target)
+            tokens = self.encoder.language.tokens_of(dialogue.target)
             self.cut_targets += len(tokens) > max_target_length
             self._append(dialogue.context, tokens[:max_target_length], dialogue.emotion, f"dialogue {number}")
         words = self.encoder.words() if counts is not None else []
@@ -131,7 +130,7 @@ class DialogueDataset(io.Dataset):
         )
         for situation, emotion in _situations(self.dialogues) if situations else ():
             contexts.append(self.encoder.context([situation]))
-            labels.append(emotion_id(emotion))
+            labels.append(self._emotion_id(emotion))
         return contexts, np.array(labels, dtype=np.int64)
 
     def conversations(self, situations: bool) -> np.ndarray:
@@ -161,7 +160,10 @@ class DialogueDataset(io.Dataset):
             raise UserError(f"{what} has no emotion, and emotion.prepend: gold needs one; take predicted")
         self._contexts.append(self.encoder.context(turns))
         self._targets.append(self.encoder.numbers(target))
-        self._emotions.append(NO_EMOTION if label is None else emotion_id(label))
+        self._emotions.append(NO_EMOTION if label is None else self._emotion_id(label))
+
+    def _emotion_id(self, label: str) -> int:
+        return emotion_id(label, self.encoder.language.emotions)
 
     def _shown_as_unknown(self, index: int, *texts: np.ndarray) -> set[int]:
         """Draw the words of an example that this epoch hides, a function of seed, epoch and example."""
@@ -185,6 +187,7 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
     target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
     target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
     mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
+    mask[[not len(example.target) for example in examples]] = 0.0  # those teach the emotion alone
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
     return [source, source_lengths, target_input, emotions, target_output, mask]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+from tasks.empathetic.emotion.labels import emotion_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,8 @@ class Dialogue:
 
     Attributes:
         context: the turns before it, oldest first; the speaker has the first, third, … and the last.
-        target: the listener's reply.
-        emotion: the speaker's emotion, one of `EMOTIONS`, or None if unknown.
+        target: the listener's reply; empty where the example teaches the emotion alone.
+        emotion: the speaker's emotion, one of the language's, or None if unknown.
         situation: what the speaker had in mind, or None if unknown. No model sees it.
         new_turns: how many of the newest turns of the context are in no earlier example of the conversation, so
             that a model that also learns contexts learns each turn once.
@@ -72,13 +72,13 @@ def check_alternation(context: Sequence[str]) -> None:
         )
 
 
-def known_emotion(label: str) -> str:
-    """Return the label as it stands in `EMOTIONS`.
+def known_emotion(label: str, emotions: Sequence[str]) -> str:
+    """Return the label as it stands among the emotions of a language.
 
     Raises:
         ValueError: the label is unknown; the message suggests the nearest.
     """
     try:
-        return EMOTIONS[emotion_id(label)]
+        return emotions[emotion_id(label, emotions)]
     except UserError as error:
         raise ValueError(str(error)) from error

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.history import LISTENER, NO_ROLE, SPEAKER, flatten
+from tasks.empathetic.data.language import ENGLISH, Language, language_of
 from tasks.empathetic.data.reserved import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -25,7 +25,6 @@ from tasks.empathetic.data.reserved import (
     SPEAKER_ID,
     TURN_MARKS,
 )
-from tasks.empathetic.data.tokenise import tokenise
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.emotion.ngrams import (
     FEATURES,
@@ -62,12 +61,6 @@ class EncodedContext:
     first_turn: int
 
 
-@lru_cache(maxsize=1 << 16)
-def tokens_of(turn: str) -> tuple[str, ...]:
-    """Return the tokens of a turn; cached, since a turn occurs in many contexts of a corpus."""
-    return tuple(tokenise(turn))
-
-
 class DialogueEncoder:
     """Numbers the words it meets, inside and outside the vocabulary, and packs contexts.
 
@@ -75,12 +68,18 @@ class DialogueEncoder:
         vocabulary: of context and reply.
         config: which columns are filled, and how long a context may be.
         lexicon: words that are hints if they are in the vocabulary; None marks none.
+        language: of the conversations.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, config: EmpatheticConfig, lexicon: EmotionLexicon | None = None
+        self,
+        vocabulary: Vocabulary,
+        config: EmpatheticConfig,
+        lexicon: EmotionLexicon | None = None,
+        language: Language = ENGLISH,
     ) -> None:
         self.vocabulary = vocabulary
+        self.language = language
         self._config = config
         self._lexicon = lexicon
         self._max_length = config.data.max_length
@@ -100,7 +99,7 @@ class DialogueEncoder:
 
     def fresh(self) -> DialogueEncoder:
         """Return another encoder of the same model, without any words yet."""
-        return DialogueEncoder(self.vocabulary, self._config, self._lexicon)
+        return DialogueEncoder(self.vocabulary, self._config, self._lexicon, self.language)
 
     def forget(self) -> None:
         """Drop all words numbered so far, which would otherwise accumulate; numbers start anew."""
@@ -112,7 +111,7 @@ class DialogueEncoder:
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
         """Encode turns, oldest first, cut to the newest that the model reads."""
-        history = flatten(self._marked([tokens_of(turn) for turn in turns]), self._max_length)
+        history = flatten(self._marked([self.language.tokens_of(turn) for turn in turns]), self._max_length)
         roles = np.array(history.roles, dtype=np.int8)
         first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
         return EncodedContext(self.numbers(history.tokens), roles, 0 if history.dropped_tokens else first)
@@ -162,7 +161,7 @@ class DialogueEncoder:
             not learned and before words outside the vocabulary.
         """
         words = context.words
-        sizes = [len(tokens_of(turn)) + 1 for turn in turns[max(len(turns) - count, 0) :]]
+        sizes = [len(self.language.tokens_of(turn)) + 1 for turn in turns[max(len(turns) - count, 0) :]]
         start = max(len(words) - sum(sizes), 0)
         ids = self._tables()[0][words, 0]  # [n]
         following = np.append(ids[1:], Vocabulary.eos_id)  # [n]
@@ -218,7 +217,10 @@ class DialogueEncoder:
 
 
 def make_encoder(
-    config: EmpatheticConfig, vocabulary: Vocabulary, marks: bytes | None = None
+    config: EmpatheticConfig,
+    vocabulary: Vocabulary,
+    marks: bytes | None = None,
+    language: Language | None = None,
 ) -> DialogueEncoder:
     """Return the encoder that a config describes.
 
@@ -226,15 +228,18 @@ def make_encoder(
         config: of the model.
         vocabulary: of context and reply.
         marks: which of its words are hints, from a bundle; None loads the config's lexicon.
+        language: of the conversations; None where it is English, which needs no file of a bundle.
 
     Raises:
         UserError: the marks are faulty, or the lexicon cannot be read.
     """
-    if not config.emotion.hints:
-        return DialogueEncoder(vocabulary, config)
-    if marks is None:
-        return DialogueEncoder(vocabulary, config, EmotionLexicon.load(config.emotion.lexicon))
-    return DialogueEncoder(vocabulary, config, EmotionLexicon.from_marks(marks, vocabulary, HINTS))
+    lexicon = None
+    if config.emotion.hints and marks is None:
+        lexicon = EmotionLexicon.load(config.emotion.lexicon)
+    elif config.emotion.hints and marks is not None:
+        lexicon = EmotionLexicon.from_marks(marks, vocabulary, HINTS)
+    known = language_of(config.language, None) if language is None else language
+    return DialogueEncoder(vocabulary, config, lexicon, known)
 
 
 def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -13,26 +13,28 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.emotion.labels import EMOTIONS
 
-RESERVED: tuple[str, ...] = (
-    "<cls>",
-    "<speaker>",
-    "<listener>",
-    "<hint>",
-    *(f"<{emotion}>" for emotion in EMOTIONS),
-)
+_MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
 # The first ids follow the special tokens; the roles of a history map to 0, SPEAKER_ID and LISTENER_ID.
 CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
     len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 5
 )
-SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + len(RESERVED)
-TURN_MARKS = RESERVED[1:3]  # what stands before the speaker's turns and the listener's where turns are marked
-# Never part of a reply.
-NOT_WORDS = (
-    Vocabulary.pad_id,
-    Vocabulary.unk_id,
-    Vocabulary.bos_id,
-    *range(len(SPECIAL_TOKENS), SMALLEST_VOCABULARY),
-)
+TURN_MARKS = _MARKS[1:3]  # what stands before the speaker's turns and the listener's where turns are marked
+
+
+def reserved_entries(emotions: Sequence[str] = EMOTIONS) -> tuple[str, ...]:
+    """Return the entries that follow the special tokens, for the emotions of a language."""
+    return (*_MARKS, *(f"<{emotion}>" for emotion in emotions))
+
+
+def smallest_vocabulary(emotions: Sequence[str] = EMOTIONS) -> int:
+    """Return the size of a vocabulary without a word."""
+    return FIRST_EMOTION_ID + len(emotions)
+
+
+def not_words(emotions: Sequence[str] = EMOTIONS) -> list[int]:
+    """Return the ids that are never part of a reply."""
+    reserved = range(len(SPECIAL_TOKENS), smallest_vocabulary(emotions))
+    return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *reserved]
 
 
 def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]]]) -> Counter[str]:
@@ -53,30 +55,34 @@ def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]
     return counts
 
 
-def build_vocabulary(counts: Counter[str], min_count: int, max_size: int | None) -> Vocabulary:
-    """Build the vocabulary from the words counted in the training text.
+def build_vocabulary(
+    counts: Counter[str], min_count: int, max_size: int | None, emotions: Sequence[str] = EMOTIONS
+) -> Vocabulary:
+    """Build the vocabulary from the words counted in the training text, for the emotions of a language.
 
     Raises:
         UserError: `max_size` leaves no room for a word.
     """
-    if max_size is not None and max_size <= SMALLEST_VOCABULARY:
+    smallest = smallest_vocabulary(emotions)
+    if max_size is not None and max_size <= smallest:
         raise UserError(
-            f"data.max_vocabulary: is {max_size}, and {SMALLEST_VOCABULARY} entries are reserved for roles and "
+            f"data.max_vocabulary: is {max_size}, and {smallest} entries are reserved for roles and "
             "emotions; give more"
         )
     words = ([word] * count for word, count in counts.items())
-    return Vocabulary.build(words, min_count, max_size, RESERVED)
+    return Vocabulary.build(words, min_count, max_size, reserved_entries(emotions))
 
 
-def check_vocabulary(vocabulary: Vocabulary, where: str) -> Vocabulary:
+def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
     """Return the vocabulary itself if the reserved entries are in their places.
 
     Raises:
         UserError: they are not.
     """
-    if vocabulary.tokens[len(SPECIAL_TOKENS) : SMALLEST_VOCABULARY] != RESERVED:
+    reserved = reserved_entries(emotions)
+    if vocabulary.tokens[len(SPECIAL_TOKENS) : smallest_vocabulary(emotions)] != reserved:
         raise UserError(
-            f"{where}: is not a vocabulary of this task: {RESERVED[0]} … {RESERVED[-1]} must follow the special "
+            f"{where}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow the special "
             "tokens; take the text.vocabulary.txt of an empathetic bundle"
         )
     return vocabulary

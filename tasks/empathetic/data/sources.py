@@ -3,12 +3,16 @@
 import importlib.resources
 import json
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.corpus import is_archive, read_archive, read_csv
+from tasks.empathetic.data.cutting import with_short_replies
 from tasks.empathetic.data.dialogue import (
     Dialogue,
     check_alternation,
@@ -16,23 +20,39 @@ from tasks.empathetic.data.dialogue import (
     clean_turn,
     known_emotion,
 )
+from tasks.empathetic.emotion.labels import EMOTIONS, EMOTIONS_OF
 
-__all__ = ["Dialogue", "parse_context", "parse_dialogue", "read_dialogues"]
+__all__ = [
+    "Dialogue",
+    "parse_context",
+    "parse_dialogue",
+    "parse_dialogues",
+    "read_configured",
+    "read_dialogues",
+]
 
 _SHAPE = '{"context": [turn, …], "target": …, "emotion": …, "situation": …}'
 _CONVERSATION = re.compile(r'\s*\{.*"context"\s*:', re.DOTALL)
 SHIPPED = ("sample", "small_talk")  # files beside this one
+_FILES = {"en": "{}.jsonl", "zh": "{}_zh.jsonl"}  # by language
 _CSV = (".csv", ".csv.xz", ".csv.gz")
 
 
-def read_dialogues(source: str) -> list[Dialogue]:
+def read_configured(config: EmpatheticConfig, source: str) -> list[Dialogue]:
+    """Read all examples of a source as a recipe wants them; see `read_dialogues`."""
+    return read_dialogues(source, config.language, config.data.reply_characters)
+
+
+def read_dialogues(source: str, language: str = "en", reply_characters: int = 0) -> list[Dialogue]:
     """Read all examples of a source.
 
     Args:
         source: `sample` or `small_talk` (dialogues written for this project), the official archive
             `….tar.gz` (its train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of
-            any other name with one JSON object a line (see `parse_dialogue`). CSV and JSONL may end in `.xz`
+            any other name with one JSON object a line (see `parse_dialogues`). CSV and JSONL may end in `.xz`
             or `.gz`.
+        language: whose shipped dialogues and emotions are meant.
+        reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
 
     Returns:
         The examples in the order of the source.
@@ -42,50 +62,94 @@ def read_dialogues(source: str) -> list[Dialogue]:
     """
     if source in SHIPPED:
         with importlib.resources.as_file(
-            importlib.resources.files("tasks.empathetic") / f"{source}.jsonl"
+            importlib.resources.files("tasks.empathetic") / _FILES[language].format(source)
         ) as path:
-            return _read_jsonl(path)
+            return _read_jsonl(path, EMOTIONS_OF[language], reply_characters)
     if is_archive(source):
         return read_archive(source)
     if source.lower().endswith(_CSV):
         return read_csv(source)
-    return _read_jsonl(Path(source))
+    return _read_jsonl(Path(source), EMOTIONS_OF[language], reply_characters)
 
 
-def parse_dialogue(line: str) -> Dialogue:
-    """Read one line of a dialogue file.
+def parse_dialogue(line: str, emotions: Sequence[str] = EMOTIONS) -> Dialogue:
+    """Read one example of a dialogue file.
 
     Args:
         line: a JSON object with `context` (a list of turns, speaker first) and `target`, and if known
-            `emotion` and `situation`. Other keys, such as an id, are ignored.
+            `emotion` and `situation`. Other keys, such as an id, are ignored. The target may be null where there is
+            an emotion, which alone is learned then.
+        emotions: the labels that are known.
 
     Raises:
         ValueError: the line is not such an object; the message says what would be right.
     """
+    return _example(_record(line), emotions)
+
+
+def parse_dialogues(
+    line: str, emotions: Sequence[str] = EMOTIONS, reply_characters: int = 0
+) -> Iterator[Dialogue]:
+    """Read one line of a dialogue file, an example or a whole conversation.
+
+    Args:
+        line: as for `parse_dialogue`, or a JSON object with `turns`, speaker first, of which every listener's turn
+            is an example, and if known `emotion`, the speaker's throughout.
+        emotions: the labels that are known.
+        reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
+
+    Raises:
+        ValueError: the line is neither; the message says what would be right.
+    """
+    record = _record(line)
+    if "turns" not in record or "context" in record:
+        example = _example(record, emotions)
+        turns = with_short_replies([*example.context, example.target], reply_characters)
+        yield replace(example, context=turns[:-1], target=turns[-1])
+        return
+    turns, label = record["turns"], record.get("emotion")
+    if not isinstance(turns, list) or len(turns) < 2:
+        raise ValueError("'turns' must be a list of at least two turns")
+    turns = with_short_replies(_cleaned(turns, "turn {}"), reply_characters)
+    emotion = None if label is None else known_emotion(_string(label, "'emotion'"), emotions)
+    for place in range(1, len(turns), 2):
+        yield Dialogue(turns[:place], turns[place], emotion)
+
+
+def _record(line: str) -> dict[str, Any]:
     try:
         record = _parse_json(line)
     except ValueError as error:
         raise ValueError(f"{error}; a line must be {_SHAPE}") from error
     if not isinstance(record, dict):
         raise ValueError(f"a JSON {type(record).__name__} found; a line must be {_SHAPE}")
+    return record
+
+
+def _example(record: dict[str, Any], emotions: Sequence[str]) -> Dialogue:
     for key in ("context", "target"):
         if key not in record:
             raise ValueError(f"key {key!r} is missing; a line must be {_SHAPE}")
     turns = record["context"]
     if not isinstance(turns, list) or not turns:
         raise ValueError("'context' must be a list of at least one turn")
-    context = [
-        clean_turn(_string(turn, f"turn {number} of the context"), f"turn {number} of the context")
-        for number, turn in enumerate(turns, start=1)
-    ]
+    context = _cleaned(turns, "turn {} of the context")
     check_alternation(context)
     emotion, situation = record.get("emotion"), record.get("situation")
+    target = record["target"]
     return Dialogue(
         context=context,
-        target=clean_turn(_string(record["target"], "'target'"), "'target'"),
-        emotion=None if emotion is None else known_emotion(_string(emotion, "'emotion'")),
+        target=""
+        if target is None and emotion is not None
+        else clean_turn(_string(target, "'target'"), "'target'"),
+        emotion=None if emotion is None else known_emotion(_string(emotion, "'emotion'"), emotions),
         situation=None if situation is None else " ".join(_string(situation, "'situation'").split()) or None,
     )
+
+
+def _cleaned(turns: Sequence[Any], role: str) -> list[str]:
+    roles = [role.format(number) for number in range(1, len(turns) + 1)]
+    return [clean_turn(_string(turn, own), own) for turn, own in zip(turns, roles, strict=True)]
 
 
 def parse_context(text: str) -> list[str]:
@@ -128,13 +192,13 @@ def _string(value: Any, role: str) -> str:
     return value
 
 
-def _read_jsonl(path: Path) -> list[Dialogue]:
-    dialogues = []
+def _read_jsonl(path: Path, emotions: Sequence[str], reply_characters: int) -> list[Dialogue]:
+    dialogues: list[Dialogue] = []
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
-            dialogues.append(parse_dialogue(line))
+            dialogues += parse_dialogues(line, emotions, reply_characters)
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}") from error
     if not dialogues:

@@ -1,4 +1,4 @@
-"""The classifier of the 32 emotions of a context."""
+"""The classifier of the emotions of a context."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
 
 
@@ -22,6 +21,7 @@ class EmotionHead(nn.Layer):
 
     Args:
         width: of the encoder outputs H.
+        emotions: how many there are, C.
         pooling: `cls` takes position 0; `attention` weighs all positions by a learned query.
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
@@ -33,6 +33,7 @@ class EmotionHead(nn.Layer):
     def __init__(
         self,
         width: int,
+        emotions: int,
         pooling: Literal["cls", "attention"],
         dropout: float = 0.0,
         ngram_buckets: int = 0,
@@ -44,7 +45,7 @@ class EmotionHead(nn.Layer):
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
         self.has_ngrams = ngram_buckets > 0
         if self.has_ngrams:  # buffers, so that no optimiser changes them
-            self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, len(EMOTIONS)]))
+            self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, emotions]))
             self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
             if tells_plain:
                 self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
@@ -52,10 +53,10 @@ class EmotionHead(nn.Layer):
         self.encoder_share = encoder_share
         self.column_weights = column_weights(character_weight)  # [G]
         self.dropout = Dropout(dropout)
-        self.output = nn.Linear(width, len(EMOTIONS), bias_attr=False)
+        self.output = nn.Linear(width, emotions, bias_attr=False)
 
     def forward(self, outputs: Tensor, real: Tensor) -> Tensor:
-        """Return the encoder's logits [B, 32] of the emotions, which are trained.
+        """Return the encoder's logits [B, C] of the emotions, which are trained.
 
         Args:
             outputs: of the encoder [B, S, H].
@@ -65,10 +66,10 @@ class EmotionHead(nn.Layer):
         return self.output(self.dropout(pooled))
 
     def answer(self, logits: Tensor, ngrams: Tensor) -> Tensor:
-        """Combine the logits [B, 32] of both classifiers, without a gradient.
+        """Combine the logits [B, C] of both classifiers, without a gradient.
 
         Args:
-            logits: by the encoder [B, 32].
+            logits: by the encoder [B, C].
             ngrams: buckets of each position, int64 [B, S, G]; 0 is none.
         """
         if not self.has_ngrams:
@@ -76,8 +77,8 @@ class EmotionHead(nn.Layer):
         buckets = ngrams.flatten(1)  # [B, S * G]
         weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]
         weights = F.normalize(weights.flatten(1), axis=-1)  # [B, S * G]
-        rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, 32]
-        by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, 32]
+        rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
+        by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
         joined = self.encoder_share * logits.detach() + by_ngrams
         if not self.tells_plain:
             return joined

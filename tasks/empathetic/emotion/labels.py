@@ -1,6 +1,11 @@
-"""The 32 emotion labels of EmpatheticDialogues (Rashkin et al., 2019) and their ids."""
+"""The emotion labels of each language and their ids.
+
+English has the 32 of EmpatheticDialogues (Rashkin et al., 2019). Chinese has eight groups of the 13 of CPED (Chen et
+al., 2022), the only ones annotated there.
+"""
 
 import difflib
+from collections.abc import Sequence
 
 from paddle_dialog.errors import UserError
 
@@ -40,32 +45,53 @@ EMOTIONS: tuple[str, ...] = (
     "trusting",
 )
 
+# name: (in Chinese, the labels of CPED in this group); the same holds for this order.
+CHINESE_GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "happy": ("高兴", ("happy", "grateful", "positive-other")),
+    "calm": ("平静", ("relaxed",)),
+    "neutral": ("中性", ("neutral",)),
+    "sad": ("难过", ("sadness", "depress")),
+    "anxious": ("担忧", ("worried", "fear")),
+    "angry": ("生气", ("anger",)),
+    "annoyed": ("厌烦", ("disgust", "negative-other")),
+    "surprised": ("惊讶", ("astonished",)),
+}
+CHINESE_EMOTIONS: tuple[str, ...] = tuple(CHINESE_GROUPS)
+EMOTIONS_OF: dict[str, tuple[str, ...]] = {"en": EMOTIONS, "zh": CHINESE_EMOTIONS}  # by language
+
 NO_CLEAR_EMOTION = "no clear emotion"  # shown where none is likely enough
 
-_IDS = {label: number for number, label in enumerate(EMOTIONS)}
+_OTHER_NAMES = {
+    other: name for name, (chinese, labels) in CHINESE_GROUPS.items() for other in (chinese, *labels)
+}
 
 
-def emotion_id(label: str) -> int:
+def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
     """Return class id of an emotion label.
 
     Args:
-        label: one of `EMOTIONS`; case and outer blanks do not matter.
+        label: one of `emotions`; case and outer blanks do not matter. Of the Chinese emotions the Chinese name or a
+            label of CPED will do.
+        emotions: of the language.
 
     Returns:
-        The id, 0 to 31.
+        The id, from 0.
 
     Raises:
         UserError: the label is unknown; the message names the one nearest in spelling.
     """
-    number = _IDS.get(label.strip().lower())
-    if number is None:
+    name = label.strip().lower()
+    if name not in emotions and emotions == CHINESE_EMOTIONS:
+        name = _OTHER_NAMES.get(name, name)
+    if name not in emotions:
+        known = "labels of EmpatheticDialogues" if emotions == EMOTIONS else f"labels {', '.join(emotions)}"
         raise UserError(
-            f"unknown emotion {label[:40]!r}; did you mean {nearest_emotion(label)!r}? (one of the "
-            f"{len(EMOTIONS)} labels of EmpatheticDialogues is needed)"
+            f"unknown emotion {label[:40]!r}; did you mean {nearest_emotion(label, emotions)!r}? (one of the "
+            f"{len(emotions)} {known} is needed)"
         )
-    return number
+    return emotions.index(name)
 
 
-def nearest_emotion(label: str) -> str:
+def nearest_emotion(label: str, emotions: Sequence[str] = EMOTIONS) -> str:
     """Return the known label most similar in spelling to `label` (Ratcliff/Obershelp similarity)."""
-    return difflib.get_close_matches(label.strip().lower(), EMOTIONS, n=1, cutoff=0.0)[0]
+    return difflib.get_close_matches(label.strip().lower(), emotions, n=1, cutoff=0.0)[0]

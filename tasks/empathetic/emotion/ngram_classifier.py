@@ -16,7 +16,6 @@ from scipy.special import log_softmax
 
 from tasks.empathetic.data.dataset import DialogueDataset
 from tasks.empathetic.data.encoding import NGRAMS, DialogueEncoder, EncodedContext
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.emotion.ngrams import column_weights
 
 PENALTY = 0.2  # C of the support vector machines
@@ -69,7 +68,8 @@ def fit_ngram_classifier(
         plain: contexts without any emotion, which a further machine tells from all others.
     """
     contexts, labels = dataset.annotated_contexts(situations)
-    idf, table = np.zeros(buckets, dtype=np.float32), np.zeros((buckets, len(EMOTIONS)), dtype=np.float32)
+    classes = len(dataset.encoder.language.emotions)
+    idf, table = np.zeros(buckets, dtype=np.float32), np.zeros((buckets, classes), dtype=np.float32)
     known = np.unique(labels)
     plainness = np.zeros(buckets, dtype=np.float32)
     plainness[0] = PLAIN_FROM / PLAIN_WIDTH
@@ -81,9 +81,9 @@ def fit_ngram_classifier(
     idf[1:] = np.log((1 + len(labels)) / (1 + texts_with[1:])) + 1
     features = _unit_vectors(features, idf)
     held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
-    table[:] = _scale(features, labels, held_out) * _margins(features, labels)
+    table[:] = _scale(features, labels, held_out, classes) * _margins(features, labels, classes)
     # An emotion that is not in the data is less likely than any that is.
-    table[:, np.setdiff1d(np.arange(len(EMOTIONS)), known)] = table[:, known].min()
+    table[:, np.setdiff1d(np.arange(classes), known)] = table[:, known].min()
     table[0] = 0.0
     if plain:
         others = ngram_features(
@@ -120,19 +120,20 @@ def _unit_vectors(features: csr_matrix, idf: np.ndarray) -> csr_matrix:
     return features
 
 
-def _scale(features: csr_matrix, labels: np.ndarray, held_out: np.ndarray) -> float:
+def _scale(features: csr_matrix, labels: np.ndarray, held_out: np.ndarray, classes: int) -> float:
     """Fit the factor that turns margins into logits.
 
     Args:
         features: unit vectors [N, buckets].
         labels: emotions [N].
         held_out: the examples that the factor is fitted to [N]; the machines are fitted to the others.
+        classes: how many emotions there are.
     """
     known = np.unique(labels[~held_out])
     held_out = held_out & np.isin(labels, known)
     if len(known) < 2 or not held_out.any():
         return 1.0  # too few to hold any out
-    fitted = _margins(features[~held_out], labels[~held_out])
+    fitted = _margins(features[~held_out], labels[~held_out], classes)
     margins, gold = features[held_out] @ fitted, labels[held_out]  # [K, 32], [K]
 
     def nll(scale: float) -> float:
@@ -152,13 +153,13 @@ def _machine(features: csr_matrix, plain: int) -> np.ndarray:
     return weights
 
 
-def _margins(features: csr_matrix, labels: np.ndarray) -> np.ndarray:
-    """Fit the weights [buckets, 32] of each emotion's machine; 0 for emotions not among the labels [N]."""
+def _margins(features: csr_matrix, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Fit the weights [buckets, C] of each emotion's machine; 0 for emotions not among the labels [N]."""
     # Takes a second to import, and only training needs it.
     from sklearn.svm import LinearSVC
 
-    table = np.zeros((features.shape[1], len(EMOTIONS)), dtype=np.float32)
-    ratios = _ratios(features, labels)  # [buckets, 32]
+    table = np.zeros((features.shape[1], classes), dtype=np.float32)
+    ratios = _ratios(features, labels, classes)  # [buckets, C]
     for emotion in np.unique(labels):
         ratio = ratios[:, emotion]  # [buckets]
         machine = LinearSVC(C=PENALTY, fit_intercept=False, tol=0.01, random_state=0)
@@ -167,11 +168,11 @@ def _margins(features: csr_matrix, labels: np.ndarray) -> np.ndarray:
     return table
 
 
-def _ratios(features: csr_matrix, labels: np.ndarray) -> np.ndarray:
-    """Return factors of the features [buckets, 32]: powers of the |log-count ratios|, with a mean square of 1."""
+def _ratios(features: csr_matrix, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Return factors of the features [buckets, C]: powers of the |log-count ratios|, with a mean square of 1."""
     present = csr_matrix((np.ones_like(features.data), features.indices, features.indptr), features.shape)
-    emotions = np.eye(len(EMOTIONS), dtype=np.float32)[labels]  # [N, 32]
-    inside = present.T @ emotions + 1  # [buckets, 32], smoothed by 1
+    emotions = np.eye(classes, dtype=np.float32)[labels]  # [N, C]
+    inside = present.T @ emotions + 1  # [buckets, C], smoothed by 1
     outside = np.asarray(present.sum(axis=0)).reshape(-1, 1) - (inside - 1) + 1
     ratios = (
         np.abs(np.log(inside / inside.sum(axis=0)) - np.log(outside / outside.sum(axis=0))) ** RATIO_POWER

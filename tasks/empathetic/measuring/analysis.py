@@ -10,7 +10,6 @@ import paddle
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.decoding.search import evaluation_mode
 from tasks.empathetic.data.dataset import DialogueDataset, Example, collate
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 
 GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within seconds
@@ -30,7 +29,7 @@ def emotion_probabilities(
     Returns:
         Probabilities [N, 32], in the order of `indices`.
     """
-    probabilities = np.zeros((len(indices), len(EMOTIONS)), dtype=np.float32)
+    probabilities = np.zeros((len(indices), len(dataset.encoder.language.emotions)), dtype=np.float32)
     with paddle.no_grad(), evaluation_mode(network):
         lengths = dataset.lengths[list(indices), 0]
         for rows in LengthBucketSampler(lengths, batch_size, shuffle=False):

@@ -15,8 +15,7 @@ from paddle_dialog.metrics.perplexity import perplexity_per_example, token_perpl
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
-from tasks.empathetic.data.encoding import tokens_of
-from tasks.empathetic.data.sources import Dialogue, read_dialogues
+from tasks.empathetic.data.sources import Dialogue, read_configured
 from tasks.empathetic.measuring.metrics import calibration_error, emotion_accuracy, reply_metrics
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.selection.recall import recall_at_1
@@ -43,7 +42,7 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
 
     Args:
         predictor: the model with its decoding settings.
-        source: as for `read_dialogues`.
+        source: as for `read_configured`.
         predictions: where the replies are written, one JSON record a line with the annotated emotion as
             `gold_emotion` and the true reply as `reference`.
 
@@ -58,7 +57,8 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     """
     if predictions is not None:
         check_writable(predictions)
-    dialogues = read_dialogues(source)
+    tokens_of = predictor.language.tokens_of
+    dialogues = [dialogue for dialogue in read_configured(predictor.config, source) if dialogue.target]
     likelihood = measure_likelihood(predictor, dialogues)
     gold = [dialogue.emotion for dialogue in dialogues]
     told = gold if predictor.needs_emotion else None
@@ -78,7 +78,9 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         "perplexity_per_example": perplexity_per_example(likelihood.nll.tolist(), likelihood.tokens.tolist()),
         "unknown_rate": likelihood.unknown_rate,
         "emotion_accuracy": emotion_accuracy([answer.predicted_emotion for answer in answers], gold),
-        "calibration_error": calibration_error(np.stack([answer.probabilities for answer in answers]), gold),
+        "calibration_error": calibration_error(
+            np.stack([answer.probabilities for answer in answers]), gold, predictor.emotions
+        ),
         **_selection_metrics(predictor, dialogues, told),
         **reply_metrics(hypotheses, [tokens_of(dialogue.target) for dialogue in dialogues]),
         "decoding": predictor.decoding_summary(),
@@ -98,7 +100,7 @@ def _selection_metrics(
     for start in range(0, len(order), size):
         rows = order[start : start + size]
         contexts[rows] = context_vectors(model, [sources[row] for row in rows])
-    texts = [tokens_of(dialogue.target) for dialogue in dialogues]
+    texts = [predictor.language.tokens_of(dialogue.target) for dialogue in dialogues]
     replies = reply_vectors(model, predictor.vocabulary, texts)  # [N, K]
     return {"recall_at_1": recall_at_1(contexts, replies, texts, predictor.config.seed)}
 

@@ -12,8 +12,7 @@ from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target
-from tasks.empathetic.data.encoding import tokens_of
-from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.data.sources import read_configured
 from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 from tasks.empathetic.measuring.analysis import emotion_probabilities, word_maps
 
@@ -35,14 +34,14 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
 
     Args:
         predictor: the model.
-        source: as for `read_dialogues`.
+        source: as for `read_configured`.
         folder: takes the pictures.
 
     Raises:
         UserError: the source cannot be used, or the folder cannot be written.
     """
     config = predictor.config
-    dialogues = read_dialogues(source)
+    dialogues = read_configured(config, source)
     encoder = predictor.encoder.fresh()
     dataset = DialogueDataset(
         dialogues, config, predictor.vocabulary, longest_target(config), encoder=encoder
@@ -105,7 +104,7 @@ def _draw_maps(
 ) -> None:
     maps = word_maps(predictor.network, dataset[index])
     columns = dataset.context_words(index)
-    rows = [*tokens_of(dataset.dialogues[index].target), "<eos>"][: len(maps["attention"])]
+    rows = [*predictor.language.tokens_of(dataset.dialogues[index].target), "<eos>"][: len(maps["attention"])]
     number = index + 1
     folder.add(f"attention_{number}", draw_heat_map(maps["attention"], rows, columns))
     if "copy" in maps:

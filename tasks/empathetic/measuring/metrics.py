@@ -11,7 +11,7 @@ import numpy as np
 from paddle_dialog.metrics import classification
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
-from tasks.empathetic.emotion.labels import emotion_id
+from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 
 STOCK_PHRASE = ("sorry", "to", "hear")
 
@@ -84,12 +84,15 @@ def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> fl
     return sum(judged) / len(judged) if judged else None
 
 
-def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> float | None:
+def calibration_error(
+    probabilities: np.ndarray, gold: Sequence[str | None], emotions: Sequence[str] = EMOTIONS
+) -> float | None:
     """Return `paddle_dialog.metrics.classification.calibration_error` of the emotions.
 
     Args:
         probabilities: of the emotions for each context [N, 32].
         gold: the annotated label, None where there is none; such contexts are left out.
+        emotions: that the probabilities are of.
 
     Returns:
         The error in 0-1, or None if no context is annotated.
@@ -102,7 +105,7 @@ def calibration_error(probabilities: np.ndarray, gold: Sequence[str | None]) -> 
     known = [index for index, label in enumerate(gold) if label is not None]
     if not known:
         return None
-    labels = np.array([emotion_id(gold[index] or "") for index in known])  # [K]
+    labels = np.array([emotion_id(gold[index] or "", emotions) for index in known])  # [K]
     return classification.calibration_error(probabilities[known], labels)
 
 

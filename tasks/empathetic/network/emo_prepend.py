@@ -19,9 +19,9 @@ from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
-from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, SMALLEST_VOCABULARY
+from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from tasks.empathetic.emotion.head import EmotionHead
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.adversarial import Adversary
 from tasks.empathetic.network.selection_head import SelectionHead
 
@@ -56,9 +56,11 @@ class EmoPrepend(nn.Layer):
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
         super().__init__()
-        if vocab_size < SMALLEST_VOCABULARY:
+        self._emotions = len(EMOTIONS_OF[config.language])
+        smallest = smallest_vocabulary(EMOTIONS_OF[config.language])
+        if vocab_size < smallest:
             raise UserError(
-                f"a vocabulary of {vocab_size} is too small: {SMALLEST_VOCABULARY} entries are reserved for "
+                f"a vocabulary of {vocab_size} is too small: {smallest} entries are reserved for "
                 "roles and emotions; give more"
             )
         model, self._emotion = config.model, config.emotion
@@ -84,6 +86,7 @@ class EmoPrepend(nn.Layer):
         )
         self.emotion_head = EmotionHead(
             self.encoder.output_size,
+            self._emotions,
             config.emotion.head,
             model.dropout,
             config.emotion.ngram_buckets,
@@ -246,11 +249,11 @@ class EmoPrepend(nn.Layer):
         if self._emotion.prepend_form == "weighted":
             weights = F.softmax(logits, axis=-1)  # [B, 32]
         else:
-            weights = F.one_hot(logits.argmax(-1), len(EMOTIONS))
+            weights = F.one_hot(logits.argmax(-1), self._emotions)
         is_given = (given > 0).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
-        chosen = F.one_hot(paddle.clip(given - FIRST_EMOTION_ID, min=0), len(EMOTIONS))  # [B, 32]
+        chosen = F.one_hot(paddle.clip(given - FIRST_EMOTION_ID, min=0), self._emotions)  # [B, 32]
         weights = is_given * chosen + (1.0 - is_given) * weights
-        ids = paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + len(EMOTIONS))  # [32]
+        ids = paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + self._emotions)  # [32]
         return paddle.matmul(weights, self.target_embedding(ids))
 
     def _embed_reply(self, tokens: Tensor, emotion: Tensor | None) -> Tensor:

@@ -15,7 +15,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 
 REMEMBERED = 2  # readings: of the contexts, and of the empty context that re-ranking needs
@@ -67,6 +67,7 @@ class NumpyEmoPrepend:
         vocab_size: int,
         weights: Weights,
     ) -> None:
+        self._emotions = len(EMOTIONS_OF[config.language])
         self._size, self._emotion, self._encoder, self._decoder = vocab_size, config.emotion, encoder, decoder
         self._tables = Embeddings(config.model, vocab_size, weights, "embedding", "generator.output")
         self._reply_role = None
@@ -185,10 +186,10 @@ class NumpyEmoPrepend:
         if self._emotion.prepend == "none":
             return None
         chosen = np.where(given > 0, given - FIRST_EMOTION_ID, probabilities.argmax(axis=1))  # [B]
-        weights = np.eye(len(EMOTIONS), dtype=np.float32)[chosen]  # [B, 32]
+        weights = np.eye(self._emotions, dtype=np.float32)[chosen]  # [B, 32]
         if self._emotion.prepend_form == "weighted":
             weights = np.where(given[:, None] > 0, weights, probabilities)
-        table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + len(EMOTIONS)]  # [32, D]
+        table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [32, D]
         embedded: np.ndarray = weights @ (table * self._tables.factor)
         return embedded
 

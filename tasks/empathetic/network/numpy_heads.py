@@ -6,7 +6,7 @@ import numpy as np
 
 from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
 
 SHORTEST = np.float32(1e-12)  # least length that a vector is divided by, as in Paddle
@@ -22,7 +22,7 @@ class NumpyEmotionHead:
     """
 
     def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
-        buckets, count = config.emotion.ngram_buckets, len(EMOTIONS)
+        buckets, count = config.emotion.ngram_buckets, len(EMOTIONS_OF[config.language])
         self._query = None
         if config.emotion.head == "attention":
             self._query = weights.take("emotion_head.query.weight", width, 1)

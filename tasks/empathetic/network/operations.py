@@ -9,7 +9,7 @@ from paddle_dialog.config.models import (
     LstmAttentionConfig,
 )
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.emotion.labels import EMOTIONS_OF
 
 
 def emo_prepend_products(
@@ -35,7 +35,7 @@ def emo_prepend_products(
     read = embedded = model.width  # widths of the encoder's outputs and of the embeddings
     if isinstance(model, LstmAttentionConfig):
         read, embedded = model.width * (2 if model.bidirectional else 1), model.embedding_size
-    batch, emotions = len(lengths.source), len(EMOTIONS)
+    batch, emotions = len(lengths.source), len(EMOTIONS_OF[config.language])
     products.append(Product(batch, read, emotions))
     if learned:
         products.append(Product(learned, model.width, vocab_size))

@@ -16,7 +16,7 @@ from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.encoding import make_encoder, pad_sources, tokens_of
+from tasks.empathetic.data.encoding import make_encoder, pad_sources
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.encoding import reply_ids
 
@@ -132,7 +132,7 @@ class ChoiceDataset(io.Dataset):
         return bool(is_foreign) and not np.array_equal(self._replies[index], self._replies[other])
 
     def _ids(self, text: str) -> np.ndarray:
-        return reply_ids(self._encoder, tokens_of(text), self._longest)
+        return reply_ids(self._encoder, self._encoder.language.tokens_of(text), self._longest)
 
 
 def collate(choices: list[Choice]) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ from paddle_dialog.objective import Perplexity
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.data.sources import read_configured
 from tasks.empathetic.ranking.config import RankerConfig
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class RankerTask(Task):
         notes: list[str] = []
 
         def choices(source: str, what: str) -> EncodedData:
-            dataset = ChoiceDataset(read_dialogues(source), config, vocabulary, generated)
+            dataset = ChoiceDataset(read_configured(config, source), config, vocabulary, generated)
             note = f"{what} data {source}: {len(dataset):,} choices among {config.candidates.count} replies"
             if config.candidates.generated:
                 note += f"; {config.candidates.file} has wrong ones for {dataset.answered:,} of them"

@@ -13,8 +13,9 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.data.encoding import DialogueEncoder, tokens_of
-from tasks.empathetic.data.sources import Dialogue, read_dialogues
+from tasks.empathetic.data.encoding import DialogueEncoder
+from tasks.empathetic.data.language import ENGLISH, Language
+from tasks.empathetic.data.sources import Dialogue, read_configured
 from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words
 from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore, emotion_bits
@@ -81,22 +82,23 @@ def find_store(
 
 
 def store_of_corpus(
-    sources: Sequence[str], model: SelectionModel, encoder: DialogueEncoder, has_vectors: bool = True
+    sources: Sequence[str], config: EmpatheticConfig, model: SelectionModel, encoder: DialogueEncoder
 ) -> ReplyStore:
     """Make a store of the listeners' turns that fit other conversations too; log how many were dropped.
 
     Args:
-        sources: as for `read_dialogues`.
+        sources: as for `read_configured`.
+        config: of the model; without vectors (`selection.size`) the store is searched by the words of its
+            conversations.
         model: whose vectors and probabilities are kept.
         encoder: of the model.
-        has_vectors: whether the model has vectors of contexts and replies; without them the store is searched by
-            the words of its conversations.
 
     Raises:
         UserError: a source cannot be read, or none of its replies is usable.
     """
-    dialogues = [dialogue for source in sources for dialogue in read_dialogues(source)]
-    kept, dropped = good_replies(dialogues)
+    dialogues = [dialogue for source in sources for dialogue in read_configured(config, source)]
+    language, has_vectors = encoder.language, config.selection.size > 0
+    kept, dropped = good_replies(dialogues, language)
     told = ", ".join(f"{name} {dropped[name]:,}" for name in [*RULES, "repeated"])
     logger.info(
         "%s: %s replies, kept %s; left out: %s",
@@ -107,10 +109,10 @@ def store_of_corpus(
     )
     if not kept:
         raise UserError(f"{', '.join(sources)}: none of the replies serves in other conversations; give more")
-    emotions = [emotion_bits([one.emotion for one in given]) for given in kept.values()]
+    emotions = [emotion_bits([one.emotion for one in given], language.emotions) for given in kept.values()]
     examples = [one for given in kept.values() for one in given]
     contexts = ContextIndex.build(
-        [[tokens_of(turn) for turn in one.context] for one in examples],
+        [[language.tokens_of(turn) for turn in one.context] for one in examples],
         [row for row, given in enumerate(kept.values()) for _ in given],
         _context_vectors([one.context for one in examples], model, encoder)
         if has_vectors
@@ -119,22 +121,25 @@ def store_of_corpus(
     return _store(list(kept), np.array(emotions, np.uint32), model, encoder, contexts, has_vectors)
 
 
-def good_replies(dialogues: Sequence[Dialogue]) -> tuple[dict[str, list[Dialogue]], Counter[str]]:
+def good_replies(
+    dialogues: Sequence[Dialogue], language: Language = ENGLISH
+) -> tuple[dict[str, list[Dialogue]], Counter[str]]:
     """Find the replies that serve in other conversations too.
 
     Args:
         dialogues: examples, those of one conversation one after the other.
+        language: of them.
 
     Returns:
         Each reply, tidied, with every example that has it, and how many replies each rule of
         `RULES` has dropped, "repeated" those that differ from an earlier one in punctuation alone.
     """
-    use = WordUse(_turns(dialogues))
+    use = WordUse(_turns(dialogues), language)
     kept: dict[tuple[str, ...], tuple[str, list[Dialogue]]] = {}
     dropped: Counter[str] = Counter()
     for dialogue in dialogues:
         text = tidied(dialogue.target)
-        reply = Reply(text, tokens_of(text), asked="?" in dialogue.context[-1])
+        reply = Reply(text, language.tokens_of(text), asked="?" in dialogue.context[-1])
         fault = fault_of(reply, use)
         if fault is not None:
             dropped[fault] += 1
@@ -160,7 +165,7 @@ def store_of_file(
         UserError: the file cannot be read, a line is longer than `MOST_USER_WORDS`, no line has a reply, or the
             cache cannot be read or written.
     """
-    texts = _user_replies(path)
+    texts = _user_replies(path, encoder.language)
     if cache is not None and cache.exists():
         store = _read_cache(cache)
         if list(store.texts) == texts and _is_of(model, encoder, store):
@@ -177,7 +182,7 @@ def store_of_file(
     return store
 
 
-def _user_replies(path: Path) -> list[str]:
+def _user_replies(path: Path, language: Language) -> list[str]:
     texts: dict[str, None] = {}
     for number, line in read_lines(path):
         if not line.strip():
@@ -186,7 +191,7 @@ def _user_replies(path: Path) -> list[str]:
             text = clean_turn(line, "the reply")
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}; give one reply a line") from error
-        words = len(tokens_of(text))
+        words = len(language.tokens_of(text))
         if words > MOST_USER_WORDS:
             raise UserError(
                 f"{path}:{number}: the reply has {words:,} words, and {MOST_USER_WORDS} are the most; "
@@ -207,7 +212,7 @@ def _read_cache(cache: Path) -> ReplyStore:
 
 def _is_of(model: SelectionModel, encoder: DialogueEncoder, store: ReplyStore) -> bool:
     """Return whether a model gives a store's first replies the stored vectors, up to rounding."""
-    texts = [tokens_of(text) for text in store.texts[:PROBES]]
+    texts = [encoder.language.tokens_of(text) for text in store.texts[:PROBES]]
     vectors = reply_vectors(model, encoder.vocabulary, texts)  # [P, K]
     known = store.vectors[:PROBES]
     return vectors.shape == known.shape and bool(((vectors * known).sum(axis=1) > SAME_COSINE).all())
@@ -222,7 +227,7 @@ def _store(
     has_vectors: bool = True,
 ) -> ReplyStore:
     """Compute the vectors and the probabilities of replies."""
-    tokens = [tokens_of(text) for text in texts]
+    tokens = [encoder.language.tokens_of(text) for text in texts]
     vectors = np.zeros((len(texts), 0), np.float32)
     if has_vectors:
         vectors = reply_vectors(model, encoder.vocabulary, tokens)

@@ -22,7 +22,6 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.data.encoding import tokens_of
 from tasks.empathetic.data.sources import parse_context
 from tasks.empathetic.selection.finder import ReadContext
 from tasks.empathetic.selection.rerank import distinct
@@ -67,7 +66,7 @@ def features(predictor: EmpatheticPredictor, turns: list[str], target: str | Non
 
 
 def _true(predictor: EmpatheticPredictor, context: ReadContext, target: str) -> ReplyPrediction:
-    tokens = tokens_of(target)
+    tokens = predictor.language.tokens_of(target)
     (score,) = log_probs(predictor.model, predictor.encoder, [tokens], context.packed)
     return ReplyPrediction(target, float(score), tokens)
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from tasks.empathetic.answering.answer import Nearness, ReplyPrediction
-from tasks.empathetic.data.encoding import DialogueEncoder, Packed, tokens_of
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed
+from tasks.empathetic.data.language import Language
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.store import ReplyStore, highest
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs
@@ -23,6 +23,7 @@ class ReadContext:
     Attributes:
         turns: of the conversation, the speaker's first and last.
         packed: as the encoder packs it.
+        language: of the conversation.
         given: the emotion that the user has given, a class id, or None.
         predicted: probabilities of the emotions [32]; None before the model has run.
         vector: of unit length [K]; None before the model has run, and for a model without selection.
@@ -30,6 +31,7 @@ class ReadContext:
 
     turns: Sequence[str]
     packed: Packed
+    language: Language
     given: int | None = None
     predicted: np.ndarray | None = None
     vector: np.ndarray | None = None
@@ -37,13 +39,13 @@ class ReadContext:
     @cached_property
     def words(self) -> list[tuple[str, ...]]:
         """Tokens of each turn."""
-        return [tokens_of(turn) for turn in self.turns]
+        return [self.language.tokens_of(turn) for turn in self.turns]
 
     @property
     def emotions(self) -> np.ndarray:
         """Probabilities of the emotions [32]; 1 for the given one, if any."""
         if self.given is not None:
-            return np.eye(len(EMOTIONS))[self.given]
+            return np.eye(len(self.language.emotions))[self.given]
         assert self.predicted is not None, "the model was not asked"
         return self.predicted
 
@@ -92,7 +94,7 @@ class ReplyFinder:
         for name, weight in shares.items():
             sums += np.float32(weight) * near[name]
         rows = highest(sums, count)
-        tokens = [tokens_of(store.texts[row]) for row in rows]
+        tokens = [self._encoder.language.tokens_of(store.texts[row]) for row in rows]
         scores = log_probs(self._model, self._encoder, tokens, context.packed).tolist()
         return [
             ReplyPrediction(

@@ -26,8 +26,8 @@ class ReplyStore:
         texts: the replies, N of them.
         vectors: of unit length, float32 [N, K].
         log_probs: log p(reply) per token, end token included, which the model says without a context, float32 [N].
-        emotions: in which emotions of the speaker the reply was given, bit i for `EMOTIONS[i]`, uint32 [N]; 0 where
-            nothing is known.
+        emotions: in which emotions of the speaker the reply was given, bit i for the i-th of its language, uint32
+            [N]; 0 where nothing is known.
         contexts: the conversations in which the replies were given; None where they are not known.
     """
 
@@ -101,6 +101,6 @@ def highest(values: np.ndarray, count: int) -> list[int]:
     return [int(place) for place in places[np.argsort(-values[places], kind="stable")]]
 
 
-def emotion_bits(labels: Sequence[str | None]) -> int:
+def emotion_bits(labels: Sequence[str | None], emotions: Sequence[str] = EMOTIONS) -> int:
     """Return emotions as the bits of `ReplyStore.emotions`; None has none."""
-    return sum(1 << EMOTIONS.index(label) for label in {*labels} - {None} if label is not None)
+    return sum(1 << emotions.index(label) for label in {*labels} - {None} if label is not None)

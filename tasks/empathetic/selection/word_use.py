@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from tasks.empathetic.data.encoding import tokens_of
+from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.selection.word_lists import word_list
 
 RARE = 150_000
@@ -21,14 +21,15 @@ class WordUse:
 
     Args:
         turns: all turns, each once.
+        language: of the turns.
     """
 
-    def __init__(self, turns: Iterable[str]) -> None:
+    def __init__(self, turns: Iterable[str], language: Language = ENGLISH) -> None:
         self._counts: Counter[str] = Counter()
         self._small: Counter[str] = Counter()
         self._capital: Counter[str] = Counter()
         for turn in turns:
-            self._counts.update(tokens_of(turn))
+            self._counts.update(language.tokens_of(turn))
             self._note_capitals(turn)
         self._total = sum(self._counts.values())
 

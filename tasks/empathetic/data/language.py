@@ -1,0 +1,66 @@
+"""The language of a model: how its texts are read and written, and the emotions it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data.pieces import PIECES, join_pieces, piece_splitter
+from tasks.empathetic.data.tokenise import detokenise, tokenise
+from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS
+
+REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
+
+Name = Literal["en", "zh"]
+Tokeniser = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """One language, made once and handed on.
+
+    Args:
+        name: as in the setting `language`.
+        emotions: that a model of it predicts.
+        tokenise: one turn to tokens.
+        detokenise: tokens of a reply to readable text.
+        counts_characters: whether figures count characters, as where tokens are pieces of a model's own.
+
+    Attributes:
+        tokens_of: `tokenise` with a memory, which `forget` empties.
+    """
+
+    name: Name
+    emotions: tuple[str, ...]
+    tokenise: Tokeniser
+    detokenise: Callable[[Iterable[str]], str]
+    counts_characters: bool
+    tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        split = self.tokenise
+        remembering = lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(split(turn)))
+        object.__setattr__(self, "tokens_of", remembering)
+
+
+ENGLISH = Language("en", EMOTIONS, tokenise, detokenise, counts_characters=False)
+
+
+def language_of(name: Name, pieces: bytes | None) -> Language:
+    """Return the language of a setting.
+
+    Args:
+        name: of the language.
+        pieces: the model of the pieces of Chinese; None for English.
+
+    Raises:
+        UserError: the pieces are missing or faulty, or the package that reads them is.
+    """
+    if name == "en":
+        return ENGLISH
+    if pieces is None:
+        raise UserError(f"these weights have no {PIECES}, which a Chinese model needs; take another bundle")
+    return Language("zh", CHINESE_EMOTIONS, piece_splitter(pieces), join_pieces, counts_characters=True)
