@@ -102,16 +102,16 @@ def test_the_scale_makes_held_out_texts_likeliest() -> None:
     chance = 0.3 + 0.3 * np.eye(3)[labels] @ rng.integers(0, 2, (3, 12))  # [200, 12]
     features = csr_matrix((rng.random((200, 12)) < chance) / np.sqrt(6))
     held_out = np.arange(200) % 4 == 0
-    margins = features[held_out] @ _margins(features[~held_out], labels[~held_out])
+    margins = features[held_out] @ _margins(features[~held_out], labels[~held_out], 32)
 
     def nll(scale: float) -> float:
         logits = scale * margins
         return float((np.log(np.exp(logits).sum(1)) - logits[np.arange(50), labels[held_out]]).mean())
 
-    scale = _scale(features, labels, held_out)
+    scale = _scale(features, labels, held_out, 32)
     assert SCALES[0] < scale < SCALES[1] and abs(scale - 1) > 0.1
     assert nll(scale) < min(nll(0.95 * scale), nll(1.05 * scale))
-    assert _scale(features, labels, labels > 0) == 1.0  # nothing is left to tell apart
+    assert _scale(features, labels, labels > 0, 32) == 1.0  # nothing is left to tell apart
 
 
 def test_where_a_context_is_like_small_talk_its_emotions_are_alike() -> None:

@@ -197,9 +197,9 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def _forget(self) -> None:
         """Empty the caches of tokeniser and encoder when they are full."""
         encoder = self._predictor.encoder
-        if max(len(encoder.words()), encoder.language.tokens_of.cache_info().currsize) > REMEMBERED:
+        if max(len(encoder.words()), encoder.language.remembered()) > REMEMBERED:
             encoder.forget()
-            encoder.language.tokens_of.cache_clear()
+            encoder.language.forget()
             forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:

@@ -36,6 +36,7 @@ class Example(NamedTuple):
     source: np.ndarray  # packed [S, k]
     target: np.ndarray  # extended ids [T], without begin and end
     emotion: int  # class id or NO_EMOTION
+    has_reply: bool = True  # False where it teaches the emotion alone
 
 
 def longest_target(config: EmpatheticConfig) -> int:
@@ -115,7 +116,8 @@ class DialogueDataset(io.Dataset):
         if self._learns_contexts:
             dialogue = self.dialogues[index]
             source[:, NEXT] = self.encoder.learned(context, dialogue.context, dialogue.new_turns)
-        return Example(source, self.encoder.target(target, extended, unknown), emotion)
+        has_reply = self.dialogues[index].target != ""
+        return Example(source, self.encoder.target(target, extended, unknown), emotion, has_reply)
 
     def annotated_contexts(self, situations: bool) -> tuple[list[EncodedContext], np.ndarray]:
         """Return the contexts with a known emotion, and that emotion [N].
@@ -187,7 +189,7 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
     target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
     target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
     mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
-    mask[[not len(example.target) for example in examples]] = 0.0  # those teach the emotion alone
+    mask[[not example.has_reply for example in examples]] = 0.0
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
     return [source, source_lengths, target_input, emotions, target_output, mask]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.pieces import PIECES, join_pieces, piece_splitter
@@ -39,11 +39,21 @@ class Language:
     detokenise: Callable[[Iterable[str]], str]
     counts_characters: bool
     tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
+    _memory: Any = field(init=False)  # the same, as functools knows it
 
     def __post_init__(self) -> None:
         split = self.tokenise
         remembering = lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(split(turn)))
         object.__setattr__(self, "tokens_of", remembering)
+        object.__setattr__(self, "_memory", remembering)
+
+    def remembered(self) -> int:
+        """Return how many turns `tokens_of` remembers."""
+        return int(self._memory.cache_info().currsize)
+
+    def forget(self) -> None:
+        """Empty its memory, which a server must not keep for every user."""
+        self._memory.cache_clear()
 
 
 ENGLISH = Language("en", EMOTIONS, tokenise, detokenise, counts_characters=False)
