@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,35 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 )
 PATIENCE = 120_000  # ms; an answer is there in a moment on an idle machine
+# The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
+_CONTRASTS = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const bytes = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (colour) => {
+    const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = bytes(colour).map((v) => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (at) => {
+    while (at.parentElement && bytes(getComputedStyle(at).backgroundColor)[3] < 255) at = at.parentElement;
+    return getComputedStyle(at).backgroundColor;
+  };
+  const low = [];
+  for (const at of document.querySelectorAll("body *")) {
+    const own = [...at.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
+    if (!own || at.closest("#couplet-pair, .unseen, noscript, .skip") || !at.checkVisibility()) continue;
+    const style = getComputedStyle(at);
+    const lights = [light(at.closest("svg") ? style.fill : style.color), light(ground(at))];
+    const ratio = (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05);
+    if (ratio < 4.5) low.push(`${at.tagName}.${at.getAttribute("class")} ${ratio.toFixed(2)} ${at.textContent}`);
+  }
+  return low;
+}"""
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
@@ -85,7 +114,12 @@ def launched() -> Iterator[Any]:
 
 @contextmanager
 def opened(
-    browser: Any, address: str, path: str = "/", ready: str = "#models a", **context: Any
+    browser: Any,
+    address: str,
+    path: str = "/",
+    ready: str = "#models a",
+    prepare: Callable[[Any], None] = lambda page: None,
+    **context: Any,
 ) -> Iterator[Any]:
     """Yield the page in a tab of its own; it must ask for nothing elsewhere, break no policy and throw no error.
 
@@ -94,6 +128,7 @@ def opened(
         address: of the server.
         path: and fragment.
         ready: what must be there first.
+        prepare: called with the empty tab, before it goes there.
         context: settings of the tab, e.g. its viewport; English by default.
     """
     with browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **context}) as window:
@@ -109,6 +144,7 @@ def opened(
             "request",
             lambda r: None if r.url.startswith((address, "blob:", "data:")) else faults.append(r.url),
         )
+        prepare(page)
         page.goto(address + path)
         page.locator(ready).wait_for()
         yield page
@@ -134,6 +170,12 @@ def say(page: Any, text: str) -> None:
 def idle(page: Any, button: str) -> None:
     """Wait until nothing runs any more."""
     page.locator(f"{button}:not([aria-busy])").wait_for()
+
+
+def low_contrasts(page: Any) -> list[str]:
+    """Return the visible texts that stand out too little from their ground."""
+    found: list[str] = page.evaluate(_CONTRASTS)
+    return found
 
 
 def _couplet_predictor() -> Any:

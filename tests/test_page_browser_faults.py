@@ -6,39 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_browser import ask, idle, launched, needs_chromium, opened, say, served
+from page_browser import ask, idle, launched, low_contrasts, needs_chromium, opened, say, served
 
 pytestmark = needs_chromium
 HOSTILE = "<img src=x onerror=\"document.body.id='hit'\">春"
-# The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
-CONTRASTS = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const bytes = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = (colour) => {
-    const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    const [r, g, b] = bytes(colour).map((v) => linear(v / 255));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (at) => {
-    while (at.parentElement && bytes(getComputedStyle(at).backgroundColor)[3] < 255) at = at.parentElement;
-    return getComputedStyle(at).backgroundColor;
-  };
-  const low = [];
-  for (const at of document.querySelectorAll("body *")) {
-    const own = [...at.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
-    if (!own || at.closest("#couplet-pair, .unseen, noscript, .skip") || !at.checkVisibility()) continue;
-    const style = getComputedStyle(at);
-    const lights = [light(at.closest("svg") ? style.fill : style.color), light(ground(at))];
-    const ratio = (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05);
-    if (ratio < 4.5) low.push(`${at.tagName}.${at.getAttribute("class")} ${ratio.toFixed(2)} ${at.textContent}`);
-  }
-  return low;
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -247,12 +218,12 @@ def test_text_stands_out_from_its_ground(browser: Any, address: str, scheme: str
         fill(page)
         page.fill("#empathetic-turn", "")
         page.click("#empathetic-send")
-        assert page.evaluate(CONTRASTS) == []
+        assert low_contrasts(page) == []
         page.click("#tab-couplet")
-        assert page.evaluate(CONTRASTS) == []
+        assert low_contrasts(page) == []
         page.fill("#couplet-first", " ")
         page.click("#couplet-ask")
-        assert page.evaluate(CONTRASTS) == []
+        assert low_contrasts(page) == []
 
 
 def test_the_keyboard_is_enough(page: Any) -> None:

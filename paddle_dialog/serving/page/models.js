@@ -17,6 +17,15 @@ export const allDetails = (task) => known[task] ?? [];
  * server has answered. */
 export const details = (task, language) => allDetails(task).find((one) => one.language === language) ?? known[task]?.[0] ?? {};
 
+/** What the cards say of an address such as "/v1/couplet"; null where the server has none. */
+export function offered(path) {
+  for (const card of cards ?? []) {
+    if (card.path === path) return card.details ?? {};
+    if (card.further?.[path]) return card.further[path];
+  }
+  return null;
+}
+
 /** Call `learn` when the models are known. */
 export function onModels(learn) {
   learners.push(learn);

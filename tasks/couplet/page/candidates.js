@@ -1,31 +1,33 @@
-// One candidate with its form: tones, repeated characters, the rules kept and broken, the score.
+// One couplet of those to choose from: its form, the rules kept and broken, the score, whether it is known.
 
 import { button, element, setVariable } from "../../page/elements.js";
 import { formDrawing } from "./form_drawing.js";
 import { word } from "./words.js";
 
 /**
- * The card of a candidate.
- * @param {object} answer of /v1/couplet
- * @param {number} place of the candidate in it
+ * The card of a couplet.
+ * @param {import("./couplets.js").Couplet} couplet
  * @param {boolean} isHanging whether it is the one on the red paper
- * @param {(place: number) => void} hang takes it there
+ * @param {() => void} hang takes it there
  */
-export function candidateCard(answer, place, isHanging, hang) {
-  const { text, score, form, relaxed } = answer.predictions[place];
+export function candidateCard(couplet, isHanging, hang) {
+  const { first, second, written, score, form, relaxed, known, original } = couplet;
+  const lines = { first: [first], second: [second] }[written] ?? [first, second];
+  const text = lines.map((line) => element("span", {}, line));
   const take = button(
-    text,
+    "",
     { class: "candidate-text", lang: "zh-Hans", "aria-pressed": String(isHanging), title: word("show") },
-    () => hang(place),
+    hang,
   );
-  const report = element("div", { class: "report" }, formDrawing(answer, place));
-  return element(
-    "li",
-    { class: isHanging ? "candidate hanging" : "candidate" },
-    element("div", { class: "candidate-head" }, take, scoreBar(score)),
-    report,
-    element("ul", { class: "rules-kept" }, ...rules(form, relaxed)),
-  );
+  take.append(...text);
+  const head = element("div", { class: "candidate-head" }, take);
+  if (score !== undefined) head.append(scoreBar(score));
+  if (original !== undefined) head.append(element("span", { class: "changed" }, word("changedByHand")));
+  const card = element("li", { class: isHanging ? "candidate hanging" : "candidate" }, head);
+  card.append(element("div", { class: "report" }, formDrawing(couplet)));
+  if (form !== undefined) card.append(element("ul", { class: "rules-kept" }, ...rules(form, relaxed)));
+  if (known) card.append(knownNote(known));
+  return card;
 }
 
 function scoreBar(score) {
@@ -52,4 +54,10 @@ function chip(text, isKept) {
   const mark = element("span", { "aria-hidden": "true" }, isKept ? "✓ " : "✗ ");
   const meaning = element("span", { class: "unseen" }, ` (${word(isKept ? "kept" : "broken")})`);
   return element("li", { class: isKept ? "kept" : "broken" }, mark, text, meaning);
+}
+
+function knownNote({ first, second, distance }) {
+  const pair = element("span", { lang: "zh-Hans" }, `${first} / ${second}`);
+  const told = distance === 0 ? word("knownWhole") : word("knownNearly", { distance });
+  return element("p", { class: distance === 0 ? "known whole" : "known" }, told, pair);
 }

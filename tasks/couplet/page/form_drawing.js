@@ -8,11 +8,10 @@ const HEIGHT = { arc: 20, character: 26, mark: 16 }; // of a row, in pixels
 const MARKS = { ping: "○", ze: "●", unknown: "◐", punctuation: "" };
 const HANZI = /\p{Script=Han}/u;
 
-/** The drawing of one candidate of an answer of /v1/couplet. */
-export function formDrawing(answer, place) {
-  const first = [...answer.line];
-  const second = [...answer.predictions[place].text];
-  const tones = { first: answer.tones?.first ?? [], second: answer.tones?.second?.[place] ?? [] };
+/** The drawing of a couplet with its tones, `{first, second, tones}`. */
+export function formDrawing(couplet) {
+  const [first, second] = [[...couplet.first], [...couplet.second]];
+  const { tones } = couplet;
   const length = Math.max(first.length, second.length);
   const width = length * CELL;
   const arcs = { first: repeats(first), second: repeats(second) };

@@ -1,58 +1,71 @@
-// The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, on red paper.
+// The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, the 横批 above, on red paper.
 
 import { button, element, setVariable } from "../../page/elements.js";
+import { columnsOf } from "./writing.js";
 import { word } from "./words.js";
 
-export const ROWS = 12; // characters of a column before a second one begins
 const EMPTY = 7; // rows of paper without a line
 const HANZI = /\p{Script=Han}/u;
+const LABELS = { first: "firstLine", second: "secondLine" };
+
+/**
+ * What can be done with the characters of the pair.
+ * @typedef {object} Hands
+ * @property {boolean} isEditing whether characters are written over; else they are locked
+ * @property {?string} lockable the line whose characters can be locked: "first" or "second"
+ * @property {Set<number>} locks places of that line that are locked
+ * @property {(place: number) => boolean} toggle locks or unlocks a place and tells whether it is locked now
+ * @property {(side: string, place: number, characters: string[]) => void} write replaces characters from a place on
+ */
 
 /**
  * Draw a couplet.
  * @param {HTMLElement} figure filled anew
- * @param {string} first 上联
- * @param {string} second 下联
- * @param {Set<number>} locks places of the 下联 that are locked
- * @param {(place: number) => boolean} toggle locks or unlocks a place and tells whether it is locked now
+ * @param {{first: string, second: string, scroll: string}} couplet
+ * @param {?Hands} hands null where nothing can be done
  */
-export function hangPair(figure, first, second, locks, toggle) {
-  const focused = figure.contains(document.activeElement) ? document.activeElement.dataset.place : undefined;
-  const longest = Math.max([...first].length, [...second].length);
-  const columns = Math.max(1, Math.ceil(longest / ROWS));
-  setVariable(figure, "--rows", longest === 0 ? EMPTY : Math.max(4, Math.ceil(longest / columns)));
+export function hangPair(figure, { first, second, scroll }, hands = null) {
+  const { side, place } = figure.contains(document.activeElement) ? document.activeElement.dataset : {};
+  const { longest, columns, rows } = columnsOf(first, second);
+  setVariable(figure, "--rows", longest === 0 ? EMPTY : Math.max(4, rows));
   setVariable(figure, "--columns", columns);
   figure.dataset.width = columns === 1 ? "narrow" : columns === 2 ? "double" : "wide";
   figure.dataset.length = longest <= 7 ? "short" : "long";
   figure.setAttribute("aria-label", word("pairLabel"));
-  const right = [...first].map((character) => element("span", { class: "character" }, character));
-  const left = [...second].map((character, place) => writtenCharacter(character, place, locks, toggle));
-  figure.replaceChildren(
-    scroll("second", left),
-    element(
-      "div",
-      { class: "door", "aria-hidden": "true" },
-      element("span", { class: "leaf" }),
-      element("span", { class: "leaf" }),
-      element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, "福")),
-    ),
-    scroll("first", right),
+  const door = element(
+    "div",
+    { class: "door", "aria-hidden": "true" },
+    element("span", { class: "leaf" }),
+    element("span", { class: "leaf" }),
+    element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, "福")),
   );
-  if (focused !== undefined) figure.querySelector(`[data-place="${focused}"]`)?.focus();
+  const papers = [paper("second", second, hands), door, paper("first", first, hands)];
+  figure.replaceChildren(element("div", { class: "sides" }, ...papers));
+  hangScroll(figure, scroll);
+  if (place !== undefined) figure.querySelector(`[data-side="${side}"][data-place="${place}"]`)?.focus();
 }
 
-function scroll(side, characters) {
-  return element("div", { class: `scroll ${side}` }, element("p", { class: "line", lang: "zh-Hans" }, ...characters));
+/** Hang another 横批 above a drawn couplet, or none. */
+export function hangScroll(figure, scroll) {
+  figure.querySelector(".scroll")?.remove();
+  if (scroll !== "") figure.prepend(element("p", { class: "paper scroll", lang: "zh-Hans" }, scroll));
 }
 
-function writtenCharacter(character, place, locks, toggle) {
-  if (!HANZI.test(character)) return element("span", { class: "character" }, character);
+function paper(side, line, hands) {
+  const characters = [...line].map((character, place) => {
+    if (hands?.isEditing) return writableCharacter(character, side, place, hands);
+    if (hands?.lockable === side && HANZI.test(character)) return lockableCharacter(character, side, place, hands);
+    return element("span", { class: "character" }, character);
+  });
+  return element("div", { class: `paper ${side}` }, element("p", { class: "line", lang: "zh-Hans" }, ...characters));
+}
+
+function lockableCharacter(character, side, place, { locks, toggle }) {
   const label = (isLocked) => word(isLocked ? "unlockCharacter" : "lockCharacter", { place: place + 1, character });
-  const made = button(
-    character,
-    { class: "character", "data-place": place, "aria-pressed": locks.has(place), "aria-label": label(locks.has(place)) },
-    () => made.setAttribute("aria-label", label(toggle(place))),
+  const state = { "aria-pressed": String(locks.has(place)), "aria-label": label(locks.has(place)) };
+  const made = button(character, { class: "character", "data-side": side, "data-place": place, ...state }, () =>
+    made.setAttribute("aria-label", label(toggle(place))),
   );
-  made.setAttribute("aria-pressed", String(locks.has(place)));
   made.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const others = [...made.parentElement.querySelectorAll("button")];
@@ -62,4 +75,57 @@ function writtenCharacter(character, place, locks, toggle) {
     next.focus();
   });
   return made;
+}
+
+/** A field for one character; what is written into it may be several, which go on down the line. */
+function writableCharacter(character, side, place, { write }) {
+  const label = word("writeCharacter", { line: word(LABELS[side]), place: place + 1, character });
+  const field = element("input", {
+    class: "character",
+    "data-side": side,
+    "data-place": place,
+    "aria-label": label,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  let own = character;
+  field.value = own;
+  const fieldAt = (at) => field.closest(".sides").querySelector(`input[data-side="${side}"][data-place="${at}"]`);
+  const take = () => {
+    const characters = [...field.value.replace(/\s/gu, "")];
+    if (characters.length === 0) return; // what comes instead is still to be written
+    write(side, place, characters);
+    characters.forEach((one, at) => fieldAt(place + at)?.dispatchEvent(new CustomEvent("written", { detail: one })));
+    const next = fieldAt(place + characters.length) ?? field;
+    next.focus();
+    next.select();
+  };
+  field.addEventListener("written", ({ detail }) => {
+    own = detail;
+    field.value = own;
+  });
+  field.addEventListener("input", (event) => {
+    if (!event.isComposing) take();
+  });
+  field.addEventListener("compositionend", take);
+  field.addEventListener("focus", () => field.select());
+  field.addEventListener("click", () => field.select());
+  field.addEventListener("blur", () => (field.value = own));
+  field.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    const last = field.parentElement.children.length - 1;
+    const other = field.closest(".sides").querySelector(`input[data-side]:not([data-side="${side}"])[data-place="${place}"]`);
+    const next = {
+      ArrowDown: fieldAt(place + 1),
+      ArrowUp: fieldAt(place - 1),
+      ArrowLeft: side === "first" ? other : null,
+      ArrowRight: side === "second" ? other : null,
+      Home: fieldAt(0),
+      End: fieldAt(last),
+    };
+    if (!(event.key in next)) return;
+    event.preventDefault(); // the caret stays over the whole character
+    next[event.key]?.focus();
+  });
+  return field;
 }

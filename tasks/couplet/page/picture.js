@@ -1,75 +1,67 @@
 // A couplet as a picture to keep, drawn with the fonts of this machine.
 
+import { saveFile } from "../../page/download.js";
 import { element } from "../../page/elements.js";
-import { ROWS } from "./pair.js";
+import { columnsOf, downwards, FONTS, INKS, leftwards } from "./writing.js";
 
 const SIZE = 96; // of a character, in pixels
-const LEADING = 1.22;
-const FONT = `600 ${SIZE}px "STKaiti", "Kaiti SC", "KaiTi", "AR PL UKai CN", "Noto Serif CJK SC", "Songti SC", "SimSun", serif`;
-const INKS = {
-  black: { paper: ["#d8392b", "#c52c22"], text: "#1c0f0a" },
-  gold: { paper: ["#b3201b", "#991512"], text: "#f8d88a" },
-};
-const CORNER = /[，。、；：！？]/u; // stands in the upper right of its place when written downwards
-const TURNED = /[（）《》〈〉「」『』【】—…～]/u;
+const MARGIN = SIZE * 0.9;
+const GAP = SIZE * 1.1;
 
 /**
  * Save a couplet as PNG.
+ * @param {{first: string, second: string, scroll: string}} couplet the 横批 may be empty
+ * @param {"black"|"gold"} ink
+ * @param {"kai"|"song"} font
  * @returns {Promise<boolean>} false where the browser cannot draw it
  */
-export async function savePicture(first, second, ink) {
-  const canvas = draw(first, second, INKS[ink]);
+export async function savePicture(couplet, ink, font) {
+  const canvas = draw(couplet, INKS[ink], FONTS[font]);
   if (canvas === null) return false;
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (blob === null) return false; // more pixels than the browser can hold
-  const address = URL.createObjectURL(blob);
-  element("a", { href: address, download: `${first}-${second}.png` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  saveFile(blob, `${couplet.first}-${couplet.second}.png`);
   return true;
 }
 
-function draw(first, second, ink) {
-  const longest = Math.max([...first].length, [...second].length);
-  const columns = Math.ceil(longest / ROWS);
-  const rows = Math.ceil(longest / columns);
-  const paper = { width: columns * SIZE * 1.15 + SIZE * 0.9, height: rows * SIZE * LEADING + SIZE * 1.3 };
-  const margin = SIZE * 0.9;
-  const gap = SIZE * 1.1;
+function draw({ first, second, scroll }, ink, font) {
+  const grid = columnsOf(first, second);
+  const paper = { width: SIZE * (grid.columns * 1.15 + 0.9), height: SIZE * (grid.rows * 1.22 + 1.3) };
+  const across = 2 * paper.width + GAP;
+  const length = [...scroll].length;
+  const height = length === 0 ? 0 : Math.min(SIZE * 1.5, across / (length * 0.9));
+  const above = { width: Math.min(across, height * (length * 0.8 + 0.3)), height };
   const canvas = element("canvas");
-  canvas.width = Math.ceil(2 * paper.width + gap + 2 * margin);
-  canvas.height = Math.ceil(paper.height + 2 * margin);
+  canvas.width = Math.ceil(across + 2 * MARGIN);
+  const top = MARGIN + (length === 0 ? 0 : above.height + SIZE * 0.6);
+  canvas.height = Math.ceil(top + paper.height + MARGIN);
   const context = canvas.getContext("2d");
   if (context === null) return null;
   context.fillStyle = "#efe4d0";
   context.fillRect(0, 0, canvas.width, canvas.height);
-  drawScroll(context, [...second], { x: margin, y: margin, ...paper }, rows, ink, 1);
-  drawScroll(context, [...first], { x: margin + paper.width + gap, y: margin, ...paper }, rows, ink, -1);
+  const right = MARGIN + paper.width + GAP;
+  if (length > 0) write(leftwards(scroll, above), { x: (canvas.width - above.width) / 2, y: MARGIN, ...above });
+  write(downwards(second, paper, grid, 1), { x: MARGIN, y: top, ...paper });
+  write(downwards(first, paper, grid, -1), { x: right, y: top, ...paper });
   return canvas;
+
+  function write(characters, box) {
+    drawPaper(context, box, ink);
+    context.fillStyle = ink.text;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const { character, x, y, size, isTurned } of characters) {
+      context.save();
+      context.font = `600 ${size}px ${font}`;
+      context.translate(box.x + x, box.y + y);
+      if (isTurned) context.rotate(Math.PI / 2);
+      context.fillText(character, 0, 0);
+      context.restore();
+    }
+  }
 }
 
-/** One scroll; its columns run to the right (1) or, on the 上联, to the left (-1). */
-function drawScroll(context, characters, box, rows, ink, direction) {
-  drawPaper(context, box, ink.paper);
-  context.fillStyle = ink.text;
-  context.font = FONT;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  const columns = Math.ceil(characters.length / rows);
-  const middle = box.x + box.width / 2;
-  characters.forEach((character, place) => {
-    const column = Math.floor(place / rows) - (columns - 1) / 2;
-    const x = middle + direction * column * SIZE * 1.15;
-    const y = box.y + SIZE * 0.65 + ((place % rows) + 0.5) * SIZE * LEADING;
-    context.save();
-    context.translate(x, y);
-    if (CORNER.test(character)) context.translate(SIZE * 0.5, -SIZE * 0.5);
-    if (TURNED.test(character)) context.rotate(Math.PI / 2);
-    context.fillText(character, 0, 0);
-    context.restore();
-  });
-}
-
-function drawPaper(context, box, [light, dark]) {
+function drawPaper(context, box, { paper: [light, dark], gold }) {
   const shade = context.createLinearGradient(box.x, box.y, box.x + box.width, box.y + box.height);
   shade.addColorStop(0, light);
   shade.addColorStop(1, dark);
@@ -90,7 +82,7 @@ function drawPaper(context, box, [light, dark]) {
     const [a, b, c] = [0, 0, 0].map(() => (seed = (seed * 16807) % 2147483647) / 2147483647);
     context.fillRect(box.x + a * box.width, box.y + b * box.height, 1.5 + 3 * c, 1.5 + 2 * c);
   }
-  context.strokeStyle = "#e9b949";
+  context.strokeStyle = gold;
   context.lineWidth = 3;
   context.strokeRect(box.x + 12, box.y + 12, box.width - 24, box.height - 24);
   context.restore();

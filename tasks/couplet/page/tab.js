@@ -1,116 +1,136 @@
-// The couplet tab: asks for 下联, hangs one beside the 上联, lists the others.
+// The couplet tab: asks for couplets, hangs one beside the door, lists the others.
 
-import { ApiError, ask } from "../../page/api.js";
-import { copyText } from "../../page/clipboard.js";
-import { button, partsOf } from "../../page/elements.js";
-import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
+import { ask } from "../../page/api.js";
+import { partsOf } from "../../page/elements.js";
+import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
-import { details } from "../../page/models.js";
+import { offered } from "../../page/models.js";
+import { drawLike, startActions } from "./actions.js";
 import { candidateCard } from "./candidates.js";
-import { hangPair } from "./pair.js";
-import { savePicture } from "./picture.js";
-import { changedRules, startRules } from "./rules.js";
+import { changed, ownCouplet } from "./couplets.js";
+import { startLiked } from "./liked.js";
+import { hangPair, hangScroll } from "./pair.js";
+import { startRules } from "./rules.js";
+import { drawScrolls, scrollOf, startScrolls } from "./scroll.js";
+import { chosenWay, showPair, startWays, takeLine, typedLines } from "./ways.js";
 import { word } from "./words.js";
 
 const part = partsOf("couplet");
-const EXAMPLES = ["晚风摇树树还挺", "海内存知己", "春风又绿江南岸", "书山有路勤为径", "国泰民安，万家喜庆"];
-const HANZI = /\p{Script=Han}/u;
 const LONGEST_SHOWN = 64; // characters of a line that is not yet answered
 const FREE = "？";
-const INKS = { black: "gold", gold: "black" };
+const PAUSE = 250; // ms without a change by hand before the server looks at it
 
-/** What is shown: an answer of the server, which of its candidates hangs, and which places of it are locked. */
-const shown = { answer: null, place: 0, locks: new Set() };
-let error, status;
+/** What is shown: couplets, the lines they were asked for with, which one hangs, and which places of it are locked. */
+const shown = { couplets: [], asked: {}, place: 0, locks: new Set(), isEditing: false };
+let error, status, pause;
 
 /** Connect the tab. */
 export function start() {
   error = new Sentence(part("error"), word);
   status = new Sentence(part("status"), word);
   startRules(part("rules"));
-  part("first").addEventListener("input", draw);
-  part("examples").append(...EXAMPLES.map((line) => button(line, { class: "example" }, () => take(line))));
+  for (const side of ["first", "second"]) part(side).addEventListener("input", draw);
   part("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    answerLine();
+    answer();
   });
-  part("again").addEventListener("click", () => {
-    part("first").value = shown.answer.first;
-    answerLine();
-  });
+  part("again").addEventListener("click", rewrite);
   part("unlock").addEventListener("click", () => {
     shown.locks.clear();
     draw();
   });
-  part("ink").addEventListener("click", () => {
-    part("pair").dataset.ink = INKS[part("pair").dataset.ink];
-    drawButtons();
+  part("edit").addEventListener("click", () => {
+    shown.isEditing = !shown.isEditing;
+    draw();
+    if (shown.isEditing) part("pair").querySelector(".second input")?.focus();
   });
-  part("copy").addEventListener("click", () => finish("copy", copied, "copied", "copyFailed"));
-  part("save").addEventListener("click", () => finish("save", saved, "saved", "saveFailed", "savePicture"));
+  part("restore").addEventListener("click", () => {
+    replaceHanging(hanging().original);
+    draw();
+    part("edit").focus();
+  });
+  startScrolls(drawScroll);
+  startActions(hung, { error, status });
+  startLiked(hangKept, drawButtons);
+  startWays(draw, answer);
   onLanguage(draw);
   draw();
 }
 
-function take(line) {
-  if (isBusy(part("ask"))) return;
-  part("first").value = line;
-  draw();
-  answerLine();
-}
+const hanging = () => shown.couplets[shown.place];
+const hung = () => ({ first: hanging().first, second: hanging().second, scroll: scrollOf(hanging()) });
+const lockable = ({ written }) => (written === "first" ? "first" : "second");
+const given = (couplet) => (lockable(couplet) === "first" ? "second" : "first");
 
-async function answerLine() {
+async function answer() {
   const buttons = [part("ask"), part("again")];
   if (isBusy(buttons[0])) return;
-  const first = part("first").value.trim();
-  if (refuse(first)) return;
-  if (first !== shown.answer?.first) shown.locks.clear();
+  const way = chosenWay();
+  const fault = way.fault();
+  if (fault !== null) {
+    error.tell(fault.word, fault.values);
+    part(fault.field).focus();
+    return;
+  }
+  const [path, body] = way.request();
+  const asked = typedLines();
+  if (!isAskedAgain(way, asked)) shown.locks.clear();
   const locks = new Set(shown.locks); // those that the request holds, whatever is clicked meanwhile
+  if (locks.size > 0) body.lock = template();
   part("pair").dataset.busy = "true";
   await askFor(
-    { buttons, error, status, doing: "answering" },
-    () => ask("v1/couplet", request(first)),
-    (answer) => {
-      if (!answer.predictions?.length) throw new ApiError("nothing");
-      Object.assign(shown, { answer, place: 0, locks });
-      status.tell("answered", { count: answer.predictions.length, text: answer.predictions[0].text });
-      draw();
+    { buttons, error, status, doing: way.words.doing },
+    () => ask(path, body),
+    (answered) => {
+      const couplets = way.read(answered);
+      const [{ first, second }] = couplets;
+      status.tell(way.words.done, { count: couplets.length, first, second });
+      show(couplets, asked, locks);
     },
   );
   delete part("pair").dataset.busy;
 }
 
-/** Whether a line was refused as a 上联 without asking the server. */
-function refuse(first) {
-  const length = [...first.replace(/\s/gu, "")].length;
-  const limit = details("couplet").longest_line ?? Infinity;
-  const fault = first === "" ? "emptyFirst" : !HANZI.test(first) ? "noHanzi" : length > limit ? "tooLong" : null;
-  if (fault === null) return false;
-  error.tell(fault, { length, limit });
-  part("first").focus();
-  return true;
+/** Whether the line is the one that the hanging couplet answers, so that its locks hold. */
+function isAskedAgain(way, asked) {
+  if (shown.couplets.length === 0) return false;
+  const side = given(hanging());
+  return way.given === side && asked[side] === shown.asked[side];
 }
 
-function request(first) {
-  const wanted = { first };
-  if (shown.locks.size > 0) wanted.lock = template();
-  const rules = changedRules();
-  if (Object.keys(rules).length > 0) wanted.rules = rules;
-  return wanted;
+function show(couplets, asked, locks = new Set()) {
+  Object.assign(shown, { couplets, asked, place: 0, locks });
+  draw();
 }
 
-/** One character for each of the 上联: the locked ones of the 下联 that hangs, and ？ elsewhere. */
+/** Ask for the line with the locked characters anew. */
+function rewrite() {
+  if (isBusy(part("ask"))) return;
+  const side = given(hanging());
+  shown.asked = { ...shown.asked, [side]: hanging()[side] };
+  takeLine(side, hanging()[side]);
+  answer();
+}
+
+/** One character for each of the given line: the locked ones of the other, and ？ elsewhere. */
 function template() {
-  const second = [...hanging().text];
-  return [...shown.answer.line].map((_, place) => (shown.locks.has(place) ? second[place] : FREE)).join("");
+  const couplet = hanging();
+  const characters = [...couplet[lockable(couplet)]];
+  return [...couplet[given(couplet)]].map((_, at) => (shown.locks.has(at) ? characters[at] : FREE)).join("");
 }
 
-const hanging = () => shown.answer.predictions[shown.place];
+/** Hang a couplet that was kept. */
+function hangKept({ first, second, scroll }) {
+  showPair(first, second);
+  show([ownCouplet(first, second, scroll)], { first, second });
+  look(hanging());
+  part("pair").scrollIntoView({ block: "nearest" });
+}
 
-/** Hang another candidate, and drop the locks of characters that it does not have. */
+/** Hang another couplet, and drop the locks of characters that it does not have. */
 function hang(place) {
-  const before = [...hanging().text];
-  const after = [...shown.answer.predictions[place].text];
+  const side = lockable(hanging());
+  const [before, after] = [hanging(), shown.couplets[place]].map((couplet) => [...couplet[side]]);
   for (const lock of shown.locks) if (before[lock] !== after[lock]) shown.locks.delete(lock);
   shown.place = place;
   draw();
@@ -122,44 +142,81 @@ function toggleLock(place) {
   return shown.locks.has(place);
 }
 
+/** Take characters that were written over those of a line. */
+function write(side, place, characters) {
+  replaceHanging(changed(hanging(), side, place, characters));
+  drawResult(); // without the pair, in which somebody is writing
+  clearTimeout(pause);
+  pause = setTimeout(look, PAUSE, hanging());
+}
+
+function replaceHanging(couplet) {
+  shown.couplets[shown.place] = couplet;
+}
+
+/** Have the server look at the form of a couplet that no model wrote so. */
+async function look(couplet) {
+  if (couplet.score !== undefined || offered("/v1/form") === null) return;
+  const { first, second } = couplet;
+  try {
+    const { form, tones } = await ask("v1/form", { first, second });
+    Object.assign(couplet, { form, tones });
+    error.tell(null);
+  } catch (failure) {
+    error.tellError(failure);
+  }
+  if (shown.couplets.includes(couplet)) drawResult();
+}
+
+/** The lines being written, where they are not those of the couplets; else null. */
+function draft() {
+  const lines = Object.entries(typedLines());
+  const isOther = lines.some(([side, line]) => line !== "" && line !== shown.asked[side]);
+  if (shown.couplets.length > 0 && !isOther) return null;
+  const cut = (line) => [...line.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join("");
+  return { first: "", second: "", scroll: "", ...Object.fromEntries(lines.map(([side, line]) => [side, cut(line)])) };
+}
+
 function draw() {
-  const { answer, locks } = shown;
-  const written = part("first").value.trim();
-  const isAnswered = answer !== null && (written === "" || written === answer.first);
-  part("result").hidden = !isAnswered;
-  if (!isAnswered) {
-    hangPair(part("pair"), [...written.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""), "");
+  const written = draft();
+  part("result").hidden = written !== null;
+  if (written !== null) {
+    hangPair(part("pair"), written);
     return;
   }
-  hangPair(part("pair"), answer.line, hanging().text, locks, toggleLock);
-  const cards = answer.predictions.map((_, place) => candidateCard(answer, place, place === shown.place, hang));
+  const { locks, isEditing } = shown;
+  hangPair(part("pair"), hung(), { isEditing, lockable: lockable(hanging()), locks, toggle: toggleLock, write });
+  drawScrolls(hanging());
+  drawResult();
+}
+
+/** Another 横批; somebody may be writing in the pair, which stays. */
+function drawScroll() {
+  if (draft() !== null) return;
+  hangScroll(part("pair"), hung().scroll);
+  drawScrolls(hanging());
+}
+
+function drawResult() {
+  const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, place === shown.place, () => hang(place)));
   const focused = [...part("candidates").children].findIndex((card) => card.contains(document.activeElement));
   part("candidates").replaceChildren(...cards);
-  part("candidates").dataset.length = [...answer.line].length > 9 ? "long" : "short";
+  part("candidates").dataset.length = [...hanging().first].length > 9 ? "long" : "short";
   if (focused >= 0) cards[focused]?.querySelector("button").focus();
   drawButtons();
 }
 
 function drawButtons() {
+  if (shown.couplets.length === 0) return;
   const count = shown.locks.size;
-  part("again").textContent = count > 0 ? word("askLocked", { count }) : word("askAgain");
+  part("again").textContent = word("askLocked", { count });
   part("again").hidden = count === 0;
   part("unlock").hidden = count === 0;
-  part("ink").textContent = word(part("pair").dataset.ink === "black" ? "inkGold" : "inkBlack");
+  part("edit").setAttribute("aria-pressed", String(shown.isEditing));
+  part("restore").hidden = hanging().original === undefined;
+  part("hint").textContent = word(shown.isEditing ? "editHint" : lockable(hanging()) === "first" ? "lockHintFirst" : "lockHint");
+  drawLike(hanging());
   for (const character of part("pair").querySelectorAll("button[data-place]")) {
     character.setAttribute("aria-pressed", String(shown.locks.has(Number(character.dataset.place))));
-  }
-}
-
-const copied = () => copyText(`${shown.answer.line}\n${hanging().text}`);
-const saved = () => savePicture(shown.answer.line, hanging().text, part("pair").dataset.ink);
-
-async function finish(id, work, done, failed, own = id) {
-  if (await work()) {
-    error.tell(null);
-    status.tell(done);
-    confirm(part(id), () => word(done), () => word(own));
-  } else {
-    error.tell(failed);
   }
 }

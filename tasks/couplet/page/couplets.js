@@ -1,0 +1,69 @@
+// The server's answers as couplets, whatever was asked.
+
+import { ApiError } from "../../page/api.js";
+
+/**
+ * A couplet of the page.
+ * @typedef {object} Couplet
+ * @property {string} first 上联
+ * @property {string} second 下联
+ * @property {"first"|"second"|"both"|null} written what the model wrote of it; null where a person wrote both lines
+ * @property {{first: string[], second: string[]}} tones of each character
+ * @property {object} [form] the rules it keeps; absent where the server cannot say
+ * @property {number} [score]
+ * @property {string[]} [relaxed] rules that were given up
+ * @property {{first: string, second: string, distance: number}} [known] the nearest pair of the training corpus
+ * @property {string} [scroll] 横批
+ * @property {string[]} [scrolls] from which to choose one
+ * @property {Couplet} [original] before somebody changed it by hand
+ */
+
+/** The couplets of an answer of /v1/couplet, which has the given line once. */
+export function answeredCouplets(answer, given) {
+  const written = given === "first" ? "second" : "first";
+  return some(answer.predictions).map(({ text, ...told }, place) => ({
+    ...told,
+    [given]: answer.line,
+    [written]: text,
+    written,
+    tones: { [given]: answer.tones?.[given] ?? [], [written]: answer.tones?.[written]?.[place] ?? [] },
+  }));
+}
+
+/** The couplets of an answer of /v1/compose. */
+export function composedCouplets(answer) {
+  return some(answer.couplets).map((told, place) => ({
+    ...told,
+    written: "both",
+    tones: { first: answer.tones?.first?.[place] ?? [], second: answer.tones?.second?.[place] ?? [] },
+  }));
+}
+
+/** A couplet that a person wrote or kept, of which nothing is known yet. */
+export const ownCouplet = (first, second, scroll) => ({
+  first,
+  second,
+  scroll,
+  written: null,
+  tones: { first: [], second: [] },
+});
+
+/** A couplet with characters of one line replaced from a place on; what was said of the former does not hold for it. */
+export function changed(couplet, side, place, characters) {
+  const line = [...couplet[side]];
+  const tones = { ...couplet.tones, [side]: [...couplet.tones[side]] };
+  characters.slice(0, line.length - place).forEach((character, at) => {
+    if (line[place + at] === character) return;
+    line[place + at] = character;
+    tones[side][place + at] = "unknown";
+  });
+  const { written, scroll, scrolls, form, original = couplet } = couplet;
+  const made = { first: couplet.first, second: couplet.second, written, scroll, scrolls, form, tones, original };
+  made[side] = line.join("");
+  return made.first === original.first && made.second === original.second ? original : made;
+}
+
+function some(found) {
+  if (!found?.length) throw new ApiError("nothing");
+  return found;
+}
