@@ -49,7 +49,11 @@ def formed(request: Any) -> dict[str, Any]:
     """Return an answer of /v1/form: every 上联 is 仄, every 下联 平, and nothing is mirrored."""
     first, second = (request.post_data_json[side].replace(" ", "") for side in ("first", "second"))
     tones = {"first": ["ze"] * len(first), "second": ["ping"] * len(second)}
-    return {"form": {**FORM, "repeats_mirrored": False}, "tones": tones, "broken": ["mirror_repeats"]}
+    return {
+        "form": {**FORM, "repeats_mirrored": False},
+        "tones": tones,
+        "broken": ["mirror_repeats", "clause_ends"],
+    }
 
 
 def reversed_answer(request: Any) -> dict[str, Any]:
@@ -69,7 +73,11 @@ def offer_all(page: Any) -> None:
         answer = response.json()
         (card,) = answer["models"]
         card["details"]["reverse"] = True
-        card["further"] = {"/v1/compose": {"compose": True}, "/v1/form": {}, "/v1/scroll": {}}
+        card["further"] = {
+            "/v1/compose": {"composes": True, "themes": ["茶"], "patterns": ["5", "7", "4+7"]},
+            "/v1/form": {},
+            "/v1/scroll": {},
+        }
         route.fulfill(response=response, json=answer)
 
     def couplet(route: Any) -> None:
@@ -160,12 +168,14 @@ def test_each_way_asks_for_what_was_chosen(page: Any) -> None:
     page.select_option("#couplet-shape", "4+7")
     page.select_option("#couplet-count", "3")
     assert request_of(page, "compose", lambda: page.click("#couplet-ask")) == {"pattern": "4+7", "count": 3}
+    again = request_of(page, "compose", lambda: page.click("#couplet-ask"))
+    assert again == {"pattern": "4+7", "count": 3, "seed": 1}  # others
     choose(page, "With a name")
     page.select_option("#couplet-shape", "5")
     assert page.locator("#couplet-place option").count() == 5
     page.select_option("#couplet-place", "5")
     body = request_of(page, "compose", lambda: page.get_by_role("button", name="李明").click())
-    assert body == {"name": "李明", "place": 5, "length": 5, "count": 3}
+    assert body == {"name": "李明", "place": 5, "pattern": "5", "count": 3}
     page.fill("#couplet-name", "Li")
     page.click("#couplet-ask")
     assert "no Chinese character" in page.locator("#couplet-error").text_content()
@@ -178,7 +188,7 @@ def test_each_way_asks_for_what_was_chosen(page: Any) -> None:
     body = request_of(page, "form", lambda: page.click("#couplet-ask"))
     assert body == {"first": "雨水月", "second": "山 花春"}
     assert page.locator(".candidate .mark").all_text_contents() == ["●"] * 3 + ["○"] * 3
-    assert page.locator(".score").count() == 0 and page.locator(".rules-kept .broken").count() == 1
+    assert page.locator(".score").count() == 0 and page.locator(".rules-kept .broken").count() == 2
 
 
 def test_a_composed_couplet_hangs_whole_and_says_what_is_known(page: Any) -> None:

@@ -32,7 +32,7 @@ def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
     zh, en = words_of(folder)
     assert len(zh) > 3 and zh == en
     users = [folder, *TABS] if folder == PAGE else [folder]
-    used = "tab banned_words" + "".join(
+    used = "tab banned_words first_final_tone" + "".join(
         text_of(user, ".html", ".js") for user in users
     )  # the server names the latter
     assert [key for key in zh if not re.search(rf"\b{key}\b", used)] == []

@@ -4,6 +4,9 @@ import { button, element, setVariable } from "../../page/elements.js";
 import { formDrawing } from "./form_drawing.js";
 import { word } from "./words.js";
 
+// Rules of a 上联 that the form says nothing of.
+const OTHER_RULES = ["alternating_tones", "clause_ends"];
+
 /**
  * The card of a couplet.
  * @param {import("./couplets.js").Couplet} couplet
@@ -11,7 +14,7 @@ import { word } from "./words.js";
  * @param {() => void} hang takes it there
  */
 export function candidateCard(couplet, isHanging, hang) {
-  const { first, second, written, score, form, relaxed, known, original } = couplet;
+  const { first, second, written, score, form, known, original, set, part } = couplet;
   const lines = { first: [first], second: [second] }[written] ?? [first, second];
   const text = lines.map((line) => element("span", {}, line));
   const take = button(
@@ -21,11 +24,12 @@ export function candidateCard(couplet, isHanging, hang) {
   );
   take.append(...text);
   const head = element("div", { class: "candidate-head" }, take);
+  if (part !== undefined) head.append(element("span", { class: "aside" }, word("partOfSet", { set, part })));
   if (score !== undefined) head.append(scoreBar(score));
-  if (original !== undefined) head.append(element("span", { class: "changed" }, word("changedByHand")));
+  if (original !== undefined) head.append(element("span", { class: "aside" }, word("changedByHand")));
   const card = element("li", { class: isHanging ? "candidate hanging" : "candidate" }, head);
   card.append(element("div", { class: "report" }, formDrawing(couplet)));
-  if (form !== undefined) card.append(element("ul", { class: "rules-kept" }, ...rules(form, relaxed)));
+  if (form !== undefined) card.append(element("ul", { class: "rules-kept" }, ...rules(couplet)));
   if (known) card.append(knownNote(known));
   return card;
 }
@@ -36,7 +40,7 @@ function scoreBar(score) {
   return element("span", { class: "score", title: word("scoreMeaning") }, told, bar);
 }
 
-function rules(form, relaxed) {
+function rules({ form, relaxed, broken = [] }) {
   const share = `${Math.round(form.tone_opposed * 100)}%`;
   const chips = [
     chip(word("tonesOpposed", { share }), form.tone_opposed >= 0.5),
@@ -46,6 +50,7 @@ function rules(form, relaxed) {
     chip(word("lengthEqual"), form.length_equal),
     chip(word("punctuationAligned"), form.punctuation_aligned),
   ];
+  chips.push(...broken.filter((rule) => OTHER_RULES.includes(rule)).map((rule) => chip(word(rule), false)));
   if (relaxed?.length) chips.push(chip(word("relaxed", { rules: relaxed.map((rule) => word(rule)).join(", ") }), false));
   return chips;
 }

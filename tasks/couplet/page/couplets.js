@@ -12,6 +12,8 @@ import { ApiError } from "../../page/api.js";
  * @property {object} [form] the rules it keeps; absent where the server cannot say
  * @property {number} [score]
  * @property {string[]} [relaxed] rules that were given up
+ * @property {string[]} [broken] rules that a person's lines do not keep
+ * @property {number} [set] of several couplets that carry one long name, and `part`, the place in it
  * @property {{first: string, second: string, distance: number}} [known] the nearest pair of the training corpus
  * @property {string} [scroll] 横批
  * @property {string[]} [scrolls] from which to choose one

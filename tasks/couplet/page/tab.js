@@ -159,8 +159,7 @@ async function look(couplet) {
   if (couplet.score !== undefined || offered("/v1/form") === null) return;
   const { first, second } = couplet;
   try {
-    const { form, tones } = await ask("v1/form", { first, second });
-    Object.assign(couplet, { form, tones });
+    Object.assign(couplet, await ask("v1/form", { first, second }));
     error.tell(null);
   } catch (failure) {
     error.tellError(failure);

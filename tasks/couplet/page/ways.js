@@ -9,12 +9,11 @@ import { word } from "./words.js";
 
 const part = partsOf("couplet");
 const HANZI = /\p{Script=Han}/u;
-const LENGTHS = [4, 5, 6, 7, 8, 9];
-const PATTERNS = ["4+4", "4+5", "4+6", "4+7", "5+5", "5+7", "7+7", "4+4+7"];
 const USUAL_LENGTH = 7;
 const COUNTS = [1, 3, 5, 8];
 const USUAL_COUNT = 5;
-const canCompose = () => offered("/v1/compose") !== null && offered("/v1/compose").compose !== false;
+const composer = () => offered("/v1/compose") ?? {};
+const canCompose = () => composer().composes === true;
 
 /** Of each way: the line that it answers, its words, its examples, whether the server has it, what it asks and how the answer is read. */
 const WAYS = {
@@ -49,7 +48,7 @@ const WAYS = {
     examples: ["李明", "春华", "雨桐", "文山"],
     isOffered: canCompose,
     fault: () => (HANZI.test(written("name")) ? null : { field: "name", word: written("name") === "" ? "emptyName" : "noName" }),
-    request: () => ["v1/compose", { ...wanted(), name: written("name"), place: Number(part("place").value) }],
+    request: () => ["v1/compose", wanted({ name: written("name"), place: Number(part("place").value) })],
     read: composedCouplets,
   },
   own: {
@@ -58,12 +57,13 @@ const WAYS = {
     isOffered: () => offered("/v1/form") !== null,
     fault: () => lineFault("first") ?? lineFault("second"),
     request: () => ["v1/form", { first: written("first"), second: written("second") }],
-    read: ({ form, tones }) => [{ ...ownCouplet(...["first", "second"].map((side) => squeezed(written(side)))), form, tones }],
+    read: (told) => [{ ...ownCouplet(squeezed(written("first")), squeezed(written("second"))), ...told }],
   },
 };
 const written = (field) => part(field).value.trim();
 const squeezed = (line) => line.replace(/\s/gu, "");
 let way = "first";
+let before = { asked: "", seed: 0 }; // of couplets
 
 /** The way that is chosen, with its words, `fault()`, `request()` and `read(answer)`. */
 export const chosenWay = () => WAYS[way];
@@ -132,10 +132,9 @@ function drawWays() {
     place.hidden = !place.dataset.ways.split(" ").includes(way);
   }
   part("ask").textContent = word(WAYS[way].words.ask);
-  const { patterns = PATTERNS } = offered("/v1/compose") ?? {};
-  const shapes = [["", word("anyShape")]];
-  for (const shape of [...LENGTHS, ...patterns]) shapes.push([String(shape), word("shapeOf", { shape })]);
-  fillChoice("shape", shapes, "");
+  const { patterns = [], themes = [] } = composer();
+  fillChoice("shape", [["", word("anyShape")], ...patterns.map((shape) => [shape, word("shapeOf", { shape })])], "");
+  part("themes").replaceChildren(...themes.map((value) => element("option", { value })));
   fillChoice("count", COUNTS.map((count) => [String(count), String(count)]), String(USUAL_COUNT));
   drawPlaces();
 }
@@ -163,13 +162,15 @@ function rules() {
   return Object.keys(rules).length > 0 ? { rules } : {};
 }
 
-function wanted() {
-  const asked = { count: Number(part("count").value) };
-  const [theme, shape] = [written("theme"), part("shape").value];
-  if (theme !== "") asked.theme = theme;
-  if (shape.includes("+")) asked.pattern = shape;
-  else if (shape !== "") asked.length = Number(shape);
-  return asked;
+/** What whole couplets are to be; asked for once more, they are to be others. */
+function wanted(named = {}) {
+  const request = { ...named, count: Number(part("count").value) };
+  const [theme, pattern] = [written("theme"), part("shape").value];
+  if (theme !== "") request.theme = theme;
+  if (pattern !== "") request.pattern = pattern;
+  const asked = JSON.stringify(request);
+  before = { asked, seed: asked === before.asked ? before.seed + 1 : 0 };
+  return before.seed > 0 ? { ...request, seed: before.seed } : request;
 }
 
 function lineFault(side) {
