@@ -48,7 +48,9 @@ export function hangPair(figure, { first, second, scroll }, hands = null) {
 /** Hang another 横批 above a drawn couplet, or none. */
 export function hangScroll(figure, scroll) {
   figure.querySelector(".scroll")?.remove();
-  if (scroll !== "") figure.prepend(element("p", { class: "paper scroll", lang: "zh-Hans" }, scroll));
+  if (scroll === "") return;
+  const characters = [...scroll].map((character) => element("span", {}, character));
+  figure.prepend(element("p", { class: "paper scroll", lang: "zh-Hans" }, ...characters));
 }
 
 function paper(side, line, hands) {
