@@ -52,6 +52,10 @@ class Predictor(ABC):
     def format_record(self, record: Record) -> str:
         """Format one record as lines for a reader."""
 
+    def note_of(self, record: Record) -> str | None:
+        """Return what a reader is to be told of a record beside it; nothing by default."""
+        return None
+
     def decoding_summary(self) -> str:
         """Describe the search in a few words; empty where there is none."""
         return ""

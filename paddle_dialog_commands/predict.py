@@ -68,11 +68,16 @@ def checked_text(text: str) -> str:
 
 
 def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: list[str]) -> list[str]:
-    """Answer each text with a printed record; fail as a whole if one of the texts is faulty."""
-    return [
-        json.dumps(record, ensure_ascii=False) if as_json else predictor.format_record(record)
-        for record in records(texts)
-    ]
+    """Answer each text with a printed record; fail as a whole if one of the texts is faulty.
+
+    Notes on records, which JSON has inside, go to stderr.
+    """
+    answers = list(records(texts))
+    if as_json:
+        return [json.dumps(record, ensure_ascii=False) for record in answers]
+    for note in filter(None, map(predictor.note_of, answers)):
+        print(f"note: {note}", file=sys.stderr)
+    return [predictor.format_record(record) for record in answers]
 
 
 def show(records: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from paddle_dialog.config.models import (
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from tasks.empathetic.care.config import CareConfig
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.selection.config import RepliesConfig, ReplyRerankConfig
 
@@ -158,7 +159,7 @@ class EmpatheticDecodingConfig(DecodingConfig):
 class EmpatheticConfig(GenerationConfig):
     """An empathetic recipe."""
 
-    inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "replies")
+    inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "replies", "care")
 
     language: Literal["en", "zh"] = setting("en", "of the conversations: English or Chinese")
     model: FamilyConfig = field(default_factory=TransformerConfig)  # type: ignore[assignment]
@@ -168,6 +169,7 @@ class EmpatheticConfig(GenerationConfig):
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     replies: RepliesConfig = field(default_factory=RepliesConfig)
+    care: CareConfig = field(default_factory=CareConfig)
     adversarial: AdversarialConfig = field(default_factory=AdversarialConfig)
 
     def problems(self) -> Iterator[Problem]:

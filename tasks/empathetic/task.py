@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.serving.by_language import ByLanguage
     from paddle_dialog.serving.config import LimitsConfig
-    from tasks.empathetic.answering.api import ReplyEndpoint
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -55,7 +55,14 @@ class EmpatheticTask(GenerationTask):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-    path_keys = ("data.more", "data.pieces", "replies.file")
+    path_keys = (
+        "data.more",
+        "data.pieces",
+        "replies.file",
+        "care.phrases",
+        "care.exceptions",
+        "care.answers",
+    )
     file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER, PIECES)
 
     def prepare_data(
@@ -300,11 +307,12 @@ class EmpatheticTask(GenerationTask):
         learned = int((batch[0][:, :, NEXT] > 0).sum()) if config.generator.context_weight else 0
         return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch), learned)
 
-    def endpoints(self, limits: LimitsConfig) -> list[ReplyEndpoint]:
+    def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
-        from tasks.empathetic.answering.api import ReplyEndpoint  # only a server needs it
+        from paddle_dialog.serving.by_language import ByLanguage  # only a server needs it
+        from tasks.empathetic.answering.api import ReplyEndpoint
 
-        return [ReplyEndpoint(limits)]
+        return [ByLanguage(lambda: ReplyEndpoint(limits))]
 
 
 def _count(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:

@@ -42,13 +42,13 @@ class ReplyPrediction(Prediction):
     Args:
         tokens: as the model wrote or reads it.
         origin: who wrote it: a `person`, for a conversation of the training data or of a user's file, or the
-            `model`.
+            `model`; `care` marks the fixed sentence to somebody who speaks of self-harm, whose score is 0.
         near: of a person's reply to the context; None of the model's own.
         row: of a person's reply in the store.
     """
 
     tokens: tuple[str, ...]
-    origin: Literal["model", "person"] = "model"
+    origin: Literal["model", "person", "care"] = "model"
     near: Nearness | None = None
     row: int | None = None
 
@@ -74,6 +74,8 @@ class Answer:
         probabilities: of all emotions, as predicted [C].
         predictions: the replies, best first.
         emotions: that the probabilities are of [C].
+        care: the newest turn speaks of self-harm, and the fixed sentence answers it; no emotion is named then.
+        hint: a sentence to the speaker, whose newest turn is in a language that the model does not read.
     """
 
     context: Sequence[str]
@@ -81,6 +83,8 @@ class Answer:
     probabilities: np.ndarray
     predictions: Sequence[ReplyPrediction]
     emotions: Sequence[str] = EMOTIONS
+    care: bool = False
+    hint: str | None = None
 
     @property
     def predicted_emotion(self) -> str:
@@ -90,9 +94,14 @@ class Answer:
     def as_dict(self) -> Record:
         """Return the answer as the command line prints it."""
         top = np.argsort(-self.probabilities, kind="stable")[:TOP_EMOTIONS]
-        return {
+        record: Record = {
             "context": list(self.context),
             "emotion": self.emotion,
             "emotions": {self.emotions[i]: round(float(self.probabilities[i]), 4) for i in top},
             "predictions": [prediction.as_dict() for prediction in self.predictions],
         }
+        if self.care:
+            record["care"] = True
+        if self.hint is not None:
+            record["hint"] = self.hint
+        return record

@@ -15,9 +15,11 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import BannedWords
 from paddle_dialog.errors import UserError
+from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.text.language import Language
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
@@ -25,7 +27,7 @@ from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.data.encoding import pad_sources
 from tasks.empathetic.data.tokenise import forget_chunks
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
+from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS, emotion_id
 
 EXAMPLE = "I lost my dog yesterday."
 MOST_REPLIES = 5
@@ -63,9 +65,12 @@ class ReplyRequest(RequestModel):
         None,
         description="Told to the model in the place of its own prediction; one of "
         + ", ".join(EMOTIONS)
-        + ".",
+        + "; for a Chinese model one of "
+        + ", ".join(CHINESE_EMOTIONS)
+        + ", or its Chinese name.",
         examples=["sad"],
     )
+    language: Language | None = LANGUAGE
     n_best: int = Field(1, ge=1, description="How many replies, best first.")
     decoding: ReplyDecoding | None = None
     attention: bool = Field(False, description="Whether to tell what the best reply attended to.")
@@ -76,8 +81,9 @@ class ReplyCandidate(BaseModel):
 
     text: str
     score: float = Field(description="Log-probability per token, the end included.")
-    origin: Literal["person", "model"] = Field(
-        description="Who wrote it: a person, for another conversation of the training data, or the model."
+    origin: Literal["person", "model", "care"] = Field(
+        description="Who wrote it: a person, for another conversation of the training data, or the model; care is "
+        "the fixed sentence to somebody who speaks of self-harm."
     )
     similarity: float | None = Field(
         None, description="How near a person's reply is to the context, a cosine; none for the model's."
@@ -102,6 +108,13 @@ class ReplyAnswer(BaseModel):
     )
     emotions: dict[str, float] = Field(description="Probabilities of the likeliest five, as predicted.")
     predictions: list[ReplyCandidate]
+    care: bool = Field(
+        False, description="Whether the newest turn speaks of self-harm; no model wrote the answer then."
+    )
+    hint: str | None = Field(
+        None, description="A sentence for a speaker whose language the model does not read."
+    )
+    language: Language | None = ANSWERED
     attention: ReplyAttention | None = Field(None, description="Only where it was asked for.")
 
 
@@ -162,6 +175,11 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         """See `Endpoint`."""
         return request.context
 
+    def takes_any_words(self, request: ReplyRequest) -> bool:
+        """Return whether the newest turn speaks of self-harm: nobody who does so is turned away for a word."""
+        predictor = self._predictor
+        return predictor.care.answer(request.context[-1], predictor.language.name) is not None
+
     def prepare(self, request: ReplyRequest) -> Job:
         """See `Endpoint`."""
         turns = [_checked(turn, number, self._limits) for number, turn in enumerate(request.context, start=1)]
@@ -216,6 +234,8 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return ReplySettings(request.n_best, seed, decoding)
 
     def _record(self, item: ReplyItem, answer: Answer) -> Record | Unanswerable:
+        if answer.care:
+            return answer.as_dict()
         kept = [prediction for prediction in answer.predictions if not self._words.finds(prediction.text)]
         if not kept:
             return Unanswerable(ALL_BANNED)

@@ -125,7 +125,8 @@ class Chat:
             raise UserError("the model found no reply; say it in other words")
         self.turns += [turn, answer.predictions[0].text]
         self._told.append(self.emotion)
-        return Response(format_answer(answer, self.emotion is not None), self._reading_note(turn))
+        note = self._reading_note(turn) if answer.hint is None else f"({answer.hint})"
+        return Response(format_answer(answer, self.emotion is not None), None if answer.care else note)
 
     def _reading_note(self, turn: str) -> str | None:
         """Describe what the model could not read of a turn."""
@@ -203,6 +204,8 @@ def format_answer(answer: Answer, is_set: bool = False) -> str:
         answer: with one reply, or several, which are numbered and shown with their scores.
         is_set: the user has set the emotion.
     """
+    if answer.care:
+        return f"[care]\n{answer.predictions[0].text}"
     top = np.argsort(-answer.probabilities, kind="stable")[:SHOWN_EMOTIONS]
     predicted = ", ".join(f"{answer.emotions[index]} {answer.probabilities[index]:.0%}" for index in top)
     if answer.emotion is None:

@@ -18,6 +18,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor
 from tasks.empathetic.answering.answer import Answer, ReplyPrediction, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
+from tasks.empathetic.answering.language_hint import language_hint
+from tasks.empathetic.care.responder import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.context_input import checked_context, parsed_context
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
@@ -50,6 +52,7 @@ class EmpatheticPredictor(GenerationPredictor):
         load_ranker: reads the bundle's ranker; None where there is none.
 
     Attributes:
+        care: answers turns that speak of self-harm, in the place of the model.
         reranker: orders the candidates.
         store: of people's replies, or None.
     """
@@ -64,6 +67,7 @@ class EmpatheticPredictor(GenerationPredictor):
         load_ranker: Callable[[], CandidateRanker] | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
+        self.care = care_responder(config.care)
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
         over_arrays = trained.over_arrays(partial(numpy_emo_prepend, config, len(self.vocabulary)))
@@ -146,6 +150,8 @@ class EmpatheticPredictor(GenerationPredictor):
     ) -> list[Answer]:
         """Predict emotions and write replies.
 
+        A newest turn that speaks of self-harm gets the fixed sentence of `care` alone; no reply is looked for.
+
         Args:
             contexts: conversations; of a long one the newest turns are read.
             n_best: replies to each; the config's number by default.
@@ -170,16 +176,36 @@ class EmpatheticPredictor(GenerationPredictor):
         for start in range(0, len(order), settings.batch_size):
             rows = order[start : start + settings.batch_size]
             batch = self.understand([read[row] for row in rows])
-            ranked = self.reranker.order(batch, self.candidates(batch, options), settings.rerank)
-            for row, context, ordered in zip(rows, batch, ranked, strict=True):
-                assert context.predicted is not None
-                named = _clear(context.predicted, settings.clear_emotion, self.emotions)
-                if context.given is not None:
-                    named = self.emotions[context.given]
-                answers[row] = Answer(
-                    context.turns, named, context.predicted, tuple(ordered[:count]), self.emotions
-                )
+            cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
+            asked = [context for context, sentence in zip(batch, cared, strict=True) if sentence is None]
+            ranked = iter(self._ranked(asked, options, settings))
+            for row, context, sentence in zip(rows, batch, cared, strict=True):
+                if sentence is None:
+                    answers[row] = self._answer(context, next(ranked)[:count], settings.clear_emotion)
+                else:
+                    answers[row] = self._caring(context, sentence)
         return [answer for answer in answers if answer is not None]
+
+    def _ranked(
+        self, contexts: Sequence[ReadContext], options: SearchOptions, settings: EmpatheticDecodingConfig
+    ) -> Sequence[Sequence[ReplyPrediction]]:
+        """Return the candidates for contexts of one batch, best first; nothing for no context."""
+        if not contexts:
+            return []
+        return self.reranker.order(contexts, self.candidates(contexts, options), settings.rerank)
+
+    def _answer(self, context: ReadContext, replies: Sequence[ReplyPrediction], least: float) -> Answer:
+        assert context.predicted is not None
+        named = _clear(context.predicted, least, self.emotions)
+        if context.given is not None:
+            named = self.emotions[context.given]
+        hint = language_hint(context.turns[-1], self.language.name)
+        return Answer(context.turns, named, context.predicted, tuple(replies), self.emotions, hint=hint)
+
+    def _caring(self, context: ReadContext, sentence: str) -> Answer:
+        assert context.predicted is not None
+        reply = ReplyPrediction(sentence, 0.0, self.language.tokens_of(sentence), origin="care")
+        return Answer(context.turns, None, context.predicted, (reply,), self.emotions, care=True)
 
     def greedy(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
@@ -201,6 +227,8 @@ class EmpatheticPredictor(GenerationPredictor):
     def format_record(self, record: Record) -> str:
         """Format the emotion with its probability and the reply, several replies one below the other."""
         emotion, replies = record["emotion"], record["predictions"]
+        if "care" in record:
+            return f"[care] {replies[0]['text']}"
         head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (
             f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
         )
@@ -208,6 +236,10 @@ class EmpatheticPredictor(GenerationPredictor):
             return f"{head} {replies[0]['text']}{origin_note(replies[0])}"
         rows = (f"  {reply['score']:8.4f}  {reply['text']}{origin_note(reply)}" for reply in replies)
         return "\n".join([head, *rows])
+
+    def note_of(self, record: Record) -> str | None:
+        """Return the hint to somebody who wrote in another language, if there is one."""
+        return record.get("hint")
 
     @property
     def needs_emotion(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import yaml
@@ -40,7 +39,6 @@ class CareResponder:
         return self._answers[language_of(turn) or language]
 
 
-@cache
 def care_responder(config: CareConfig) -> CareResponder:
     """Return what the settings describe.
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.simplified import simplified
 
 PIECES = "pieces.model"  # the file in a bundle
 BLANK = "▁"  # stands for a blank inside a piece
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
+_FULL_WIDTH = str.maketrans(",!?;:", "，！？；：")  # as the corpora write them
 _MISSING = "the package sentencepiece is not installed; pip install sentencepiece==0.2.3"
 
 
@@ -75,6 +77,8 @@ def sample_of_turns(conversations: Sequence[Sequence[str]]) -> list[str]:
 def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
     """Return the function from a text to its pieces, characters that the model does not know among them.
 
+    Traditional characters are read as simplified ones, and half-width signs as full-width ones.
+
     Raises:
         UserError: the package is missing, or the content is no such model.
     """
@@ -85,7 +89,7 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
         raise UserError(f"{PIECES}: is no model of SentencePiece; take another bundle") from error
 
     def split(text: str) -> Sequence[str]:
-        pieces: list[str] = processor.encode(text, out_type=str)
+        pieces: list[str] = processor.encode(simplified(text).translate(_FULL_WIDTH), out_type=str)
         return pieces
 
     return split

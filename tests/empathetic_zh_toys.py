@@ -1,0 +1,67 @@
+"""Tiny Chinese empathetic models for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from empathetic_toys import MODELS, make_network, predictor_of
+
+from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.config import dump
+from paddle_dialog.config.loader import build
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.encoding import make_encoder
+from tasks.empathetic.data.language import language_of
+from tasks.empathetic.data.pieces import PIECES, learn_pieces
+from tasks.empathetic.data.reserved import build_vocabulary, count_words
+
+TURNS = [
+    "我今天很难过，工作丢了。",
+    "听起来你很不容易，愿意多说说吗？",
+    "我觉得没有人理解我，一个人很孤单。",
+    "我明白，你一定很累了。",
+    "谢谢你听我说话，我好多了。",
+    "不客气，我会一直在这里陪着你。",
+] * 4
+
+
+def chinese_config(**sections: Any) -> EmpatheticConfig:
+    """Return the configuration of a tiny Chinese model; `sections` are laid over it."""
+    own = {"beam_size": 5, "max_length": 8, **sections.pop("decoding", {})}
+    settings = {
+        "language": "zh",
+        "model": MODELS["transformer"],
+        "emotion": {"hints": False},
+        "decoding": own,
+    }
+    return build(EmpatheticConfig, {"task": "empathetic", **settings, **sections}, "test")
+
+
+def chinese_predictor(**sections: Any) -> EmpatheticPredictor:
+    """Return a random Chinese model."""
+    config = chinese_config(**sections)
+    language = language_of("zh", learn_pieces(TURNS, 120))
+    texts = [([language.tokenise(turn)], language.tokenise(turn)) for turn in TURNS]
+    vocabulary = build_vocabulary(count_words(texts), 1, None, language.emotions)
+    network = make_network(config, len(vocabulary))
+    encoder = make_encoder(config, vocabulary, language=language)
+    return predictor_of(config, network, vocabulary, encoder=encoder)
+
+
+def save_chinese_model(folder: Path, **sections: Any) -> Path:
+    """Write a random Chinese model as a bundle, and a recipe whose run it seems to be.
+
+    Returns:
+        The recipe.
+    """
+    predictor = chinese_predictor(**sections)
+    text = dump(predictor.config)
+    files = {PIECES: learn_pieces(TURNS, 120)}
+    weights = read_weights(predictor.network)
+    bundle = Bundle("empathetic", text, {"text": predictor.vocabulary}, weights, "A toy.", files)
+    save_bundle(bundle, folder / "run" / "best")
+    recipe = folder / "toy_zh.yaml"
+    recipe.write_text(text.replace("output_dir: null", f"output_dir: {folder / 'run'}"), encoding="utf-8")
+    return recipe

@@ -1,0 +1,195 @@
+"""Who speaks of self-harm gets the fixed sentence through every door, and no model is asked; the language hint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run_here
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
+from empathetic_zh_toys import chinese_predictor, save_chinese_model
+from serving_toys import make_app, running
+
+from paddle_dialog.serving.by_language import ByLanguage
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.empathetic.answering import prediction
+from tasks.empathetic.answering.api import ReplyEndpoint
+from tasks.empathetic.answering.chat import Chat
+from tasks.empathetic.care.config import CareConfig
+from tasks.empathetic.care.responder import care_responder
+
+OWN = care_responder(CareConfig())
+ENGLISH, CHINESE = OWN.answer("i want to die", "en"), OWN.answer("我想死", "zh")
+TURNS = [("I want to die.", ENGLISH), ("我不想活了", CHINESE), ("我不想活了 😭 i'm done", CHINESE)]
+TINY = {"decoding": {"max_length": 5, "beam_size": 3}}
+
+
+def english_predictor(**sections: Any) -> Any:
+    config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+
+
+@pytest.fixture(scope="module", params=["en", "zh"])
+def predictor(request: pytest.FixtureRequest) -> Any:
+    return english_predictor() if request.param == "en" else chinese_predictor(**TINY)
+
+
+@pytest.fixture(scope="module", params=["en", "zh"])
+def recipe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("care")
+    return save_model(folder, **TINY) if request.param == "en" else save_chinese_model(folder, **TINY)
+
+
+@pytest.mark.parametrize(("turn", "sentence"), TURNS)
+def test_the_model_is_not_asked(
+    predictor: Any, monkeypatch: pytest.MonkeyPatch, turn: str, sentence: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise AssertionError("the generator was asked")
+
+    monkeypatch.setattr(prediction, "write_replies", fail)
+    (answer,) = predictor.answer([["hi", "hello", turn]], 3)
+    assert (answer.care, answer.emotion) == (True, None)
+    (reply,) = answer.predictions
+    assert (reply.text, reply.origin, reply.score) == (sentence, "care", 0.0)
+    assert predictor.predict([turn]) == [[reply]]
+    (record,) = predictor.predict_records([turn])
+    assert record["care"] is True and "hint" not in record and record["emotion"] is None
+    assert record["predictions"] == [{"text": sentence, "score": 0.0, "origin": "care"}]
+
+
+def test_others_of_the_batch_are_answered_as_without_it(predictor: Any) -> None:
+    plain = [["我今天很难过"], ["my dog died"]]
+    expected = [answer.as_dict() for answer in predictor.answer(plain, 2)]
+    mixed = predictor.answer([plain[0], ["kill myself"], plain[1]], 2)
+    assert [answer.as_dict() for answer in mixed[::2]] == expected
+    assert [answer.care for answer in mixed] == [False, True, False]
+
+
+def test_only_the_newest_turn_counts(predictor: Any) -> None:
+    (answer,) = predictor.answer([["我想死", CHINESE, "谢谢你。 thank you"]])
+    assert not answer.care and answer.predictions[0].origin == "model"
+
+
+@pytest.mark.parametrize(("turn", "sentence"), TURNS)
+def test_on_the_command_line(recipe: Path, turn: str, sentence: str) -> None:
+    outcome = run_here("predict", "-c", recipe, turn)
+    assert (outcome.status, outcome.stdout) == (0, f"[care] {sentence}\n"), outcome.stderr
+    record = json.loads(run_here("predict", "-c", recipe, turn, "--json", "--n-best", 2).stdout)
+    assert record["care"] is True and [p["text"] for p in record["predictions"]] == [sentence]
+
+
+def test_in_the_chat(recipe: Path) -> None:
+    outcome = run_here("chat", "-c", recipe, stdin="I want to KILL myself\n我想自殺\n".encode())
+    assert outcome.stdout == f"[care]\n{ENGLISH}\n[care]\n{CHINESE}\n"
+    assert "knows none" not in outcome.stderr and "reads" not in outcome.stderr
+
+
+def test_the_chat_goes_on_afterwards(predictor: Any) -> None:
+    chat = Chat(predictor)
+    assert chat.handle("我想死").reply == f"[care]\n{CHINESE}"
+    assert chat.turns == ["我想死", CHINESE]
+    assert "[care]" not in (chat.handle("我今天很难过 so sad").reply or "")
+
+
+def test_operators_bring_their_own_on_the_command_line(recipe: Path, tmp_path: Path) -> None:
+    phrases, answers = tmp_path / "phrases.txt", tmp_path / "answers.yaml"
+    phrases.write_text("blue\n", encoding="utf-8")
+    answers.write_text("en: Call Anna.\nzh: 找安娜。\n", encoding="utf-8")
+    own = ("-o", f"care.phrases={phrases}", "-o", f"care.answers={answers}")
+    outcome = run_here("predict", "-c", recipe, *own, "I feel blue", "I want to die")
+    first, second = outcome.stdout.splitlines()
+    assert first == "[care] Call Anna." and "[care]" not in second
+    phrases.write_text("\n", encoding="utf-8")
+    outcome = run_here("predict", "-c", recipe, *own, "I feel blue")
+    assert outcome.error_line() == (
+        f"error: care.phrases: {phrases} holds no phrase; give one a line, or care.phrases: null for those that ship"
+    )
+
+
+def served(*predictors: Any, words: WordFilter | None = None) -> Any:
+    """Return the running server of models."""
+    words = words or WordFilter()
+    endpoint = ByLanguage(lambda: ReplyEndpoint(LimitsConfig()))
+
+    def load() -> list[Any]:
+        return [make_card(p, endpoint.path, endpoint.use(p, words), None) for p in predictors]
+
+    return running(make_app(endpoint, words=words, load=load))
+
+
+def ask(client: Any, *context: str, **request: Any) -> dict[str, Any]:
+    response = client.post("/v1/reply", json={"context": context, **request})
+    assert response.status_code == 200, response.json()
+    record: dict[str, Any] = response.json()
+    return record
+
+
+@pytest.mark.parametrize(("turn", "sentence"), TURNS)
+def test_over_http_even_with_a_banned_word(predictor: Any, turn: str, sentence: str) -> None:
+    words = WordFilter(["die", "不想活", "语言模型", "crisis", "Samaritans"])
+    with served(predictor, words=words) as client:
+        record = ask(client, turn, attention=True, n_best=3)
+        refused = client.post("/v1/reply", json={"context": ["rather die hard"]})
+        schema = client.get("/openapi.json").json()["components"]["schemas"]["ReplyAnswer"]["properties"]
+    assert record["care"] is True and "attention" not in record and record["emotion"] is None
+    assert [(p["text"], p["origin"]) for p in record["predictions"]] == [(sentence, "care")]
+    assert refused.status_code == 422
+    assert {"care", "hint", "language"} <= set(schema)
+
+
+def test_both_languages_behind_one_address() -> None:
+    english, chinese = english_predictor(), chinese_predictor(**TINY)
+    with served(english, chinese) as client:
+        cards = [card["details"] for card in client.get("/v1/models").json()["models"]]
+        assert [card["language"] for card in cards] == ["en", "zh"]
+        for turn, language, model in [("my dog died", "en", english), ("我今天很难过", "zh", chinese)]:
+            record = ask(client, turn)
+            assert record.pop("language") == language
+            assert [record] == list(model.predict_records([turn]))
+        told = ask(client, "我今天很难过", emotion="难过")
+        assert (told["emotion"], told["language"]) == ("sad", "zh")
+        assert ask(client, "ok", language="zh")["language"] == "zh"
+        hinted = ask(client, "my dog died", language="zh")
+        assert hinted["language"] == "zh" and hinted["hint"].startswith("This model reads Chinese")
+        assert ask(client, "我想死", language="en")["care"] is True
+
+
+@pytest.mark.parametrize(
+    ("turn", "languages"),
+    [
+        ("my dog died yesterday", ["zh"]),
+        ("我的狗昨天死了。", ["en"]),
+        ("我的狗叫 Rex，昨天走了 😢", ["en"]),
+        ("我的狗叫 Rex", ["en"]),
+        ("ok", []),
+        ("my boss says 加油 to me", ["zh"]),
+        ("😢 123", []),
+    ],
+)
+def test_another_language_gets_a_hint(predictor: Any, turn: str, languages: list[str]) -> None:
+    (answer,) = predictor.answer([[turn]])
+    assert (answer.hint is not None) == (predictor.language.name in languages)
+    assert answer.as_dict().get("hint") == answer.hint and answer.predictions[0].text
+    note = Chat(predictor).handle(turn).note
+    assert answer.hint is None or note == f"({answer.hint})"
+
+
+def test_the_hint_is_said_beside_the_results(recipe: Path) -> None:
+    chinese = recipe.stem == "toy_zh"
+    turn = "my dog died yesterday" if chinese else "我的狗昨天死了。"
+    outcome = run_here("predict", "-c", recipe, turn)
+    said = "note: This model reads Chinese" if chinese else "note: 这个模型只懂英文"
+    assert outcome.status == 0 and said in outcome.stderr and "note" not in outcome.stdout
+    outcome = run_here("predict", "-c", recipe, turn, "--json")
+    assert json.loads(outcome.stdout)["hint"] in said + outcome.stdout and "note:" not in outcome.stderr
+
+
+def test_traditional_characters_and_half_width_signs_are_read_as_the_others() -> None:
+    model = chinese_predictor(**TINY)
+    (plain,), (other,) = (model.predict_records([turn]) for turn in ("我很难过，真的！", "我很難過,真的!"))
+    assert {**other, "context": plain["context"]} == plain
