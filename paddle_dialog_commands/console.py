@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from paddle_dialog.command_line import BAD_INPUT, DONE, run_tool
 
-COMMANDS = ("predict", "chat", "serve", "evaluate", "train", "export", "benchmark", "summary")
+COMMANDS = ("predict", "compose", "chat", "serve", "evaluate", "train", "export", "benchmark", "summary")
 
 
 def run_script(name: str) -> int:

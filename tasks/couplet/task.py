@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
 from tasks.couplet.data.marks import with_marks
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
-    from tasks.couplet.api import CoupletEndpoint
+    from paddle_dialog.serving.endpoint import Endpoint
 
 VOCABULARY = "text"  # one vocabulary for both lines
 
@@ -137,9 +138,9 @@ class CoupletTask(GenerationTask):
         rows, columns = [*seconds[0], "<eos>"], [*firsts[0], "<eos>"]
         return Display(texts, {"attention": np.asarray(weights)}, rows, columns)
 
-    def predictor(self, config: CoupletConfig, model: TrainedModel) -> CoupletPredictor:
+    def predictor(self, config: CoupletConfig, model: TrainedModel) -> ComposingPredictor:
         """Return the predictor of a trained model."""
-        return CoupletPredictor(config, model, self._reverse_model(config.rerank))
+        return ComposingPredictor(config, model, self._reverse_model(config.rerank))
 
     def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all couplet metrics on one source."""
@@ -178,11 +179,17 @@ class CoupletTask(GenerationTask):
         told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
         parser.add_argument("--template", metavar="TEXT", help=told)
 
-    def endpoints(self, limits: LimitsConfig) -> list[CoupletEndpoint]:
-        """Return the `POST` address of the task."""
-        from tasks.couplet.api import CoupletEndpoint  # only a server needs it
+    def endpoints(self, limits: LimitsConfig) -> list[Endpoint[Any]]:
+        """Return the `POST` addresses of the task."""
+        from tasks.couplet.api import CoupletEndpoint  # only a server needs them
+        from tasks.couplet.composing.api import ComposeEndpoint, FormEndpoint, ScrollEndpoint
 
-        return [CoupletEndpoint(limits)]
+        return [
+            CoupletEndpoint(limits),
+            ComposeEndpoint(limits),
+            ScrollEndpoint(limits),
+            FormEndpoint(limits),
+        ]
 
     def _reverse_model(self, rerank: CoupletRerankConfig) -> ReverseModel | None:
         """Return the model that scores the 上联, if `rerank.reverse` needs one."""

@@ -10,6 +10,7 @@ import numpy as np
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 from paddle_dialog.text.tones import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.data.marks import MARKS
 
 
 class CharacterTable:
@@ -24,8 +25,8 @@ class CharacterTable:
 
     @cached_property
     def special(self) -> np.ndarray:
-        """Padding, unknown, begin and end, bool [V]."""
-        return np.arange(len(self.vocabulary)) < len(SPECIAL_TOKENS)
+        """Padding, unknown, begin and end, and the marks of the source, bool [V]."""
+        return np.array([token in SPECIAL_TOKENS or token in MARKS for token in self.vocabulary.tokens])
 
     @cached_property
     def hanzi(self) -> np.ndarray:

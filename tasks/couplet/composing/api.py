@@ -1,0 +1,239 @@
+"""Whole couplets, 横批, and the form of a human's pair over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from paddle_dialog.data.records import Record
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.text.characters import HANZI, normalise_line
+from tasks.couplet.api import ToneName, tone_names
+from tasks.couplet.composing.composer import NoneFound
+from tasks.couplet.composing.patterns import usual_patterns
+from tasks.couplet.composing.prediction import ComposingPredictor
+from tasks.couplet.composing.proposals import Proposal
+from tasks.couplet.composing.request import Wish, read_wish
+from tasks.couplet.composing.themes import main_themes
+from tasks.couplet.composing.tone_schemes import broken_tones
+from tasks.couplet.rules.constraints import Rules, banned_words, broken_rules
+from tasks.couplet.rules.form import Form, form_report
+
+_UNWRITTEN = "every couplet that was found has a word that this server does not write; ask for another theme"
+
+
+class ComposeRequest(RequestModel):
+    """What couplets are to be; nothing at all is allowed too."""
+
+    theme: str = Field("", description="Words with blanks between them: a usual theme or one's own.")
+    name: str = Field("", description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.")
+    place: int = Field(1, ge=1, description="Where they stand; 1 is first, punctuation is not counted.")
+    length: int | None = Field(None, description="Characters of a line, 4 to 15, punctuation not counted.")
+    pattern: str | None = Field(None, description="Characters of the clauses, e.g. 4+7.")
+    count: int = Field(5, ge=1, description="How many proposals.")
+    scroll: str | None = Field(None, description="A 横批 of one's own.")
+    seed: int | None = Field(None, ge=0, le=2**32 - 1, description="Another one gives other proposals.")
+
+
+class ComposedCouplet(BaseModel):
+    """One couplet."""
+
+    first: str
+    second: str
+    scroll: str = Field(description="The 横批.")
+    scrolls: list[str] = Field(description="Five that go with it, best first.")
+    score: float = Field(description="Mean log-probability per character, the ends included.")
+    form: Form
+    relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
+    set: int | None = Field(None, description="Number of the proposal, where one has several couplets.")
+    part: int | None = Field(None, description="Number of the couplet in it.")
+
+
+class PairTones(BaseModel):
+    """The tones of each couplet's lines."""
+
+    first: list[list[ToneName]]
+    second: list[list[ToneName]]
+
+
+class ComposeAnswer(BaseModel):
+    """Couplets that differ, best first."""
+
+    couplets: list[ComposedCouplet]
+    tones: PairTones
+
+
+class ComposeEndpoint(Endpoint[ComposeRequest]):
+    """Writes whole couplets from a theme, from a name or from nothing, each with its 横批."""
+
+    task, path = "couplet", "/v1/compose"
+    summary = "Whole couplets"
+    answer_model = ComposeAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        text = Field(max_length=limits.characters)
+        count = Field(min(5, limits.n_best), le=limits.n_best)
+        self.request_model = bounded(ComposeRequest, theme=text, name=text, count=count)
+
+    def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        self._predictor, self._words = predictor, words
+        self._rules = predictor.rules
+        if words.words:
+            self._rules = Rules.of(predictor.config.rules, banned_words(words.words))
+        if predictor.composes:
+            predictor.compose(count=1)  # reads tables now, so that the first request is quick
+        patterns = [str(pattern) for pattern in usual_patterns()]
+        return {"composes": predictor.composes, "themes": main_themes(), "patterns": patterns}
+
+    def texts(self, request: ComposeRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        yield from (request.theme, request.name, request.scroll or "")
+
+    def prepare(self, request: ComposeRequest) -> Job:
+        """See `Endpoint`."""
+        wish = read_wish(**request.model_dump(exclude={"seed"}))
+        self._predictor.check_composes(wish)
+        return Job(wish, (request.seed, repr(wish)))  # one costs as much as a batch: they are not gathered
+
+    def answer(self, items: Sequence[Wish], settings: Any) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        return [self._composed(wish, settings[0]) for wish in items]
+
+    def _composed(self, wish: Wish, seed: int | None) -> Record | Unanswerable:
+        try:
+            found = self._predictor.compose_wish(wish, seed, self._rules)
+        except NoneFound as error:
+            return Unanswerable(str(error))
+        kept = [proposal for proposal in found if not self._words.finds(proposal.first + proposal.second)]
+        return _record(kept) if kept else Unanswerable(_UNWRITTEN)
+
+
+class ScrollRequest(RequestModel):
+    """A couplet that wants a 横批."""
+
+    first: str = Field(min_length=1, description="上联.", json_schema_extra={"pattern": HANZI})
+    second: str = Field(min_length=1, description="下联.", json_schema_extra={"pattern": HANZI})
+    n_best: int = Field(5, ge=1, description="How many, best first.")
+
+
+class ScrollText(BaseModel):
+    """A 横批."""
+
+    text: str
+    score: float = Field(description="How well it goes with the couplet; only the order means something.")
+
+
+class ScrollAnswer(BaseModel):
+    """横批, best first."""
+
+    scrolls: list[ScrollText]
+
+
+class ScrollEndpoint(Endpoint[ScrollRequest]):
+    """Chooses 横批 for a couplet from a list of traditional ones."""
+
+    task, path = "couplet", "/v1/scroll"
+    summary = "横批 to a couplet"
+    answer_model = ScrollAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        line, count = Field(max_length=limits.characters), Field(min(5, limits.n_best), le=limits.n_best)
+        self.request_model = bounded(ScrollRequest, first=line, second=line, n_best=count)
+
+    def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        self._predictor, self._words = predictor, words
+        return {}
+
+    def texts(self, request: ScrollRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        yield from (request.first, request.second)
+
+    def prepare(self, request: ScrollRequest) -> Job:
+        """See `Endpoint`."""
+        self._predictor.scrolls(request.first, request.second, 1)
+        return Job((request.first, request.second), request.n_best)
+
+    def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        found = [self._predictor.scrolls(first, second, settings) for first, second in items]
+        return [{"scrolls": [scroll.as_dict() for scroll in scrolls]} for scrolls in found]
+
+
+class FormRequest(RequestModel):
+    """A couplet that somebody wrote; a line may still be empty."""
+
+    first: str = Field(description="上联.")
+    second: str = Field(description="下联.")
+
+
+class LineTones(BaseModel):
+    """The tones of two lines, in the written form of the model."""
+
+    first: list[ToneName]
+    second: list[ToneName]
+
+
+class FormAnswer(BaseModel):
+    """What the rules say of it."""
+
+    form: Form
+    tones: LineTones
+    broken: list[str] = Field(description="Rules of the couplet that it does not keep.")
+
+
+class FormItem(NamedTuple):
+    """Two lines, normalised."""
+
+    first: str
+    second: str
+
+
+class FormEndpoint(Endpoint[FormRequest]):
+    """Says which rules of form a couplet keeps, whoever wrote it."""
+
+    task, path = "couplet", "/v1/form"
+    summary = "The form of a couplet"
+    answer_model = FormAnswer
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        line = Field(max_length=limits.characters)
+        self.request_model = bounded(FormRequest, first=line, second=line)
+
+    def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
+        """See `Endpoint`."""
+        self._rules = predictor.rules
+        return {}
+
+    def texts(self, request: FormRequest) -> Iterable[str]:
+        """See `Endpoint`."""
+        return ()  # nothing of it is written
+
+    def prepare(self, request: FormRequest) -> Job:
+        """See `Endpoint`."""
+        return Job(FormItem(normalise_line(request.first), normalise_line(request.second)), None)
+
+    def answer(self, items: Sequence[FormItem], settings: Any) -> list[Record | Unanswerable]:
+        """See `Endpoint`."""
+        return [_form(item, self._rules) for item in items]
+
+
+def _form(item: FormItem, rules: Rules) -> Record:
+    form = form_report(*item)
+    broken = [*broken_tones(item.first), *broken_rules(*item, form, rules)]
+    tones = {"first": tone_names(item.first), "second": tone_names(item.second)}
+    return {"form": form.as_dict(), "tones": tones, "broken": broken}
+
+
+def _record(proposals: Sequence[Proposal]) -> Record:
+    couplets = [proposal.as_dict() | {"scrolls": list(proposal.scrolls)} for proposal in proposals]
+    tones = {
+        "first": [tone_names(proposal.first) for proposal in proposals],
+        "second": [tone_names(proposal.second) for proposal in proposals],
+    }
+    return {"couplets": couplets, "tones": tones}

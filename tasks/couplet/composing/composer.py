@@ -1,0 +1,152 @@
+"""Writes whole couplets: drafts, a 上联 for each, its 下联 under the rules, and a choice of those that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+
+from paddle_dialog.errors import UserError
+from tasks.couplet.composing.drafts import Draft, make_drafts
+from tasks.couplet.composing.first_lines import FirstLineWriter
+from tasks.couplet.composing.proposals import Proposal, choose
+from tasks.couplet.composing.request import Wish
+from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
+from tasks.couplet.rules.form import form_report
+
+DRAFTS = 16  # of each couplet in one round
+ANSWERED = 24  # 上联 of a round that are answered
+RELAXED_COST = 1.0  # nats per character taken off for each rule that is not kept
+# What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
+_ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
+_USUAL_ROUNDS = 2
+
+
+class NoneFound(UserError):
+    """The model writes no couplet of the kind that was asked for."""
+
+
+@dataclass(frozen=True)
+class FirstLine:
+    """A 上联 that was written.
+
+    Args:
+        draft: that it keeps.
+        text: as shown.
+        score: log-probability per token, the end included.
+    """
+
+    draft: Draft
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class SecondLine:
+    """A 下联 with its log-probability per token and the rules it breaks."""
+
+    text: str
+    score: float
+    relaxed: tuple[str, ...]
+
+
+AnswerLines = Callable[[Sequence[FirstLine]], Sequence[Sequence[SecondLine]]]
+
+
+class Composer:
+    """Composes with one model.
+
+    Args:
+        writer: of 上联.
+        answer: writes 下联 for each 上联, held to its draft's `lock`, best first.
+    """
+
+    def __init__(self, writer: FirstLineWriter, answer: AnswerLines) -> None:
+        self._writer, self._answer = writer, answer
+
+    def compose(self, wish: Wish, seed: int = 0) -> list[Proposal]:
+        """Return proposals that differ, best first; those of a long name in groups of its couplets, in order.
+
+        There may be fewer than asked for, where too few differ; there is one at least.
+
+        Args:
+            wish: the request.
+            seed: of the draws.
+
+        Raises:
+            NoneFound: the model finds no couplet.
+        """
+        random = np.random.default_rng(seed)
+        if len(wish.parts) > 1:  # the couplets of one proposal are alike in form
+            usual = max(wish.patterns, key=lambda pattern: wish.patterns[pattern])
+            wish = replace(wish, patterns={usual: 1})
+        pools: list[dict[str, Proposal]] = [{} for _ in wish.parts]
+        chosen: list[list[Proposal]] = []
+        for number, rules in enumerate(_ROUNDS):
+            if number >= _USUAL_ROUNDS and all(pools):
+                break
+            for part, pool in zip(wish.parts, pools, strict=True):
+                drafts = make_drafts(wish, part, DRAFTS, random, rules)
+                pool.update(self._written(wish, drafts, int(random.integers(2**31))))
+            chosen = _chosen(pools, wish.count)
+            if min(map(len, chosen)) == wish.count:
+                break
+        return _in_order(chosen)
+
+    def _written(self, wish: Wish, drafts: Sequence[Draft], seed: int) -> dict[str, Proposal]:
+        """Return proposals on the themes, by 上联."""
+        found = self._writer.write(drafts, seed)
+        ranked = [
+            [FirstLine(draft, text, score) for text, score in texts]
+            for draft, texts in zip(drafts, found, strict=True)
+        ]
+        # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.
+        lines = {line.text: line for rank in zip_longest(*ranked) for line in rank if line is not None}
+        firsts = list(lines.values())[:ANSWERED]
+        written = {}
+        for first, answers in zip(firsts, self._answer(firsts) if firsts else (), strict=True):
+            shown = [answer for answer in answers if _speaks_of(wish, first.text, answer.text)]
+            if shown:
+                written[first.text] = _proposal(first, shown[0])
+        return written
+
+
+def _speaks_of(wish: Wish, first: str, second: str) -> bool:
+    return all(any(word in first or word in second for word in theme.words) for theme in wish.themes)
+
+
+def _proposal(first: FirstLine, second: SecondLine) -> Proposal:
+    form = form_report(first.text, second.text)
+    relaxed = (*broken_tones(first.text), *second.relaxed)
+    sizes = len(first.text) + 1, len(second.text) + 1
+    score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
+    fixed = frozenset({*first.draft.first, *first.draft.second})
+    return Proposal(first.text, second.text, score, form, relaxed, fixed=fixed)
+
+
+def _quality(proposal: Proposal) -> float:
+    return proposal.score - RELAXED_COST * len(proposal.relaxed)
+
+
+def _chosen(pools: Sequence[dict[str, Proposal]], count: int) -> list[list[Proposal]]:
+    """Choose for each couplet of a proposal; all differ from one another."""
+    chosen: list[list[Proposal]] = []
+    for pool in pools:
+        before = [proposal for proposals in chosen for proposal in proposals]
+        chosen.append(choose(sorted(pool.values(), key=_quality, reverse=True), count, before))
+    return chosen
+
+
+def _in_order(chosen: Sequence[Sequence[Proposal]]) -> list[Proposal]:
+    complete = list(zip(*chosen, strict=False))
+    if not complete:
+        raise NoneFound("the model finds no such couplet; ask for another theme, name or length")
+    if len(chosen) == 1:
+        return sorted(chosen[0], key=_quality, reverse=True)
+    return [
+        proposal.numbered(number, part)
+        for number, proposals in enumerate(complete, start=1)
+        for part, proposal in enumerate(proposals, start=1)
+    ]

@@ -1,0 +1,136 @@
+"""A trained couplet model that also writes whole couplets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi, normalise_line
+from tasks.couplet.composing.composer import Composer, FirstLine, SecondLine
+from tasks.couplet.composing.first_lines import FirstLineWriter
+from tasks.couplet.composing.proposals import Proposal
+from tasks.couplet.composing.request import Wish, read_wish
+from tasks.couplet.composing.themes import usual_themes
+from tasks.couplet.data.marks import knows_marks
+from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.rules.constraints import Rules
+from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
+from tasks.couplet.scrolls.listing import occasions
+
+# How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
+_SAMPLING = SearchOptions(strategy="sample", n_best=4, temperature=0.8, top_k=20, top_p=0.9)
+_BEAM = 5  # of the 下联
+_TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
+_SCROLLS = 5
+ONLY_SECOND = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
+
+
+class ComposingPredictor(CoupletPredictor):
+    """Answers 上联, and writes couplets from a theme, from a name or from nothing."""
+
+    @property
+    def composes(self) -> bool:
+        """Whether the model was trained to write couplets without a 上联."""
+        return knows_marks(self.vocabulary) and self.config.decoding.engine != "reference"
+
+    def compose(
+        self,
+        theme: str = "",
+        name: str = "",
+        place: int = 1,
+        length: int | None = None,
+        pattern: str | None = None,
+        count: int = 5,
+        scroll: str | None = None,
+        seed: int | None = None,
+    ) -> list[Proposal]:
+        """Write whole couplets that differ, best first.
+
+        Args:
+            theme: words with blanks or commas between them, e.g. 春节; a couplet has a word of each.
+            name: its characters stand in the lines by turns, e.g. 李明; more than two make several couplets.
+            place: of the name's characters in their lines, 1 is the first, punctuation not counted.
+            length: characters of a line, 4 to 15, punctuation not counted; 7 by default.
+            pattern: of the clauses, e.g. 4+7.
+            count: proposals, each of as many couplets as the name needs.
+            scroll: a 横批 of one's own; by default the model chooses.
+            seed: of the draws; the config's by default.
+
+        Returns:
+            Couplets with form and 横批; fewer than asked for where too few differ.
+
+        Raises:
+            UserError: the request cannot be met, or the model was not trained for it.
+        """
+        return self.compose_wish(read_wish(theme, name, place, length, pattern, count, scroll), seed)
+
+    def compose_wish(self, wish: Wish, seed: int | None = None, rules: Rules | None = None) -> list[Proposal]:
+        """Do what `compose` does for a checked request, under other rules than the config's if `rules` are given."""
+        self.check_composes(wish)
+        rules = replace(self.rules if rules is None else rules, tone_weight=_TONE_WEIGHT)
+        writer = FirstLineWriter(self.step_model, self._table, _SAMPLING, rules.banned)
+        composer = Composer(writer, partial(self._answer_lines, rules))
+        found = composer.compose(wish, self.config.seed if seed is None else seed)
+        return self._with_scrolls(wish, found)
+
+    def scrolls(self, first: str, second: str, count: int = 5) -> list[Scroll]:
+        """Return 横批 that go with a couplet, best first.
+
+        Args:
+            first: 上联.
+            second: 下联.
+            count: how many.
+
+        Raises:
+            UserError: a line has no Chinese character.
+        """
+        above, below = normalise_line(first), normalise_line(second)
+        for name, line in (("上联", above), ("下联", below)):
+            if not any(map(is_hanzi, line)):
+                raise UserError(f"the {name} has no Chinese character; a 横批 is chosen for both lines")
+        return self._scroll_chooser.choose(above, below, count)
+
+    @cached_property
+    def _scroll_chooser(self) -> ScrollChooser:
+        return ScrollChooser()
+
+    def _with_scrolls(self, wish: Wish, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Give each proposal its 横批, none the same best one where others fit too."""
+        known = usual_themes()
+        words = {theme.words for theme in wish.themes}
+        asked = [name for name in occasions() if name in known and known[name].words in words]
+        given: list[Proposal] = []
+        for proposal in proposals:
+            chosen = self._scroll_chooser.choose(proposal.first, proposal.second, _SCROLLS, asked)
+            texts = [scroll.text for scroll in chosen]
+            taken = {other.scroll for other in given}
+            best = next((text for text in texts if text not in taken), texts[0])
+            lead = best if wish.scroll is None else wish.scroll
+            given.append(replace(proposal, scrolls=tuple(dict.fromkeys([lead, *texts]))[:_SCROLLS]))
+        return given
+
+    def check_composes(self, wish: Wish) -> None:
+        """Raise a `UserError` unless the model can write such lines."""
+        if not self.composes:
+            raise UserError(ONLY_SECOND)
+        longest = max(pattern.length + len(pattern.commas) for pattern in wish.patterns)
+        if longest > self.longest_line:
+            raise UserError(
+                f"the lines would have {longest} characters, and this model writes up to {self.longest_line}"
+            )
+
+    def _answer_lines(self, rules: Rules, firsts: Sequence[FirstLine]) -> list[list[SecondLine]]:
+        decoding = replace(
+            self.config.decoding, strategy="beam", beam_size=_BEAM, groups=1, diversity_penalty=0.0
+        )
+        found = self.predict(
+            [first.text for first in firsts],
+            2,
+            templates=[first.draft.lock for first in firsts],
+            rules=rules,
+            decoding=decoding,
+        )
+        return [[SecondLine(c.text, c.score, tuple(c.relaxed)) for c in candidates] for candidates in found]

@@ -1,0 +1,91 @@
+"""How much more often a character stands in couplets that have a word of a scroll than in others.
+
+The table beside this file was counted by `tools/scrolls.py` over a training corpus. It has no line of the corpus.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import io
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from paddle_dialog.text.characters import is_hanzi
+from tasks.couplet.data.couplets import Couplet
+from tasks.couplet.scrolls.listing import all_scrolls, words_of
+
+TABLE = "association.npz"
+LEAST = 1.0  # nats; weaker associations are noise, and are left out
+LEAST_COUNT = 5  # couplets with a character, for it to be in the table
+_PRIOR = 20.0  # couplets without any association that are added to those of each word
+_STEPS = 40  # of one byte to a nat
+
+
+@dataclass(frozen=True)
+class Association:
+    """The table.
+
+    Args:
+        words: W words.
+        characters: C characters, in one text.
+        steps: max(0, log p(character | word) / p(character)) in steps of 1/40, uint8 [C, W]; 0 below `LEAST`.
+    """
+
+    words: tuple[str, ...]
+    characters: str
+    steps: np.ndarray
+
+    def of(self, line: str) -> np.ndarray:
+        """Return the mean association of the hanzi of a text with each word, in nats, float32 [W]."""
+        places = {character: place for place, character in enumerate(self.characters)}
+        rows = [places.get(character, -1) for character in line if is_hanzi(character)]
+        known = self.steps[[row for row in rows if row >= 0]]  # [T, W]
+        return known.sum(axis=0, dtype=np.float32) / np.float32(_STEPS * max(1, len(rows)))
+
+    def to_bytes(self) -> bytes:
+        """Return the file."""
+        file = io.BytesIO()
+        np.savez_compressed(
+            file, words=np.array(self.words), characters=np.array(self.characters), steps=self.steps
+        )
+        return file.getvalue()
+
+
+@cache
+def load_association() -> Association:
+    """Return the table that ships."""
+    data = (importlib.resources.files(__package__) / TABLE).read_bytes()
+    with np.load(io.BytesIO(data)) as arrays:
+        return Association(tuple(arrays["words"].tolist()), str(arrays["characters"]), arrays["steps"])
+
+
+def count_association(couplets: Iterable[Couplet]) -> Association:
+    """Count the table of the scrolls' words over couplets.
+
+    A couplet counts for each of the words that stand in one of its lines, and a character once in a couplet.
+    """
+    words = tuple(dict.fromkeys(word for scroll in all_scrolls() for word in words_of(scroll)))
+    wanted = set(words)
+    total, couplets_with, of_word = 0, Counter[str](), Counter[str]()
+    together: dict[str, Counter[str]] = {word: Counter() for word in words}
+    for couplet in couplets:
+        characters = {c for c in couplet.first + couplet.second if is_hanzi(c)}
+        total += 1
+        couplets_with.update(characters)
+        lines = (couplet.first, couplet.second)
+        for word in {line[i : i + 2] for line in lines for i in range(len(line) - 1)} & wanted:
+            of_word[word] += 1
+            together[word].update(characters)
+    kept = sorted(c for c, count in couplets_with.items() if count >= LEAST_COUNT)
+    share = np.array([couplets_with[c] / total for c in kept])  # [C]
+    steps = np.zeros((len(kept), len(words)), dtype=np.uint8)
+    for place, word in enumerate(words):
+        counts = np.array([together[word][c] for c in kept])
+        likely = (counts + _PRIOR * share) / (of_word[word] + _PRIOR)
+        nats = np.log(likely / share)
+        steps[:, place] = np.where(nats >= LEAST, np.minimum(nats * _STEPS, 255), 0).round()
+    return Association(words, "".join(kept), steps)
