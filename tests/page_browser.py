@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from composing_toys import composing_toy
 from couplet_toys import LEVEL, OBLIQUE, toy
 from empathetic_store_toys import predictor as _store_predictor
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
@@ -21,6 +22,7 @@ from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.model_cards import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint
+from tasks.couplet.task import TASK as COUPLET
 from tasks.empathetic.answering.api import ReplyEndpoint
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
@@ -68,19 +70,25 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is ins
 def served(*tasks: str, **settings: Any) -> Iterator[str]:
     """Yield the address of a server of the tasks; `settings` are those of `ServeConfig`."""
     limits = LimitsConfig(turns=9, characters=200)
-    made: dict[str, Any] = {"couplet": CoupletEndpoint, "empathetic": ReplyEndpoint, "people": ReplyEndpoint}
-    predictors = {"couplet": _couplet_predictor, "empathetic": _reply_predictor, "people": _people_predictor}
-    endpoints = {task: made[task](limits) for task in tasks}
+    made: dict[str, tuple[Any, list[Endpoint[Any]]]] = {
+        "couplet": (_couplet_predictor, [CoupletEndpoint(limits)]),
+        "composing": (composing_toy, COUPLET.endpoints(limits)),
+        "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
+        "people": (_people_predictor, [ReplyEndpoint(limits)]),
+    }
+    chosen = [made[task] for task in tasks]
 
     def load() -> list[Any]:
         cards = []
-        for task, endpoint in endpoints.items():
-            predictor = predictors[task]()
-            details = endpoint.use(predictor, WordFilter())
-            cards.append(make_card(predictor, endpoint.path, details, None))
+        for make_predictor, endpoints in chosen:
+            predictor = make_predictor()
+            told = {endpoint.path: endpoint.use(predictor, WordFilter()) for endpoint in endpoints}
+            path = endpoints[0].path
+            cards.append(make_card(predictor, path, told.pop(path), None, told))
         return cards
 
-    with serving(*endpoints.values(), load=load, **settings) as address:
+    every = [endpoint for _, endpoints in chosen for endpoint in endpoints]
+    with serving(*every, load=load, **settings) as address:
         yield address
 
 

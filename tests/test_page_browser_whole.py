@@ -378,6 +378,41 @@ def test_sheets_are_printed_in_their_size(page: Any) -> None:
         assert page.locator("#sheets *").count() == 0 and page.locator("#couplet").is_visible()  # as before
 
 
+def test_the_server_composes_and_judges(browser: Any) -> None:
+    """Everything through the server's own addresses, with a tiny model."""
+    with served("composing") as address, opened(browser, address) as page:
+        choose(page, "With a name")
+        page.fill("#couplet-name", "山月")
+        page.fill("#couplet-theme", "茶")
+        page.select_option("#couplet-place", "3")
+        with page.expect_response("**/v1/compose") as response:
+            page.click("#couplet-ask")
+        idle(page, "#couplet-ask")
+        couplets = response.value.json()["couplets"]
+        assert page.locator(".candidate").count() == len(couplets) > 0
+        first, second = hung(page)
+        assert (first, second) == (couplets[0]["first"], couplets[0]["second"])
+        assert (first[2], second[2]) == ("山", "月") and len(first) == len(second) == 7
+        assert scroll(page) == [couplets[0]["scroll"]] and page.locator("#couplet-scrolls button").count() == 5
+        assert page.locator("#couplet-themes option").count() > 20
+        page.click("#couplet-edit")
+        page.locator("#couplet-pair .second [data-place='6']").click()
+        with page.expect_response("**/v1/form") as response:
+            page.keyboard.insert_text("柳")
+        assert response.value.json()["form"]["final_level"] is False
+        page.get_by_text("✗ ends 仄 / 平").wait_for()
+        page.fill("#couplet-name", "一二三四五六七八九")
+        page.click("#couplet-ask")
+        page.get_by_text("up to 8 can be placed").wait_for()
+        choose(page, "My own pair")
+        page.fill("#couplet-first", "天上月")
+        page.fill("#couplet-second", "山中云")
+        with page.expect_response("**/v1/scroll") as response:
+            page.click("#couplet-ask")
+        page.locator("#couplet-pair .scroll").wait_for()
+        assert scroll(page) == [response.value.json()["scrolls"][0]["text"]]
+
+
 def test_a_phone_and_both_schemes_show_all(browser: Any, address: str) -> None:
     for scheme in ("light", "dark"):
         size = {"width": 360, "height": 640}
