@@ -393,7 +393,9 @@ def test_the_server_composes_and_judges(browser: Any) -> None:
         first, second = hung(page)
         assert (first, second) == (couplets[0]["first"], couplets[0]["second"])
         assert (first[2], second[2]) == ("山", "月") and len(first) == len(second) == 7
-        assert scroll(page) == [couplets[0]["scroll"]] and page.locator("#couplet-scrolls button").count() == 5
+        assert (
+            scroll(page) == [couplets[0]["scroll"]] and page.locator("#couplet-scrolls button").count() == 5
+        )
         assert page.locator("#couplet-themes option").count() > 20
         page.click("#couplet-edit")
         page.locator("#couplet-pair .second [data-place='6']").click()
