@@ -10,7 +10,14 @@ from decoding_models import TableModel
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, CoupletDataConfig, CoupletRerankConfig, RulesConfig
+from tasks.couplet.config import (
+    ChoiceConfig,
+    CoupletConfig,
+    CoupletDataConfig,
+    CoupletRerankConfig,
+    RulesConfig,
+)
+from tasks.couplet.data.marks import MARKS
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.task import TASK
 
@@ -33,16 +40,22 @@ def toy(
     seed: int = 0,
     rules: dict[str, Any] | None = None,
     rerank: dict[str, Any] | None = None,
+    choice: dict[str, Any] | None = None,
+    marks: bool = False,
     **decoding: Any,
 ) -> CoupletPredictor:
-    """Return a predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight."""
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters])
+    """Return a predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight.
+
+    Its candidates are those of the beam unless `choice` says otherwise; with `marks` it answers both lines.
+    """
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *(MARKS if marks else ())])
     network = Table(seed, vocab_size=len(vocabulary), steps=12, sources=len(vocabulary))
     config = CoupletConfig(
         task="couplet",
         data=CoupletDataConfig(max_length=10),
         decoding=DecodingConfig(**{"max_length": 10, "beam_size": 4, **decoding}),
         rules=dataclasses.replace(RulesConfig(tone_weight=0.0), **(rules or {})),
+        choice=ChoiceConfig(**(choice or {"distance": 0.0})),
         rerank=CoupletRerankConfig(**(rerank or {})),
     )
     return TASK.predictor(config, TrainedModel.of_network(network, {"text": vocabulary}))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import paddle
 import pytest
@@ -14,7 +12,7 @@ from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, CoupletRerankConfig, RulesConfig
+from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.rerank import consensus
 
 ROOMY = LEVEL + OBLIQUE
@@ -91,10 +89,3 @@ def test_a_reverse_model_orders_by_how_well_it_foresees_the_first_line(tmp_path)
             foreseen.append(sum(log_probs[t, i] for t, i in enumerate([*written, vocabulary.eos_id])))
         assert foreseen == sorted(foreseen, reverse=True)
         assert len(set(foreseen)) > 1
-
-
-def test_a_reverse_weight_needs_a_bundle():
-    config = CoupletConfig(task="couplet", rules=RulesConfig())
-    assert list(config.rerank.problems()) == []
-    rerank = dataclasses.replace(config.rerank, reverse=0.5)
-    assert [key for key, _ in rerank.problems()] == ["reverse"]

@@ -14,13 +14,13 @@ from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import CoupletConfig, RulesConfig
+from tasks.couplet.direction import TO_SECOND
 from tasks.couplet.rules.constraints import (
     RELAXATION_ORDER,
     Rules,
     broken_rules,
     describe,
     relaxations,
-    wanted_final_tone,
 )
 from tasks.couplet.rules.form import form_report
 
@@ -54,7 +54,7 @@ def test_every_candidate_of_every_strategy_keeps_every_rule(first, seed, strateg
         form = form_report(first, candidate.text)
         assert form.length_equal and form.punctuation_aligned and form.repeats_mirrored
         assert not form.shares_character
-        assert wanted_final_tone(first) in tones([c for c in candidate.text if is_hanzi(c)][-1])
+        assert TO_SECOND.wanted_final_tone(first) in tones([c for c in candidate.text if is_hanzi(c)][-1])
         assert [(p, c) for p, c in enumerate(candidate.text) if c in "，。"] == [
             (p, c) for p, c in enumerate(first) if c in "，。"
         ]
@@ -139,10 +139,10 @@ def test_each_switch_alone():
 
 
 def test_the_final_tone_of_an_ambiguous_or_unknown_end_is_level():
-    assert wanted_final_tone("春雨") is Tone.LEVEL
-    assert wanted_final_tone("雨春") is Tone.OBLIQUE
-    assert wanted_final_tone("雨看。") is Tone.LEVEL  # 看 hon1 and hon3
-    assert wanted_final_tone("雨A") is Tone.LEVEL
+    assert TO_SECOND.wanted_final_tone("春雨") is Tone.LEVEL
+    assert TO_SECOND.wanted_final_tone("雨春") is Tone.OBLIQUE
+    assert TO_SECOND.wanted_final_tone("雨看。") is Tone.LEVEL  # 看 hon1 and hon3
+    assert TO_SECOND.wanted_final_tone("雨A") is Tone.LEVEL
 
 
 def test_the_tone_weight_is_what_a_character_must_be_better_by():

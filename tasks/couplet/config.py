@@ -57,12 +57,24 @@ class RulesConfig:
 
 
 @dataclass(frozen=True)
+class ChoiceConfig:
+    """How the candidates differ where several are asked for of a beam; the best one is the same in any case."""
+
+    distance: float = rate(
+        1 / 3,
+        "least share of the free characters (no punctuation, no locked ones) in which any two candidates differ; "
+        "0 gives the list of the beam, whose candidates differ in a character or two",
+    )
+    beam_size: int = at_least(1, 30, "beam of the search for further candidates")
+
+
+@dataclass(frozen=True)
 class CoupletRerankConfig:
     """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
 
     model: float = at_least(0.0, 1.0, "weight of the log-probability per token")
     reverse: float = at_least(
-        0.0, 0.0, "weight of log p(上联 | 下联) per token under the model of `reverse_weights`"
+        0.0, 0.0, "weight of log p(given line | candidate) per token under the model of `reverse_weights`"
     )
     tone_opposed: float = at_least(0.0, 0.0, "weight of the share of positions with opposed tones")
     consensus: float = at_least(
@@ -72,27 +84,27 @@ class CoupletRerankConfig:
         "on is seldom an accident of the search",
     )
     candidates: int = at_least(1, 10, "candidates the search hands over, at least the number asked for")
-    reverse_weights: str | None = setting(None, "a bundle trained on pairs with 上联 and 下联 swapped")
+    reverse_weights: str | None = setting(
+        None,
+        "a bundle trained on pairs with 上联 and 下联 swapped; null: the weights themselves, which must know both "
+        "directions",
+    )
 
     @property
     def is_active(self) -> bool:
         """Whether anything beside the model's own score counts."""
         return bool(self.reverse or self.tone_opposed or self.consensus)
 
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        if self.reverse and self.reverse_weights is None:
-            yield "reverse", "needs reverse_weights, a bundle trained on swapped pairs"
-
 
 @dataclass(frozen=True)
 class CoupletConfig(GenerationConfig):
     """A couplet recipe: what all tasks share, the rules of form and the order of the candidates."""
 
-    inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "rerank")
+    inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "choice", "rerank")
 
     data: CoupletDataConfig = field(default_factory=CoupletDataConfig)
     rules: RulesConfig = field(default_factory=RulesConfig)
+    choice: ChoiceConfig = field(default_factory=ChoiceConfig)
     rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)
 
     def problems(self) -> Iterator[Problem]:

@@ -1,9 +1,9 @@
-"""A trained couplet model that answers 上联."""
+"""A trained couplet model that answers one line of a couplet with the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,38 +12,30 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
-from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
-from paddle_dialog.decoding.reference import reference_beam_search
-from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Prediction
 from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.data.marks import knows_marks
+from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
+from tasks.couplet.line_search import LineSearch
 from tasks.couplet.rerank import Reranker, ReverseModel
-from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
 from tasks.couplet.rules.form import Form, form_report
 from tasks.couplet.rules.locks import check_locks, parse_template
-from tasks.couplet.rules.search import Candidate, search_by_rules
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.config.schema import DecodingConfig
 
-# A 下联 never contains padding, unknown or begin.
-NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
-
 
 @dataclass(frozen=True)
 class CoupletPrediction(Prediction):
-    """A 下联.
+    """A 下联, or a 上联 where that is asked for.
 
     Args:
-        form: which rules of the couplet it keeps.
+        form: which rules of the couplet the pair keeps.
         relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules.constraints`.
     """
 
@@ -57,15 +49,18 @@ class CoupletPrediction(Prediction):
 
 
 class CoupletPredictor(GenerationPredictor):
-    """Answers 上联 with 下联.
+    """Answers 上联 with 下联, and 下联 with 上联 where the model was trained for both.
 
     Args:
         config: decoding settings and the length the model was made for.
         model: that was trained.
-        reverse: scores the 上联 of a candidate; needed where `rerank.reverse` is not 0.
+        reverse: scores the 上联 of a candidate; by default the model itself.
 
     Attributes:
         vocabulary: of both lines.
+
+    Raises:
+        UserError: `rerank.reverse` is not 0, and neither `reverse` nor the model scores a 上联.
     """
 
     has_reference = True
@@ -77,8 +72,8 @@ class CoupletPredictor(GenerationPredictor):
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
         self.step_model = model.step_model(config.model, len(self.vocabulary))
-        self._table = CharacterTable(self.vocabulary)
-        self._reranker = Reranker(config.rerank, reverse)
+        reranker = Reranker(config.rerank, self._reverse_models(reverse) if config.rerank.reverse else {})
+        self._search = LineSearch(config, self.step_model, self.vocabulary, lambda: self.network, reranker)
 
     @property
     def network(self) -> nn.Layer:
@@ -97,86 +92,91 @@ class CoupletPredictor(GenerationPredictor):
 
     def predict(
         self,
-        firsts: Sequence[str],
+        lines: Sequence[str],
         n_best: int | None = None,
         lock: Mapping[int, str] | None = None,
         template: str | None = None,
         templates: Sequence[str | None] | None = None,
         rules: Rules | None = None,
         decoding: DecodingConfig | None = None,
+        direction: Direction = TO_SECOND,
     ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
         Args:
-            firsts: 上联; blanks are dropped and punctuation is unified before the model sees them.
-            n_best: candidates for each, best first; the config's number by default.
-            lock: position (0 is the first) → character that every 下联 has there.
+            lines: 上联; blanks are dropped and punctuation is unified before the model sees them.
+            n_best: candidates for each, best first; the config's number by default. They differ as `choice` says.
+            lock: position (0 is the first) → character that every answer has there.
             template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
             templates: one for each line, instead of `template`.
             rules: of form; those of the config by default.
             decoding: how to search; as the config says by default.
+            direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
 
         Returns:
             The candidates of each line, at least one.
 
         Raises:
-            UserError: a line is empty, has no hanzi, or is longer than the model allows, or a locked character
-                does not fit a line.
+            UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
+                does not fit a line, or the model was not trained for the direction.
         """
-        lines = [self._checked(first) for first in firsts]
-        shapes = [template] * len(lines) if templates is None else templates
-        locks = [self._locks(line, lock, shape) for line, shape in zip(lines, shapes, strict=True)]
+        direction.check_known(self.vocabulary)
+        given = [self._checked(line, direction) for line in lines]
+        shapes = [template] * len(given) if templates is None else templates
+        locks = [self._locks(line, lock, shape, direction) for line, shape in zip(given, shapes, strict=True)]
         decoding = self.config.decoding if decoding is None else decoding
         rules = self.rules if rules is None else rules
         wanted = decoding.n_best if n_best is None else n_best
-        options = self._options(decoding, wanted)
         answers: list[list[CoupletPrediction]] = []
-        for start in range(0, len(lines), decoding.batch_size):
+        for start in range(0, len(given), decoding.batch_size):
             batch = slice(start, start + decoding.batch_size)
-            found = self._candidates(lines[batch], locks[batch], rules, options)
-            found = self._reranker.order(lines[batch], found)
-            for line, candidates in zip(lines[batch], found, strict=True):
-                answers.append([self._prediction(line, text, h, rules) for text, h in candidates[:wanted]])
+            found = self._search.candidates(given[batch], locks[batch], rules, decoding, wanted, direction)
+            for line, candidates in zip(given[batch], found, strict=True):
+                answers.append([self._prediction(line, text, h, rules, direction) for text, h in candidates])
         return answers
 
-    def check(self, first: str, template: str | None = None) -> str:
-        """Return the 上联 as the model reads it.
+    def check(self, line: str, template: str | None = None, direction: Direction = TO_SECOND) -> str:
+        """Return the given line as the model reads it.
 
         Raises:
-            UserError: `predict` would refuse line or template.
+            UserError: `predict` would refuse line, template or direction.
         """
-        line = self._checked(first)
-        self._locks(line, None, template)
-        return line
+        direction.check_known(self.vocabulary)
+        checked = self._checked(line, direction)
+        self._locks(checked, None, template, direction)
+        return checked
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
-        """Write 下联 for encoded 上联 by greedy search, to show a model in training."""
-        options = SearchOptions(
-            strategy="greedy", max_length=self.config.decoding.max_length, processors=[NO_SPECIAL_TOKENS]
-        )
-        found = self._decode(sources, options)
+        """Answer encoded lines by greedy search, to show a model in training."""
+        found = self._search.greedy(sources)
         return ["".join(self.vocabulary.decode(hypotheses[0].tokens)) for hypotheses in found]
 
     def predict_records(
-        self, texts: Sequence[str], n_best: int | None = None, template: str | None = None
+        self,
+        texts: Sequence[str],
+        n_best: int | None = None,
+        template: str | None = None,
+        second: bool = False,
     ) -> Iterable[Record]:
         """Answer as JSON records: `{"first": …, "predictions": [{"text", "score", "form"}, …]}`.
 
-        A `template` holds for all texts.
+        A `template` holds for all texts. With `second` they are 下联, stand under "second", and 上联 are written.
         """
-        for first, predictions in zip(texts, self.predict(texts, n_best, template=template), strict=True):
-            yield {"first": first, "predictions": [prediction.as_dict() for prediction in predictions]}
+        direction, key = (TO_FIRST, "second") if second else (TO_SECOND, "first")
+        answers = self.predict(texts, n_best, template=template, direction=direction)
+        for text, predictions in zip(texts, answers, strict=True):
+            yield {key: text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
-        """Format a 上联 and its 下联, several candidates one below the other with their scores."""
-        predictions = record["predictions"]
+        """Format a line and its answers, several candidates one below the other with their scores."""
+        predictions, given = record["predictions"], record["second" if "second" in record else "first"]
         notes = [f"\trelaxed: {', '.join(p['relaxed'])}" if "relaxed" in p else "" for p in predictions]
         if len(predictions) == 1:
-            return f"{record['first']}\t{predictions[0]['text']}{notes[0]}"
+            return f"{given}\t{predictions[0]['text']}{notes[0]}"
         scored = (
             f"  {p['score']:8.4f}  {p['text']}{note}" for p, note in zip(predictions, notes, strict=True)
         )
-        return "\n".join([record["first"], *scored])
+        return "\n".join([given, *scored])
 
     @property
     def longest_line(self) -> int:
@@ -194,63 +194,48 @@ class CoupletPredictor(GenerationPredictor):
         }[settings.strategy]
         return f"{search}, {describe(self.config.rules)}"
 
-    def _checked(self, first: str) -> str:
-        line, limit = normalise_line(first), self.longest_line
+    def _reverse_models(self, given: ReverseModel | None) -> dict[Direction, ReverseModel]:
+        """Return for each direction the model that scores the given line."""
+        models: dict[Direction, ReverseModel] = {}
+        if knows_marks(self.vocabulary):
+            for direction, back in ((TO_SECOND, TO_FIRST), (TO_FIRST, TO_SECOND)):
+                models[direction] = ReverseModel(self.step_model, self.vocabulary, back.source)
+        if given is not None:
+            models[TO_SECOND] = given
+        if not models:
+            raise UserError(
+                "rerank.reverse: this bundle knows only 下联 for 上联; name a bundle trained on swapped pairs by "
+                "rerank.reverse_weights, or take the shipped pretrained/couplet"
+            )
+        return models
+
+    def _checked(self, text: str, direction: Direction) -> str:
+        line, limit, name = normalise_line(text), self.longest_line, direction.given
         if not line:
-            raise UserError("the 上联 is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
+            raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
         if not any(is_hanzi(character) for character in line):
-            raise UserError(f"'{first[:40]}' has no Chinese character; give a 上联 such as 晚风摇树树还挺")
+            raise UserError(f"'{text[:40]}' has no Chinese character; give a {name} such as 晚风摇树树还挺")
         if len(line) > limit:
             raise UserError(
-                f"the 上联 '{line[:20]}…' has {len(line)} characters, and this model reads up to {limit}; "
+                f"the {name} '{line[:20]}…' has {len(line)} characters, and this model reads up to {limit}; "
                 "shorten it (data.max_length and decoding.max_length of the config set the limit)"
             )
         return line
 
-    def _locks(self, line: str, lock: Mapping[int, str] | None, template: str | None) -> dict[int, str]:
-        locks = parse_template(template, line) if template is not None else {}
-        locks.update(check_locks(lock or {}, line))
+    def _locks(
+        self, line: str, lock: Mapping[int, str] | None, template: str | None, direction: Direction
+    ) -> dict[int, str]:
+        locks = parse_template(template, line, direction.given) if template is not None else {}
+        locks.update(check_locks(lock or {}, line, direction.given))
         if locks and self.config.decoding.engine == "reference":
             raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
         return locks
 
-    def _options(self, decoding: DecodingConfig, wanted: int) -> SearchOptions:
-        pool = wanted
-        if self.config.rerank.is_active and decoding.strategy != "greedy":
-            pool = max(wanted, self.config.rerank.candidates)
-        return SearchOptions.of(decoding, pool, self.config.seed, [NO_SPECIAL_TOKENS])
-
-    def _prediction(self, line: str, text: str, hypothesis: Hypothesis, rules: Rules) -> CoupletPrediction:
-        form = form_report(line, text)
+    def _prediction(
+        self, line: str, text: str, hypothesis: Hypothesis, rules: Rules, direction: Direction
+    ) -> CoupletPrediction:
+        form = form_report(*direction.pair(line, text))
         broken = []
         if self.config.decoding.engine != "reference":
-            broken = broken_rules(line, text, form, rules)
+            broken = broken_rules(line, text, form, rules, direction)
         return CoupletPrediction(text, hypothesis.score, form, broken)
-
-    def _candidates(
-        self,
-        lines: Sequence[str],
-        locks: Sequence[Mapping[int, str]],
-        rules: Rules,
-        options: SearchOptions,
-    ) -> list[list[Candidate]]:
-        """Return texts and hypotheses of a batch, best first."""
-        sources = [np.asarray(self.vocabulary.encode(line)) for line in lines]
-        if self.config.decoding.engine == "reference":
-            found = self._decode(sources, options)
-            return [[("".join(self.vocabulary.decode(h.tokens)), h) for h in each] for each in found]
-
-        def search(numbers: Sequence[int], processors: Sequence[LogitsProcessor]) -> list[list[Hypothesis]]:
-            chosen = [sources[number] for number in numbers]
-            return self._decode(chosen, replace(options, processors=processors))
-
-        return search_by_rules(lines, locks, rules, self._table, search)
-
-    def _decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
-        ids, lengths = encode_sources(list(sources))
-        settings = self.config.decoding
-        if settings.engine == "reference":
-            return reference_beam_search(
-                self.network, ids, lengths, options.beam_size, options.n_best, settings.max_length
-            )
-        return decode(self.step_model, ids, lengths, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -13,28 +13,37 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletRerankConfig
 from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.data.marks import second_source
+from tasks.couplet.direction import TO_SECOND, Direction
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.search import Candidate
 
 
 @dataclass(frozen=True)
 class ReverseModel:
-    """A model of the 上联 given its 下联.
+    """A model of the line that was given, given its answer.
 
     Args:
         step_model: of the network.
         vocabulary: of both lines.
+        source: what asks the network for the line that an answer answers, without end token; by default as in a
+            bundle trained on swapped pairs.
     """
 
     step_model: StepModel
     vocabulary: Vocabulary
+    source: Callable[[Vocabulary, str], list[int]] = second_source
 
     def scores(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[np.ndarray]:
-        """Return log p(上联 | 下联) per token of every candidate, a float64 array [K] for each line."""
+        """Return log p(line | candidate) per token of every candidate, a float64 array [K] for each line."""
         pairs = [
             (text, line) for line, candidates in zip(lines, found, strict=True) for text, _ in candidates
         ]
-        source, lengths = encode_sources([np.asarray(self.vocabulary.encode(text)) for text, _ in pairs])
+        if not pairs:
+            return [np.zeros(0) for _ in found]
+        source, lengths = encode_sources(
+            [np.asarray(self.source(self.vocabulary, text)) for text, _ in pairs]
+        )
         targets = [self.vocabulary.encode(line) for _, line in pairs]
         totals = text_log_probs(self.step_model, source, lengths, targets)
         scores = totals / [len(target) + 1 for target in targets]
@@ -46,26 +55,30 @@ class Reranker:
 
     Args:
         config: the weights.
-        reverse: scores the 上联; needed where its weight is not 0.
+        reverse: for each direction what scores the given line; needed where its weight is not 0.
     """
 
-    def __init__(self, config: CoupletRerankConfig, reverse: ReverseModel | None = None) -> None:
+    def __init__(
+        self, config: CoupletRerankConfig, reverse: Mapping[Direction, ReverseModel] | None = None
+    ) -> None:
         self._config = config
-        self._reverse = reverse
+        self._reverse = reverse or {}
 
-    def order(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[list[Candidate]]:
+    def order(
+        self, lines: Sequence[str], found: Sequence[list[Candidate]], direction: Direction = TO_SECOND
+    ) -> list[list[Candidate]]:
         """Return the candidates of each line, best first; equal sums stay in the order of the search.
 
         Args:
-            lines: 上联, normalised.
+            lines: that are given, normalised.
             found: candidates of each line in the order of the search.
+            direction: which line is given.
         """
         if not self._config.is_active:
             return list(found)
         reverse = [np.zeros(len(candidates)) for candidates in found]
         if self._config.reverse:
-            assert self._reverse is not None, "rerank.reverse without a reverse model"
-            reverse = self._reverse.scores(lines, found)
+            reverse = self._reverse[direction].scores(lines, found)
         return [
             _sorted(candidates, self._sums(line, candidates, scores))
             for line, candidates, scores in zip(lines, found, reverse, strict=True)

@@ -175,9 +175,14 @@ class CoupletTask(GenerationTask):
         return {"book": partial(textbook, config, vocabulary_sizes[VOCABULARY])}
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add `--template`."""
+        """Add `--template` and `--second`."""
         told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
         parser.add_argument("--template", metavar="TEXT", help=told)
+        parser.add_argument(
+            "--second",
+            action="store_true",
+            help="the inputs are 下联; write their 上联, under the same rules",
+        )
 
     def endpoints(self, limits: LimitsConfig) -> list[Endpoint[Any]]:
         """Return the `POST` addresses of the task."""
@@ -192,10 +197,10 @@ class CoupletTask(GenerationTask):
         ]
 
     def _reverse_model(self, rerank: CoupletRerankConfig) -> ReverseModel | None:
-        """Return the model that scores the 上联, if `rerank.reverse` needs one."""
-        if not rerank.reverse:
+        """Return the model that scores the 上联, where `rerank` names one."""
+        if not rerank.reverse or rerank.reverse_weights is None:
             return None
-        loaded = load_model(Path(str(rerank.reverse_weights)), self)
+        loaded = load_model(Path(rerank.reverse_weights), self)
         vocabulary = loaded.trained.vocabularies[VOCABULARY]
         return ReverseModel(loaded.trained.step_model(loaded.config.model, len(vocabulary)), vocabulary)
 

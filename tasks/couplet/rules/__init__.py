@@ -1,1 +1,1 @@
-"""The rules of form: what they require of a 下联, the search under them, and the report on a pair of lines."""
+"""The rules of form: what they require of an answer, the search under them, and the report on a pair of lines."""

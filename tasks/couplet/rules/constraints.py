@@ -1,6 +1,6 @@
-"""The rules of form for a 下联, and how they are relaxed where they cannot be met.
+"""The rules of form for the line that answers another, and how they are relaxed where they cannot be met.
 
-A locked character overrides the rules, which hold at the other positions. If they leave a line without any 下联,
+A locked character overrides the rules, which hold at the other positions. If they leave a line without any answer,
 they are relaxed for this line alone: first a single rule, tried in the order of `RELAXATION_ORDER`; if none suffices,
 the first two together, then the first three, and so on. `tone_weight` is a preference and never needs relaxing.
 """
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.text.characters import is_punctuation, normalise_line
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.tones import tones
 from tasks.couplet.config import RulesConfig
+from tasks.couplet.direction import TO_SECOND, Direction
 from tasks.couplet.rules.form import Form, final_character
 
 RELAXATION_ORDER = (
@@ -68,32 +69,25 @@ def relaxations(active: frozenset[str]) -> Iterator[frozenset[str]]:
     yield from (frozenset(order[:count]) for count in range(2, len(order) + 1))
 
 
-def wanted_final_tone(first: str) -> Tone:
-    """Return the tone a 下联 ends on: level, unless the 上联 has no reading that ends otherwise.
-
-    Args:
-        first: 上联, normalised.
-    """
-    final = final_character(first)
-    return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
-
-
-def broken_rules(first: str, second: str, form: Form, rules: Rules) -> list[str]:
+def broken_rules(
+    given: str, written: str, form: Form, rules: Rules, direction: Direction = TO_SECOND
+) -> list[str]:
     """Return the rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
 
     Args:
-        first: 上联, normalised.
-        second: 下联.
+        given: the line that is answered, normalised.
+        written: the candidate.
         form: the report on the pair.
         rules: those switched off are ignored.
+        direction: which of the two is the 上联.
     """
     kept = {
-        "final_tone": wanted_final_tone(first) in tones(final_character(second)),
+        "final_tone": direction.wanted_final_tone(given) in tones(final_character(written)),
         "no_shared_character": not form.shares_character,
         "mirror_repeats": form.repeats_mirrored,
-        "copy_punctuation": punctuation(first) == punctuation(second),
+        "copy_punctuation": punctuation(given) == punctuation(written),
         "same_length": form.length_equal,
-        "banned_words": not any(word in second for word in rules.banned),
+        "banned_words": not any(word in written for word in rules.banned),
     }
     return [name for name in RELAXATION_ORDER if name in rules.active and not kept[name]]
 

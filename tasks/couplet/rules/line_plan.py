@@ -1,4 +1,4 @@
-"""The rules of form worked out for one 上联: which characters may stand where in its 下联."""
+"""The rules of form worked out for one given line: which characters may stand where in its answer."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ import numpy as np
 
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
+from tasks.couplet.direction import TO_SECOND, Direction
 from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.constraints import punctuation, wanted_final_tone
+from tasks.couplet.rules.constraints import punctuation
 
 
 @dataclass(frozen=True)
 class LinePlan:
-    """The rules for one line, by position of the 下联.
+    """The rules for one line, by position of the answer.
 
     Attributes:
         locked: position → character fixed by the user.
         forced: position → the only character that may stand there, the locked ones included; one outside the
             vocabulary is written as the unknown token and shown as itself.
-        origins: for each position of the 上联 the first one that must hold the same hanzi, or itself.
+        origins: for each position of the given line the first one that must hold the same hanzi, or itself.
         penalties: for each position that is neither forced nor a repetition, the penalty of each token, [V]; inf
             forbids.
-        beyond: the same for positions past the end of the 上联.
-        minimum: least number of characters of the 下联.
+        beyond: the same for positions past the end of the given line.
+        minimum: least number of characters of the answer.
         exact: whether that is also the greatest number.
         distinct: hanzi are equal only where `origins` says so.
-        ending: tone the 下联 must end on, where only its end shows which character is the last.
+        ending: tone the answer must end on, where only its end shows which character is the last.
     """
 
     locked: Mapping[int, str]
@@ -47,7 +48,7 @@ class LinePlan:
         return self.origins[place] if place < len(self.origins) else place
 
     def text(self, tokens: Sequence[str]) -> str:
-        """Return the 下联 of the tokens that were written."""
+        """Return the answer of the tokens that were written."""
         return "".join(self.forced.get(place, token) for place, token in enumerate(tokens))
 
 
@@ -58,10 +59,18 @@ class Planner:
         table: the vocabulary's characters.
         tone_weight: nats, >= 0.
         banned: banned words; those of one character are simply forbidden tokens.
+        direction: which line is given.
     """
 
-    def __init__(self, table: CharacterTable, tone_weight: float, banned: Sequence[str]) -> None:
+    def __init__(
+        self,
+        table: CharacterTable,
+        tone_weight: float,
+        banned: Sequence[str],
+        direction: Direction = TO_SECOND,
+    ) -> None:
         self.table = table
+        self.direction = direction
         self._tone_weight = tone_weight
         vocabulary = table.vocabulary
         self._banned_ids = [vocabulary.id(word) for word in banned if len(word) == 1 and word in vocabulary]
@@ -70,7 +79,7 @@ class Planner:
         """Plan one line.
 
         Args:
-            line: 上联, normalised, T characters.
+            line: the given one, normalised, T characters.
             active: the rules to hold it to.
             locked: position → character.
         """
@@ -80,6 +89,7 @@ class Planner:
         if "mirror_repeats" in active:
             _mirror(line, locked, forced, origins)
         exact, copied = "same_length" in active, "copy_punctuation" in active
+        ends_open = "final_tone" in active and not (exact and copied)
         final = _final_place(len(line), forced) if exact else None
         penalties = _Penalties(self, line, active, forced)
         members: dict[int, list[int]] = {}
@@ -96,7 +106,7 @@ class Planner:
             minimum=len(line) if exact else last + 1,
             exact=exact,
             distinct="mirror_repeats" in active,
-            ending=wanted_final_tone(line) if "final_tone" in active and not (exact and copied) else None,
+            ending=self.direction.wanted_final_tone(line) if ends_open else None,
         )
 
     def never(self, active: frozenset[str]) -> np.ndarray:
@@ -165,7 +175,7 @@ class _Penalties:
         if hanzi_only:
             penalty[~table.hanzi] = np.inf
         if ends and "final_tone" in self._active:
-            level = wanted_final_tone(self._line) is Tone.LEVEL
+            level = self._planner.direction.wanted_final_tone(self._line) is Tone.LEVEL
             fits = table.level if level else table.oblique
             # Where punctuation is free, a mark may stand here, after the last hanzi.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf

@@ -71,7 +71,7 @@ class PlannedLines:
 class BannedTexts:
     """Forbids what would complete a banned word, even through characters that later positions are bound to hold.
 
-    A character determines later ones where the 上联 repeats itself, and forced characters stand whatever comes
+    A character determines later ones where the given line repeats itself, and forced characters stand whatever comes
     before. Considering both keeps the search out of dead ends: with 花花 banned, 花 cannot answer the first 树 of
     树树. A word whose characters are all locked is left alone.
 

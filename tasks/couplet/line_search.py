@@ -1,0 +1,142 @@
+"""The search for the candidates of a batch of lines: by rules, ordered, and made to differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.penalties import length_divisor
+from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
+from paddle_dialog.decoding.reference import reference_beam_search
+from paddle_dialog.decoding.search import decode
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.choice import choose
+from tasks.couplet.config import CoupletConfig
+from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.direction import Direction
+from tasks.couplet.rerank import Reranker
+from tasks.couplet.rules.character_table import CharacterTable
+from tasks.couplet.rules.constraints import Rules
+from tasks.couplet.rules.search import Candidate, search_by_rules
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from paddle_dialog.config.schema import DecodingConfig
+
+# An answer never contains padding, unknown or begin.
+NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
+
+
+class LineSearch:
+    """Finds candidates with one trained model.
+
+    Args:
+        config: how to search, choose and order.
+        step_model: of the network.
+        vocabulary: of both lines.
+        network: the trained network, which `decoding.engine: reference` needs.
+        reranker: orders the candidates.
+    """
+
+    def __init__(
+        self,
+        config: CoupletConfig,
+        step_model: StepModel,
+        vocabulary: Vocabulary,
+        network: Callable[[], nn.Layer],
+        reranker: Reranker,
+    ) -> None:
+        self._config, self._step_model, self._vocabulary = config, step_model, vocabulary
+        self._network, self._reranker = network, reranker
+        self._table = CharacterTable(vocabulary)
+
+    def candidates(
+        self,
+        lines: Sequence[str],
+        locks: Sequence[Mapping[int, str]],
+        rules: Rules,
+        decoding: DecodingConfig,
+        wanted: int,
+        direction: Direction,
+    ) -> list[list[Candidate]]:
+        """Find the candidates of a batch.
+
+        Args:
+            lines: that are given, normalised.
+            locks: for each line, position → character.
+            rules: of form.
+            decoding: how to search.
+            wanted: candidates for each line.
+            direction: which line is given.
+
+        Returns:
+            For each line at most `wanted` candidates, at least one, the best first.
+        """
+        options = self._options(decoding, wanted)
+        sources = [np.asarray(direction.source(self._vocabulary, line)) for line in lines]
+        if self._config.decoding.engine == "reference":
+            texts = [
+                [("".join(self._vocabulary.decode(h.tokens)), h) for h in each]
+                for each in self.decode(sources, options)
+            ]
+            return [each[:wanted] for each in self._reranker.order(lines, texts, direction)]
+
+        def search(
+            numbers: Sequence[int],
+            processors: Sequence[LogitsProcessor],
+            options: SearchOptions = options,
+        ) -> list[list[Hypothesis]]:
+            chosen = [sources[number] for number in numbers]
+            return self.decode(chosen, replace(options, processors=processors))
+
+        found = search_by_rules(lines, locks, rules, self._table, search, direction)
+        ordered = self._reranker.order(lines, [each.candidates for each in found], direction)
+        choice = self._config.choice
+        if wanted == 1 or decoding.strategy != "beam" or not choice.distance:
+            return [each[:wanted] for each in ordered]
+        wide = max(choice.beam_size, wanted)
+        further = replace(options, beam_size=wide, n_best=wide, groups=1, diversity_penalty=0.0)
+        chosen = choose(
+            [replace(each, candidates=candidates) for each, candidates in zip(found, ordered, strict=True)],
+            wanted,
+            choice,
+            rules.banned,
+            self._table,
+            lambda numbers, processors: search(numbers, processors, further),
+            length_divisor(options.length_penalty, options.alpha),
+        )
+        others = self._reranker.order(lines, [each[1:] for each in chosen], direction)
+        return [[each[0], *rest] for each, rest in zip(chosen, others, strict=True)]
+
+    def greedy(self, sources: Sequence[np.ndarray]) -> list[list[Hypothesis]]:
+        """Answer encoded lines greedily, without rules."""
+        return self.decode(
+            sources,
+            SearchOptions(
+                strategy="greedy",
+                max_length=self._config.decoding.max_length,
+                processors=[NO_SPECIAL_TOKENS],
+            ),
+        )
+
+    def decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
+        """Search for the answers to encoded lines."""
+        ids, lengths = encode_sources(list(sources))
+        settings = self._config.decoding
+        if settings.engine == "reference":
+            return reference_beam_search(
+                self._network(), ids, lengths, options.beam_size, options.n_best, settings.max_length
+            )
+        return decode(self._step_model, ids, lengths, options)
+
+    def _options(self, decoding: DecodingConfig, wanted: int) -> SearchOptions:
+        pool = wanted
+        if self._config.rerank.is_active and decoding.strategy != "greedy":
+            pool = max(wanted, self._config.rerank.candidates)
+        return SearchOptions.of(decoding, pool, self._config.seed, [NO_SPECIAL_TOKENS])

@@ -1,0 +1,135 @@
+"""Candidates to choose from: how far apart they are, against the enumeration of every text."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from couplet_toys import LEVEL, OBLIQUE, log_prob, toy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.text.characters import is_hanzi, is_punctuation
+from tasks.couplet.rules.apart import Apart, common, free_positions
+from tasks.couplet.rules.character_table import CharacterTable
+from tasks.couplet.rules.constraints import RELAXATION_ORDER
+from tasks.couplet.rules.line_plan import Planner
+
+ROOMY = LEVEL + OBLIQUE + "，。"
+FIRST_LINES = st.text(alphabet="春山雨水月风，。", min_size=1, max_size=7).filter(
+    lambda line: any(is_hanzi(character) for character in line)
+)
+
+
+def unlike(one: str, other: str) -> int:
+    return sum(a != b for a, b in zip(one, other, strict=True) if not is_punctuation(a))
+
+
+def hanzi(line: str) -> int:
+    return sum(not is_punctuation(character) for character in line)
+
+
+@settings(deadline=None, max_examples=40)
+@given(first=FIRST_LINES, seed=st.integers(0, 50), share=st.sampled_from([1 / 3, 0.5, 1.0]))
+def test_any_two_candidates_differ_and_the_best_one_stays(first, seed, share):
+    plain = toy(ROOMY, seed, beam_size=10).predict([first], n_best=1)[0][0]
+    (candidates,) = toy(ROOMY, seed, beam_size=10, choice={"distance": share}).predict([first], n_best=4)
+    texts = [candidate.text for candidate in candidates]
+    assert (texts[0], len(set(texts))) == (plain.text, 4)
+    for one, other in itertools.combinations(texts, 2):
+        assert unlike(one, other) >= math.ceil(share * hanzi(first) - 1e-9)
+    scores = [candidate.score for candidate in candidates]
+    assert scores[1:] == sorted(scores[1:], reverse=True)  # no tone weight, one length: the rank is the score
+    for candidate in candidates:
+        assert candidate.relaxed == []
+        expected = log_prob(toy(ROOMY, seed), first, candidate.text) / (len(first) + 1)
+        assert candidate.score == pytest.approx(expected, abs=1e-6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 50), first=st.sampled_from(["春雨", "月春雨", "雨雨春"]))
+def test_a_second_candidate_is_the_best_of_all_texts_that_far_from_the_first(seed, first):
+    characters = "春雨柳山鸟霜"
+    predictor = toy(
+        characters, seed, {"tone_weight": 0.5}, beam_size=300, choice={"distance": 0.6, "beam_size": 300}
+    )
+    wide = toy(characters, seed, {"tone_weight": 0.5}, beam_size=300)
+    everything = wide.predict([first], n_best=300)[0]
+    least = math.ceil(0.6 * len(first))
+    apart = [c for c in everything[1:] if unlike(c.text, everything[0].text) >= least]
+    found = predictor.predict([first], n_best=2)[0]
+    assert found[0].text == everything[0].text
+    if apart:
+        # All of them have at most one character in common with the best; what that costs is below any gap here.
+        alike = {c.text: len(first) - unlike(c.text, everything[0].text) for c in apart}
+        fewest = [c for c in apart if alike[c.text] == min(alike.values())]
+        assert found[1].text in {apart[0].text, fewest[0].text}
+
+
+def test_a_third_of_seven_characters_is_three_and_repetitions_count_for_all_their_places():
+    found = toy(ROOMY, 1, choice={"distance": 1 / 3}).predict(["春雨春山月春水"], n_best=5)[0]
+    assert min(unlike(a.text, b.text) for a, b in itertools.combinations(found, 2)) >= 3
+    assert all(c.text[0] == c.text[2] == c.text[5] for c in found)
+
+
+def test_locked_characters_do_not_count():
+    predictor = toy(ROOMY, 2, choice={"distance": 0.5})
+    found = predictor.predict(["春雨山月水"], n_best=4, lock={0: "鸟", 1: "江", 4: "香"})[0]
+    assert {c.text[:2] + c.text[4] for c in found} == {"鸟江香"}
+    assert len({c.text[2:4] for c in found}) == 4
+    locked = dict(enumerate("鸟江柳霜香"))
+    assert [c.text for c in predictor.predict(["春雨山月水"], n_best=4, lock=locked)[0]] == ["鸟江柳霜香"]
+
+
+def test_what_is_too_like_fills_up_where_no_more_are_far_enough():
+    plain = {c.text for c in toy("春山雨", 3, beam_size=20).predict(["月月"], n_best=20)[0]}
+    found = toy("春山雨", 3, beam_size=20, choice={"distance": 1.0}).predict(["月鸟"], n_best=5)[0]
+    assert plain == {"春春", "山山"}
+    # Of three characters two end level; the third candidate shares one with an earlier one.
+    assert len({c.text for c in found}) == 4
+    assert unlike(found[0].text, found[1].text) + unlike(found[0].text, found[2].text) >= 3
+
+
+@settings(deadline=None, max_examples=20)
+@given(firsts=st.lists(FIRST_LINES, min_size=2, max_size=5), seed=st.integers(0, 9))
+def test_a_batch_is_answered_as_each_line_alone(firsts, seed):
+    predictor = toy("春山雨水月风花江，", seed, {"tone_weight": 0.5}, choice={"distance": 1 / 3})
+    together = predictor.predict(firsts, n_best=4)
+    for first, candidates in zip(firsts, together, strict=True):
+        (alone,) = predictor.predict([first], n_best=4)
+        assert [c.text for c in alone] == [c.text for c in candidates]
+
+
+def test_a_single_candidate_and_draws_are_not_searched_again():
+    sampled = toy(ROOMY, 4, choice={"distance": 1.0}, strategy="sample")
+    plain = toy(ROOMY, 4, strategy="sample")
+    assert [c.text for c in sampled.predict(["春雨"], 5)[0]] == [
+        c.text for c in plain.predict(["春雨"], 5)[0]
+    ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_the_processor_forbids_exactly_what_would_come_too_close(data):
+    line = data.draw(st.text("春雨水，", min_size=1, max_size=6).filter(lambda text: text.strip("，")))
+    table = CharacterTable(toy("山江鸟霜，").vocabulary)
+    plan = Planner(table, 0.0, ()).plan(line, frozenset(RELAXATION_ORDER[:5]), {})
+    weights = free_positions(plan)
+    assert weights.sum() == hanzi(line)
+    texts = st.lists(st.integers(4, 7), min_size=len(line), max_size=len(line))
+    others, text = data.draw(st.lists(texts, min_size=1, max_size=3)), data.draw(texts)
+    most = data.draw(st.integers(0, int(weights.sum()) - 1))
+    apart = Apart([weights], [others], [most], 0.25)
+    taken, forbidden = 0.0, False
+    for place, token in enumerate(text):
+        scores = np.zeros((1, len(table.vocabulary)))
+        prefix = np.array([text[:place]], dtype=np.int64).reshape(1, place)
+        apart(scores, Prefixes(prefix, np.zeros(1, dtype=np.int64), np.array([9])))
+        forbidden = forbidden or scores[0, token] == -np.inf
+        taken -= scores[0, token]
+    assert forbidden == any(common(text, other, weights) > most for other in others)
+    if not forbidden:
+        assert taken == pytest.approx(apart.taken_off(0, text))

@@ -1,0 +1,111 @@
+"""上联 for 下联: the mirrored rules, the same network, and what a model of one direction says."""
+
+from __future__ import annotations
+
+import pytest
+from couplet_toys import LEVEL, NO_RULES, OBLIQUE, toy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.tones import Tone, tones
+from tasks.couplet.data.marks import FIRST, MARKS
+from tasks.couplet.direction import TO_FIRST, TO_SECOND
+from tasks.couplet.rules.form import form_report
+
+ROOMY = LEVEL + OBLIQUE + "，。"
+LINES = st.text(alphabet="春山雨水月风，。", min_size=1, max_size=6).filter(
+    lambda line: any(is_hanzi(character) for character in line)
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "second", "first"),
+    [
+        (
+            "春雨",
+            Tone.LEVEL,
+            Tone.LEVEL,
+        ),  # ends oblique: a 下联 level; it can be no 下联, so its 上联 takes the other
+        ("雨春", Tone.OBLIQUE, Tone.OBLIQUE),
+        ("雨看。", Tone.LEVEL, Tone.OBLIQUE),  # 看 can be both
+        ("雨A", Tone.LEVEL, Tone.OBLIQUE),
+    ],
+)
+def test_a_first_line_ends_oblique_and_a_second_level(line, second, first):
+    assert (TO_SECOND.wanted_final_tone(line), TO_FIRST.wanted_final_tone(line)) == (second, first)
+
+
+@settings(deadline=None, max_examples=60)
+@given(second=LINES, seed=st.integers(0, 50), distance=st.sampled_from([0.0, 0.5]))
+def test_a_first_line_keeps_every_rule(second, seed, distance):
+    predictor = toy(ROOMY, seed, {"tone_weight": 1.0}, choice={"distance": distance}, marks=True)
+    (candidates,) = predictor.predict([second], n_best=3, direction=TO_FIRST)
+    assert len(candidates) == 3
+    for candidate in candidates:
+        form = form_report(candidate.text, second)
+        assert (candidate.form, candidate.relaxed) == (form, [])
+        assert form.length_equal and form.punctuation_aligned and form.repeats_mirrored
+        assert not form.shares_character
+        final = [character for character in candidate.text if is_hanzi(character)][-1]
+        assert TO_FIRST.wanted_final_tone(second) in tones(final)
+
+
+def test_the_mark_follows_the_line_that_is_given():
+    predictor = toy("春山雨", marks=True)
+    vocabulary = predictor.vocabulary
+    assert TO_FIRST.source(vocabulary, "雨春") == [*vocabulary.encode("雨春"), vocabulary.id(FIRST)]
+    assert TO_SECOND.source(vocabulary, "雨春") == vocabulary.encode("雨春")
+    assert TO_FIRST.pair("下", "上") == TO_SECOND.pair("上", "下") == ("上", "下")
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 50), direction=st.sampled_from([TO_FIRST, TO_SECOND]))
+def test_marks_are_never_written(seed, direction):
+    predictor = toy("春雨", seed, NO_RULES, marks=True, beam_size=20, max_length=3)
+    for candidate in predictor.predict(["月"], n_best=20, direction=direction)[0]:
+        assert not any(mark in candidate.text for mark in MARKS)
+
+
+@pytest.mark.parametrize("direction", [TO_FIRST, TO_SECOND])
+def test_the_network_itself_scores_the_other_direction(direction):
+    rerank = {"model": 0.0, "reverse": 1.0}
+    predictor = toy(ROOMY, 5, NO_RULES, rerank, marks=True, strategy="sample")
+    (candidates,) = predictor.predict(["春雨山"], n_best=8, direction=direction)
+    vocabulary, network = predictor.vocabulary, predictor.network
+    line = tuple(vocabulary.encode("春雨山"))
+    # The toy reads only the first character of its source, with or without a mark behind the line.
+    foreseen = [network.text_log_prob(vocabulary.encode(c.text)[0], line) for c in candidates]
+    assert foreseen == sorted(foreseen, reverse=True) and len(set(foreseen)) > 1
+
+
+def test_a_model_of_one_direction_says_so():
+    predictor = toy(ROOMY)
+    message = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
+    for ask in (predictor.predict, lambda lines, **options: predictor.check(lines[0], **options)):
+        with pytest.raises(UserError, match=message):
+            ask(["春雨"], direction=TO_FIRST)
+    with pytest.raises(UserError, match=message):
+        list(predictor.predict_records(["春雨"], second=True))
+    with pytest.raises(
+        UserError, match=r"rerank\.reverse: this bundle knows only 下联 for 上联; name a bundle"
+    ):
+        toy(ROOMY, rerank={"reverse": 0.5})
+
+
+def test_records_of_both_directions_name_the_given_line():
+    predictor = toy(ROOMY, marks=True)
+    (record,) = predictor.predict_records(["雨春"], n_best=2, second=True)
+    assert record["second"] == "雨春" and "first" not in record
+    assert predictor.format_record(record).splitlines()[0] == "雨春"
+    (record,) = predictor.predict_records(["春雨"])
+    assert record["first"] == "春雨" and "second" not in record
+
+
+@pytest.mark.parametrize("bad", ["", "abc", "春" * 11])
+def test_faults_name_the_line_that_was_given(bad):
+    with pytest.raises(UserError, match="下联"):
+        toy(ROOMY, marks=True).predict([bad], direction=TO_FIRST)
+    with pytest.raises(UserError, match="the 下联"):
+        toy(ROOMY, marks=True).predict(["春雨"], template="？", direction=TO_FIRST)
