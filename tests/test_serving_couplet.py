@@ -49,6 +49,29 @@ def test_the_answer_is_that_of_the_command_with_tones():
     assert card["details"]["rules"]["final_tone"] is True
 
 
+def test_a_second_line_is_answered_with_first_lines():
+    predictor = toy(LEVEL + OBLIQUE, marks=True)
+    (expected,) = predictor.predict_records(["雨水山"], 3, second=True)
+    with start(predictor) as client:
+        response = client.post("/v1/couplet", json={"second": "雨水山", "n_best": 3})
+        record = response.json()
+        locked = client.post("/v1/couplet", json={"second": "雨水山", "lock": "？？鸟"}).json()
+        refused = [
+            client.post("/v1/couplet", json=body)
+            for body in ({}, {"first": FIRST, "second": FIRST}, {"second": "abc"})
+        ]
+    assert response.status_code == 200 and "first" not in record
+    assert {key: record[key] for key in expected} == expected
+    assert record["tones"]["second"] == ["ze", "ze", "ping"]
+    assert record["tones"]["first"] == [tone_names(p["text"]) for p in expected["predictions"]]
+    assert all(p["text"].endswith("鸟") and p["form"]["final_pair"] for p in locked["predictions"])
+    assert [response.status_code for response in refused] == [422] * 3
+    assert "exactly one of first" in refused[0].text and "exactly one of first" in refused[1].text
+    with start() as client:
+        response = client.post("/v1/couplet", json={"second": "雨水山"})
+        assert response.status_code == 422 and "knows only 下联 for 上联" in response.text
+
+
 @pytest.mark.parametrize("first", ["", " ", "\u3000\t", "\u200b", "couplet", "！？"])
 def test_the_schema_refuses_an_empty_line_as_the_server_does(first):
     schema = CoupletEndpoint(LimitsConfig()).request_model.model_json_schema()["properties"]["first"]
@@ -92,8 +115,9 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeyp
     assert jobs[0].settings == jobs[1].settings
     assert len({job.settings for job in jobs}) == 3
     searches = []
-    decode = predictor._decode
-    monkeypatch.setattr(predictor, "_decode", lambda *given: searches.append(1) or decode(*given))
+    search = predictor._search
+    decode = search.decode
+    monkeypatch.setattr(search, "decode", lambda *given: searches.append(1) or decode(*given))
     together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
     assert len(searches) == 1
     alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]

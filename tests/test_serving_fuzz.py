@@ -52,7 +52,8 @@ def test_every_operation_is_fuzzed(description):
 def nearly_in_order(path, body):
     """Return the request with words of a language in its texts, which hardly any generated one has."""
     if path == "/v1/couplet":
-        return {**body, "first": f"春{body['first'][:9]}", "lock": None}
+        line = body.get("first") or body.get("second") or ""
+        return {**body, "first": f"春{line[:9]}", "second": None, "lock": None}
     turns = [f"i {turn[:20]}" for turn in body["context"]]
     return {**body, "context": turns[: len(turns) - 1 + len(turns) % 2], "emotion": None}
 
@@ -64,7 +65,7 @@ def in_order(path, body):
     """
     body = {**body, "n_best": int(body.get("n_best", 1))}
     if path == "/v1/couplet":
-        return {**body, "first": "春雨", "lock": None}
+        return {**body, "first": "春雨", "second": None, "lock": None}
     return {**body, "context": ["i won a prize"], "emotion": None, "decoding": None}
 
 

@@ -1,4 +1,4 @@
-"""下联 over HTTP."""
+"""One line of a couplet for the other over HTTP."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
+from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rules.constraints import Rules, banned_words
 from tasks.couplet.rules.form import Form
 
 EXAMPLE = "晚风摇树树还挺"
+_LINE = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message
 ToneName = Literal["ping", "ze", "unknown", "punctuation"]
 _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
     frozenset({Tone.OBLIQUE}): "ze",
 }
-ALL_BANNED = "every 下联 that was found has a word that this server does not write; change the 上联"
+ALL_BANNED = "every {} that was found has a word that this server does not write; change the {}"
+ONE_LINE = "give exactly one of first (a 上联 to answer with 下联) and second (a 下联 to answer with 上联)"
 
 
 def _rule(name: str, ge: float | None = None, le: float | None = None) -> Any:
@@ -48,26 +51,33 @@ class CoupletRules(RequestModel):
 
 
 class CoupletRequest(RequestModel):
-    """A 上联 to answer."""
+    """A line to answer: exactly one of `first` and `second`."""
 
-    first: str = Field(
+    first: str | None = Field(
+        None,
         min_length=1,
-        description="The 上联, with one Chinese character at least.",
+        description="A 上联 that wants a 下联, with one Chinese character at least.",
         examples=[EXAMPLE],
-        json_schema_extra={"pattern": HANZI},  # the model checks it, with a plainer message
+        json_schema_extra=_LINE,
     )
-    n_best: int = Field(5, ge=1, description="How many 下联, best first.")
+    second: str | None = Field(
+        None,
+        min_length=1,
+        description="Instead, a 下联 that wants a 上联.",
+        json_schema_extra=_LINE,
+    )
+    n_best: int = Field(5, ge=1, description="How many answers, best first; they differ from each other.")
     lock: str | None = Field(
         None,
         min_length=1,
-        description="One character for each of the 上联, ？ where any may stand.",
+        description="One character for each of the line, ？ where any may stand.",
         examples=["？？？？花更红"],
     )
     rules: CoupletRules | None = None
 
 
 class CoupletCandidate(BaseModel):
-    """One 下联."""
+    """One answer."""
 
     text: str
     score: float = Field(description="Log-probability per character, the end included.")
@@ -78,15 +88,20 @@ class CoupletCandidate(BaseModel):
 class CoupletTones(BaseModel):
     """The tone of each character; `unknown` where it can be both or no reading is known."""
 
-    first: list[ToneName]
-    second: list[list[ToneName]] = Field(description="For each prediction.")
+    first: list[ToneName] | list[list[ToneName]] = Field(
+        description="Of a given 上联, or of each prediction."
+    )
+    second: list[list[ToneName]] | list[ToneName] = Field(
+        description="Of each prediction, or of a given 下联."
+    )
 
 
 class CoupletAnswer(BaseModel):
-    """下联 with their form."""
+    """Answers with their form."""
 
-    first: str = Field(description="The 上联 as it was sent.")
-    line: str = Field(description="The 上联 as the model read it: blanks dropped, punctuation unified.")
+    first: str | None = Field(None, description="The 上联 as it was sent; absent if a 下联 was.")
+    second: str | None = Field(None, description="The 下联 as it was sent; absent if a 上联 was.")
+    line: str = Field(description="The line as the model read it: blanks dropped, punctuation unified.")
     predictions: list[CoupletCandidate]
     tones: CoupletTones
 
@@ -94,7 +109,7 @@ class CoupletAnswer(BaseModel):
 class CoupletItem(NamedTuple):
     """A checked request."""
 
-    first: str
+    text: str
     line: str
     template: str | None
 
@@ -104,20 +119,21 @@ class CoupletSettings(NamedTuple):
 
     n_best: int
     rules: RulesConfig
+    direction: Direction
 
 
 class CoupletEndpoint(Endpoint[CoupletRequest]):
-    """Writes 下联 for a 上联 under the rules of form, with the characters that the user has locked."""
+    """Answers one line with the other under the rules of form, with the characters that the user has locked."""
 
     task = "couplet"
     path = "/v1/couplet"
-    summary = "下联 to a 上联"
+    summary = "下联 to a 上联, or 上联 to a 下联"
     page = Path(__file__).parent / "page"
     answer_model = CoupletAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:
         length, count = Field(max_length=limits.characters), Field(min(5, limits.n_best), le=limits.n_best)
-        self.request_model = bounded(CoupletRequest, first=length, n_best=count, lock=length)
+        self.request_model = bounded(CoupletRequest, first=length, second=length, n_best=count, lock=length)
 
     def use(self, predictor: CoupletPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
@@ -142,16 +158,19 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
 
     def texts(self, request: CoupletRequest) -> Iterable[str]:
         """See `Endpoint`."""
-        yield request.first
-        if request.lock is not None:
-            yield request.lock
+        yield from (text for text in (request.first, request.second, request.lock) if text is not None)
 
     def prepare(self, request: CoupletRequest) -> Job:
         """See `Endpoint`."""
-        line = self._predictor.check(request.first, request.lock)
+        given = [text for text in (request.first, request.second) if text is not None]
+        if len(given) != 1:
+            raise UserError(ONE_LINE)
+        direction = TO_SECOND if request.second is None else TO_FIRST
+        line = self._predictor.check(given[0], request.lock, direction)
         changes = {} if request.rules is None else request.rules.model_dump(exclude_none=True)
         rules = dataclasses.replace(self._predictor.config.rules, **changes)
-        return Job(CoupletItem(request.first, line, request.lock), CoupletSettings(request.n_best, rules))
+        item = CoupletItem(given[0], line, request.lock)
+        return Job(item, CoupletSettings(request.n_best, rules, direction))
 
     def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | Unanswerable]:
         """See `Endpoint`."""
@@ -159,17 +178,22 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         if self._banned and not settings.rules.enabled:
             rules = Rules(frozenset({"banned_words"}), banned=tuple(self._banned))
         found = self._predictor.predict(
-            [item.first for item in items],
+            [item.text for item in items],
             settings.n_best,
             templates=[item.template for item in items],
             rules=rules,
             decoding=self._decoding,
+            direction=settings.direction,
         )
         answers: list[Record | Unanswerable] = []
         for item, candidates in zip(items, found, strict=True):
             # The search relaxes even the banned words where nothing else is left.
             kept = [c for c in candidates if not self._words.finds(c.text)]
-            answers.append(_record(item, [c.as_dict() for c in kept]) if kept else Unanswerable(ALL_BANNED))
+            if kept:
+                answers.append(_record(item, settings.direction, [c.as_dict() for c in kept]))
+            else:
+                told = ALL_BANNED.format(settings.direction.written, settings.direction.given)
+                answers.append(Unanswerable(told))
         return answers
 
 
@@ -178,11 +202,7 @@ def tone_names(line: str) -> list[ToneName]:
     return ["punctuation" if is_punctuation(c) else _TONE_NAMES.get(tones(c), "unknown") for c in line]
 
 
-def _record(item: CoupletItem, predictions: list[Record]) -> Record:
-    second = [tone_names(prediction["text"]) for prediction in predictions]
-    return {
-        "first": item.first,
-        "line": item.line,
-        "predictions": predictions,
-        "tones": {"first": tone_names(item.line), "second": second},
-    }
+def _record(item: CoupletItem, direction: Direction, predictions: list[Record]) -> Record:
+    given, written = direction.pair("first", "second")
+    tones = {given: tone_names(item.line), written: [tone_names(p["text"]) for p in predictions]}
+    return {given: item.text, "line": item.line, "predictions": predictions, "tones": tones}

@@ -39,7 +39,7 @@ class LineSearch:
     Args:
         config: how to search, choose and order.
         step_model: of the network.
-        vocabulary: of both lines.
+        table: the characters of its vocabulary.
         network: the trained network, which `decoding.engine: reference` needs.
         reranker: orders the candidates.
     """
@@ -48,13 +48,13 @@ class LineSearch:
         self,
         config: CoupletConfig,
         step_model: StepModel,
-        vocabulary: Vocabulary,
+        table: CharacterTable,
         network: Callable[[], nn.Layer],
         reranker: Reranker,
     ) -> None:
-        self._config, self._step_model, self._vocabulary = config, step_model, vocabulary
+        self._config, self._step_model = config, step_model
+        self._table, self._vocabulary = table, table.vocabulary
         self._network, self._reranker = network, reranker
-        self._table = CharacterTable(vocabulary)
 
     def candidates(
         self,

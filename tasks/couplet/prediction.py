@@ -20,6 +20,7 @@ from tasks.couplet.data.marks import knows_marks
 from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.line_search import LineSearch
 from tasks.couplet.rerank import Reranker, ReverseModel
+from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
 from tasks.couplet.rules.form import Form, form_report
 from tasks.couplet.rules.locks import check_locks, parse_template
@@ -73,7 +74,8 @@ class CoupletPredictor(GenerationPredictor):
         self._trained = model
         self.step_model = model.step_model(config.model, len(self.vocabulary))
         reranker = Reranker(config.rerank, self._reverse_models(reverse) if config.rerank.reverse else {})
-        self._search = LineSearch(config, self.step_model, self.vocabulary, lambda: self.network, reranker)
+        self._table = CharacterTable(self.vocabulary)
+        self._search = LineSearch(config, self.step_model, self._table, lambda: self.network, reranker)
 
     @property
     def network(self) -> nn.Layer:
