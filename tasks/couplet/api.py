@@ -24,7 +24,7 @@ from tasks.couplet.rules.constraints import Rules, banned_words
 from tasks.couplet.rules.form import Form
 
 EXAMPLE = "晚风摇树树还挺"
-_LINE = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message
+_LINE: dict[str, Any] = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message
 ToneName = Literal["ping", "ze", "unknown", "punctuation"]
 _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
