@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import LogitsProcessor
-from tasks.couplet.config import ChoiceConfig
 from tasks.couplet.rules.apart import Apart, common, free_positions
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.search import Candidate, Found, processors_of, texts_of
@@ -79,7 +78,7 @@ class _Choice:
 def choose(
     found: Sequence[Found],
     wanted: int,
-    config: ChoiceConfig,
+    distance: float,
     banned: Sequence[str],
     table: CharacterTable,
     search: Search,
@@ -90,7 +89,7 @@ def choose(
     Args:
         found: of each line, by the usual search.
         wanted: candidates for each line.
-        config: how much they differ.
+        distance: least share of the free characters in which any two of them differ.
         banned: the banned words of the rules.
         table: the characters of the model's vocabulary.
         search: the engine, with a wide beam.
@@ -99,7 +98,7 @@ def choose(
     Returns:
         For each line its best candidate and others, by their scores; as many as wanted where there are as many.
     """
-    choices = [_Choice(each, wanted, config.distance, divisor) for each in found]
+    choices = [_Choice(each, wanted, distance, divisor) for each in found]
     while pending := [number for number, choice in enumerate(choices) if choice.pending]:
         # Lines under the same rules are searched together; nearly always that is all of them.
         active = found[pending[0]].active

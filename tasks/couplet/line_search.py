@@ -63,6 +63,7 @@ class LineSearch:
         rules: Rules,
         decoding: DecodingConfig,
         wanted: int,
+        distance: float,
         direction: Direction,
     ) -> list[list[Candidate]]:
         """Find the candidates of a batch.
@@ -73,6 +74,7 @@ class LineSearch:
             rules: of form.
             decoding: how to search.
             wanted: candidates for each line.
+            distance: how far apart they are, see `choose`; 0 is as the beam has them.
             direction: which line is given.
 
         Returns:
@@ -97,15 +99,14 @@ class LineSearch:
 
         found = search_by_rules(lines, locks, rules, self._table, search, direction)
         ordered = self._reranker.order(lines, [each.candidates for each in found], direction)
-        choice = self._config.choice
-        if wanted == 1 or decoding.strategy != "beam" or not choice.distance:
+        if wanted == 1 or decoding.strategy != "beam" or not distance:
             return [each[:wanted] for each in ordered]
-        wide = max(choice.beam_size, wanted)
+        wide = max(self._config.choice.beam_size, wanted)
         further = replace(options, beam_size=wide, n_best=wide, groups=1, diversity_penalty=0.0)
         chosen = choose(
             [replace(each, candidates=candidates) for each, candidates in zip(found, ordered, strict=True)],
             wanted,
-            choice,
+            distance,
             rules.banned,
             self._table,
             lambda numbers, processors: search(numbers, processors, further),

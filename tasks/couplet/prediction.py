@@ -102,18 +102,20 @@ class CoupletPredictor(GenerationPredictor):
         rules: Rules | None = None,
         decoding: DecodingConfig | None = None,
         direction: Direction = TO_SECOND,
+        distance: float | None = None,
     ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
         Args:
             lines: 上联; blanks are dropped and punctuation is unified before the model sees them.
-            n_best: candidates for each, best first; the config's number by default. They differ as `choice` says.
+            n_best: candidates for each, best first; the config's number by default.
             lock: position (0 is the first) → character that every answer has there.
             template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
             templates: one for each line, instead of `template`.
             rules: of form; those of the config by default.
             decoding: how to search; as the config says by default.
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
+            distance: of several candidates, instead of the config's `choice.distance`.
 
         Returns:
             The candidates of each line, at least one.
@@ -129,10 +131,13 @@ class CoupletPredictor(GenerationPredictor):
         decoding = self.config.decoding if decoding is None else decoding
         rules = self.rules if rules is None else rules
         wanted = decoding.n_best if n_best is None else n_best
+        apart = self.config.choice.distance if distance is None else distance
         answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(given), decoding.batch_size):
             batch = slice(start, start + decoding.batch_size)
-            found = self._search.candidates(given[batch], locks[batch], rules, decoding, wanted, direction)
+            found = self._search.candidates(
+                given[batch], locks[batch], rules, decoding, wanted, apart, direction
+            )
             for line, candidates in zip(given[batch], found, strict=True):
                 answers.append([self._prediction(line, text, h, rules, direction) for text, h in candidates])
         return answers

@@ -132,5 +132,6 @@ class ComposingPredictor(CoupletPredictor):
             templates=[first.draft.lock for first in firsts],
             rules=rules,
             decoding=decoding,
+            distance=0.0,  # what is proposed is made to differ as a whole
         )
         return [[SecondLine(c.text, c.score, tuple(c.relaxed)) for c in candidates] for candidates in found]
