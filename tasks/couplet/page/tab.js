@@ -18,7 +18,7 @@ import { word } from "./words.js";
 const part = partsOf("couplet");
 const LONGEST_SHOWN = 64; // characters of a line that is not yet answered
 const FREE = "？";
-const PAUSE = 250; // ms without a change by hand before the server looks at it
+const PAUSE = 250; // ms without a change by hand before the server judges it
 
 /** What is shown: couplets, the lines they were asked for with, which one hangs, and which places of it are locked. */
 const shown = { couplets: [], asked: {}, place: 0, locks: new Set(), isEditing: false };
@@ -82,7 +82,7 @@ async function answer() {
     { buttons, error, status, doing: way.words.doing },
     () => ask(path, body),
     (answered) => {
-      const couplets = way.read(answered);
+      const couplets = way.read(answered, body);
       const [{ first, second }] = couplets;
       status.tell(way.words.done, { count: couplets.length, first, second });
       show(couplets, asked, locks);
@@ -99,7 +99,7 @@ function isAskedAgain(way, asked) {
 }
 
 function show(couplets, asked, locks = new Set()) {
-  Object.assign(shown, { couplets, asked, place: 0, locks });
+  Object.assign(shown, { couplets, asked, place: 0, locks, isEditing: false });
   draw();
 }
 
@@ -123,7 +123,7 @@ function template() {
 function hangKept({ first, second, scroll }) {
   showPair(first, second);
   show([ownCouplet(first, second, scroll)], { first, second });
-  look(hanging());
+  judge(hanging());
   part("pair").scrollIntoView({ block: "nearest" });
 }
 
@@ -147,15 +147,15 @@ function write(side, place, characters) {
   replaceHanging(changed(hanging(), side, place, characters));
   drawResult(); // without the pair, in which somebody is writing
   clearTimeout(pause);
-  pause = setTimeout(look, PAUSE, hanging());
+  pause = setTimeout(judge, PAUSE, hanging());
 }
 
 function replaceHanging(couplet) {
   shown.couplets[shown.place] = couplet;
 }
 
-/** Have the server look at the form of a couplet that no model wrote so. */
-async function look(couplet) {
+/** Have the server judge the form of a couplet that no model wrote so. */
+async function judge(couplet) {
   if (couplet.score !== undefined || offered("/v1/form") === null) return;
   const { first, second } = couplet;
   try {

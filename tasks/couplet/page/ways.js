@@ -1,6 +1,7 @@
 // The ways to a couplet: from either line, from a theme, from a name, or a pair of one's own to look at.
 
 import { button, element, partsOf } from "../../page/elements.js";
+import { isBusy } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
 import { details, offered, onModels } from "../../page/models.js";
 import { answeredCouplets, composedCouplets, ownCouplet } from "./couplets.js";
@@ -57,15 +58,15 @@ const WAYS = {
     isOffered: () => offered("/v1/form") !== null,
     fault: () => lineFault("first") ?? lineFault("second"),
     request: () => ["v1/form", { first: written("first"), second: written("second") }],
-    read: (told) => [{ ...ownCouplet(squeezed(written("first")), squeezed(written("second"))), ...told }],
+    read: (told, { first, second }) => [{ ...ownCouplet(squeezed(first), squeezed(second)), ...told }],
   },
 };
 const written = (field) => part(field).value.trim();
 const squeezed = (line) => line.replace(/\s/gu, "");
 let way = "first";
-let before = { asked: "", seed: 0 }; // of couplets
+let before = ""; // what whole couplets were asked for last
 
-/** The way that is chosen, with its words, `fault()`, `request()` and `read(answer)`. */
+/** The way that is chosen, with its words, `fault()`, `request()` and `read(answer, body)`. */
 export const chosenWay = () => WAYS[way];
 
 /** The lines that can be written in the chosen way, as they stand there. */
@@ -92,7 +93,9 @@ export function startWays(redraw, ask) {
   part("shape").addEventListener("change", drawPlaces);
   function draw() {
     drawWays();
+    drawChoices();
     drawExamples((example) => {
+      if (isBusy(part("ask"))) return;
       part(way).value = example;
       redraw();
       ask();
@@ -132,8 +135,12 @@ function drawWays() {
     place.hidden = !place.dataset.ways.split(" ").includes(way);
   }
   part("ask").textContent = word(WAYS[way].words.ask);
+}
+
+function drawChoices() {
   const { patterns = [], themes = [] } = composer();
-  fillChoice("shape", [["", word("anyShape")], ...patterns.map((shape) => [shape, word("shapeOf", { shape })])], "");
+  const shapes = patterns.map((shape) => [shape, word("shapeOf", { shape })]);
+  fillChoice("shape", [["", word("anyShape")], ...shapes], "");
   part("themes").replaceChildren(...themes.map((value) => element("option", { value })));
   fillChoice("count", COUNTS.map((count) => [String(count), String(count)]), String(USUAL_COUNT));
   drawPlaces();
@@ -169,8 +176,9 @@ function wanted(named = {}) {
   if (theme !== "") request.theme = theme;
   if (pattern !== "") request.pattern = pattern;
   const asked = JSON.stringify(request);
-  before = { asked, seed: asked === before.asked ? before.seed + 1 : 0 };
-  return before.seed > 0 ? { ...request, seed: before.seed } : request;
+  if (asked === before) request.seed = Math.floor(Math.random() * 2 ** 32);
+  before = asked;
+  return request;
 }
 
 function lineFault(side) {
