@@ -406,6 +406,12 @@ def test_the_server_composes_and_judges(browser: Any) -> None:
         page.fill("#couplet-name", "一二三四五六七八九")
         page.click("#couplet-ask")
         page.get_by_text("up to 8 can be placed").wait_for()
+        choose(page, "From a second line")
+        page.fill("#couplet-second", "雨水山")
+        with page.expect_response("**/v1/couplet") as response:
+            page.click("#couplet-ask")
+        idle(page, "#couplet-ask")
+        assert hung(page) == (response.value.json()["predictions"][0]["text"], "雨水山")
         choose(page, "My own pair")
         page.fill("#couplet-first", "天上月")
         page.fill("#couplet-second", "山中云")

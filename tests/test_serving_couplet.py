@@ -46,7 +46,7 @@ def test_the_answer_is_that_of_the_command_with_tones():
     assert record["tones"]["first"] == ["ze", "ze", "ze"]
     assert record["tones"]["second"] == [tone_names(p["text"]) for p in expected["predictions"]]
     assert card["task"] == "couplet" and card["details"]["longest_line"] == 10
-    assert card["details"]["rules"]["final_tone"] is True
+    assert card["details"]["rules"]["final_tone"] is True and card["details"]["reverse"] is False
 
 
 def test_a_second_line_is_answered_with_first_lines():
@@ -56,6 +56,7 @@ def test_a_second_line_is_answered_with_first_lines():
         response = client.post("/v1/couplet", json={"second": "雨水山", "n_best": 3})
         record = response.json()
         locked = client.post("/v1/couplet", json={"second": "雨水山", "lock": "？？鸟"}).json()
+        assert client.get("/v1/models").json()["models"][0]["details"]["reverse"] is True
         refused = [
             client.post("/v1/couplet", json=body)
             for body in ({}, {"first": FIRST, "second": FIRST}, {"second": "abc"})

@@ -18,6 +18,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
+from tasks.couplet.data.marks import knows_marks
 from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rules.constraints import Rules, banned_words
@@ -154,7 +155,8 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         self._banned = banned_words(words.words) or predictor.banned_words
         predictor.predict([EXAMPLE])  # builds tables now, so that the first request is quick
         shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
-        return {"longest_line": predictor.longest_line, "rules": shown}
+        can_reverse = knows_marks(predictor.vocabulary)
+        return {"longest_line": predictor.longest_line, "reverse": can_reverse, "rules": shown}
 
     def texts(self, request: CoupletRequest) -> Iterable[str]:
         """See `Endpoint`."""
