@@ -12,6 +12,9 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint, tone_names
+from tasks.couplet.data.couplets import Couplet
+from tasks.couplet.known.building import index_bytes
+from tasks.couplet.known.index import COUPLET_INDEX
 
 FIRST = "雨水月"
 
@@ -71,6 +74,21 @@ def test_a_second_line_is_answered_with_first_lines():
     with start() as client:
         response = client.post("/v1/couplet", json={"second": "雨水山"})
         assert response.status_code == 422 and "knows only 下联 for 上联" in response.text
+
+
+def test_answers_name_the_nearest_couplet_of_the_corpus():
+    predictor = toy(LEVEL + OBLIQUE)
+    with start(predictor) as client:
+        _, record = ask(client, n_best=2)
+    assert not any("known" in prediction for prediction in record["predictions"])
+    texts = [prediction["text"] for prediction in record["predictions"]]
+    predictor = toy(LEVEL + OBLIQUE)
+    predictor._trained.files = {COUPLET_INDEX: index_bytes([Couplet("鸟老客", texts[0])])}
+    with start(predictor) as client:
+        _, record = ask(client, n_best=2)
+    known = [prediction["known"] for prediction in record["predictions"]]
+    far = sum(a != b for a, b in zip(*texts, strict=True))
+    assert known == [{"first": "鸟老客", "second": texts[0], "distance": d} for d in (0, far)]
 
 
 @pytest.mark.parametrize("first", ["", " ", "\u3000\t", "\u200b", "couplet", "！？"])

@@ -84,6 +84,19 @@ class CoupletCandidate(BaseModel):
     score: float = Field(description="Log-probability per character, the end included.")
     form: Form
     relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
+    known: KnownCouplet | None = Field(
+        None, description="Absent where the model has no index of its corpus, or none for this length."
+    )
+
+
+class KnownCouplet(BaseModel):
+    """The couplet of the training corpus nearest to an answer."""
+
+    first: str
+    second: str
+    distance: int = Field(
+        description="Characters in which the written line differs; 0 if it stands there whole."
+    )
 
 
 class CoupletTones(BaseModel):
@@ -154,6 +167,8 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         self._predictor, self._words, self._decoding = predictor, words, decoding
         self._banned = banned_words(words.words) or predictor.banned_words
         predictor.predict([EXAMPLE])  # builds tables now, so that the first request is quick
+        if predictor.couplet_index is not None:
+            predictor.couplet_index.unpack()
         shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
         can_reverse = knows_marks(predictor.vocabulary)
         return {"longest_line": predictor.longest_line, "reverse": can_reverse, "rules": shown}
@@ -186,6 +201,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
             rules=rules,
             decoding=self._decoding,
             direction=settings.direction,
+            known=self._predictor.couplet_index is not None,
         )
         answers: list[Record | Unanswerable] = []
         for item, candidates in zip(items, found, strict=True):

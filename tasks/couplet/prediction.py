@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,18 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.errors import UserError
-from paddle_dialog.predictor import GenerationPredictor, Prediction
+from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
+from tasks.couplet.candidate import CoupletPrediction, notes_of
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.marks import knows_marks
 from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
+from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from tasks.couplet.line_search import LineSearch
 from tasks.couplet.rerank import Reranker, ReverseModel
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
-from tasks.couplet.rules.form import Form, form_report
+from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.locks import check_locks, parse_template
 
 if TYPE_CHECKING:
@@ -31,22 +33,10 @@ if TYPE_CHECKING:
     from paddle_dialog.config.schema import DecodingConfig
 
 
-@dataclass(frozen=True)
-class CoupletPrediction(Prediction):
-    """A 下联, or a 上联 where that is asked for.
-
-    Args:
-        form: which rules of the couplet the pair keeps.
-        relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules.constraints`.
-    """
-
-    form: Form
-    relaxed: Sequence[str] = ()
-
-    def as_dict(self) -> Record:
-        """Return the candidate as the command line prints it; `relaxed` only if rules were relaxed."""
-        record = super().as_dict() | {"form": self.form.as_dict()}
-        return record | ({"relaxed": list(self.relaxed)} if self.relaxed else {})
+NO_INDEX = (
+    "this bundle has no index of its training corpus; take the shipped pretrained/couplet, or make one by "
+    "tools/export.py --data"
+)
 
 
 class CoupletPredictor(GenerationPredictor):
@@ -92,6 +82,22 @@ class CoupletPredictor(GenerationPredictor):
         """The rules of the config."""
         return Rules.of(self.config.rules, self.banned_words)
 
+    @cached_property
+    def couplet_index(self) -> CoupletIndex | None:
+        """The index of the training corpus; None where the bundle has none."""
+        content = self._trained.files.get(COUPLET_INDEX)
+        return None if content is None else CoupletIndex.from_bytes(content, COUPLET_INDEX)
+
+    def nearest_known(self, first: str, second: str, compared: Sequence[Line] = BOTH) -> Known | None:
+        """Return the couplet of the training corpus that is nearest to another, see `CoupletIndex.nearest`.
+
+        Raises:
+            UserError: the bundle has no index of the corpus.
+        """
+        if self.couplet_index is None:
+            raise UserError(NO_INDEX)
+        return self.couplet_index.nearest(first, second, compared)
+
     def predict(
         self,
         lines: Sequence[str],
@@ -103,6 +109,7 @@ class CoupletPredictor(GenerationPredictor):
         decoding: DecodingConfig | None = None,
         direction: Direction = TO_SECOND,
         distance: float | None = None,
+        known: bool = False,
     ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
@@ -116,15 +123,18 @@ class CoupletPredictor(GenerationPredictor):
             decoding: how to search; as the config says by default.
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
+            known: whether each candidate is to name the couplet of the training corpus nearest to it.
 
         Returns:
             The candidates of each line, at least one.
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
-                does not fit a line, or the model was not trained for the direction.
+                does not fit a line, the model was not trained for the direction, or it has no index of its corpus.
         """
         direction.check_known(self.vocabulary)
+        if known and self.couplet_index is None:
+            raise UserError(NO_INDEX)
         given = [self._checked(line, direction) for line in lines]
         shapes = [template] * len(given) if templates is None else templates
         locks = [self._locks(line, lock, shape, direction) for line, shape in zip(given, shapes, strict=True)]
@@ -139,7 +149,10 @@ class CoupletPredictor(GenerationPredictor):
                 given[batch], locks[batch], rules, decoding, wanted, apart, direction
             )
             for line, candidates in zip(given[batch], found, strict=True):
-                answers.append([self._prediction(line, text, h, rules, direction) for text, h in candidates])
+                found_here = [self._prediction(line, text, h, rules, direction) for text, h in candidates]
+                answers.append(
+                    [self._with_known(line, one, direction) for one in found_here] if known else found_here
+                )
         return answers
 
     def check(self, line: str, template: str | None = None, direction: Direction = TO_SECOND) -> str:
@@ -164,20 +177,22 @@ class CoupletPredictor(GenerationPredictor):
         n_best: int | None = None,
         template: str | None = None,
         second: bool = False,
+        known: bool = False,
     ) -> Iterable[Record]:
         """Answer as JSON records: `{"first": …, "predictions": [{"text", "score", "form"}, …]}`.
 
         A `template` holds for all texts. With `second` they are 下联, stand under "second", and 上联 are written.
+        With `known` a prediction has the nearest couplet of the training corpus, `{"first", "second", "distance"}`.
         """
         direction, key = (TO_FIRST, "second") if second else (TO_SECOND, "first")
-        answers = self.predict(texts, n_best, template=template, direction=direction)
+        answers = self.predict(texts, n_best, template=template, direction=direction, known=known)
         for text, predictions in zip(texts, answers, strict=True):
             yield {key: text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
         """Format a line and its answers, several candidates one below the other with their scores."""
         predictions, given = record["predictions"], record["second" if "second" in record else "first"]
-        notes = [f"\trelaxed: {', '.join(p['relaxed'])}" if "relaxed" in p else "" for p in predictions]
+        notes = [notes_of(prediction) for prediction in predictions]
         if len(predictions) == 1:
             return f"{given}\t{predictions[0]['text']}{notes[0]}"
         scored = (
@@ -246,3 +261,10 @@ class CoupletPredictor(GenerationPredictor):
         if self.config.decoding.engine != "reference":
             broken = broken_rules(line, text, form, rules, direction)
         return CoupletPrediction(text, hypothesis.score, form, broken)
+
+    def _with_known(
+        self, line: str, prediction: CoupletPrediction, direction: Direction
+    ) -> CoupletPrediction:
+        compared: Line = "first" if direction.writes_first else "second"
+        known = self.nearest_known(*direction.pair(line, prediction.text), [compared])
+        return replace(prediction, known=known)

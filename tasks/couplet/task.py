@@ -25,6 +25,7 @@ from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
 from tasks.couplet.data.marks import with_marks
 from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
+from tasks.couplet.known.index import COUPLET_INDEX
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rerank import ReverseModel
 
@@ -49,6 +50,7 @@ class CoupletTask(GenerationTask):
     config_class = CoupletConfig
     can_stream = True
     path_keys = ("data.verse",)
+    file_names = (COUPLET_INDEX,)
 
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -142,6 +144,15 @@ class CoupletTask(GenerationTask):
         """Return the predictor of a trained model."""
         return ComposingPredictor(config, model, self._reverse_model(config.rerank))
 
+    def files_of_data(
+        self, config: CoupletConfig, model: TrainedModel, sources: Sequence[str]
+    ) -> dict[str, bytes]:
+        """Make the index that tells what stands in the training corpus."""
+        from tasks.couplet.known.building import index_bytes
+
+        couplets = (couplet for source in sources for couplet in read_couplets(source))
+        return {COUPLET_INDEX: index_bytes(couplets)}
+
     def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all couplet metrics on one source."""
         from tasks.couplet.evaluation import evaluate
@@ -175,13 +186,18 @@ class CoupletTask(GenerationTask):
         return {"book": partial(textbook, config, vocabulary_sizes[VOCABULARY])}
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add `--template` and `--second`."""
+        """Add `--template`, `--second` and `--known`."""
         told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
         parser.add_argument("--template", metavar="TEXT", help=told)
         parser.add_argument(
             "--second",
             action="store_true",
             help="the inputs are 下联; write their 上联, under the same rules",
+        )
+        parser.add_argument(
+            "--known",
+            action="store_true",
+            help="show for each candidate the couplet of the training corpus nearest to it",
         )
 
     def endpoints(self, limits: LimitsConfig) -> list[Endpoint[Any]]:

@@ -1,0 +1,149 @@
+"""An index of couplets that answers which of them is nearest to a line, character by character.
+
+It holds the couplets themselves: characters as 16-bit numbers, the frequent ones low, couplets of one length sorted
+and compressed together. A length is unpacked when it is first asked for, and compared as a whole: for 340,000 lines
+of seven characters that takes a millisecond or two, and is exact.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from paddle_dialog.data.records import Record
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import normalise_line
+
+COUPLET_INDEX = "couplets.safetensors"  # in a bundle
+CHARACTERS, PAIRS = "characters", "pairs."  # names in it; the length of the lines follows the second
+NUMBER = np.dtype("<u2")  # of a character
+ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
+
+Line = Literal["first", "second"]
+BOTH: tuple[Line, ...] = ("first", "second")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The couplet of a corpus that is nearest to another.
+
+    Args:
+        first: 上联.
+        second: 下联.
+        distance: positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
+    """
+
+    first: str
+    second: str
+    distance: int
+
+    def as_dict(self) -> Record:
+        """Return the couplet as the command line prints it."""
+        return {"first": self.first, "second": self.second, "distance": self.distance}
+
+
+class CoupletIndex:
+    """Couplets by the length of their lines.
+
+    Args:
+        characters: all that occur, by their numbers.
+        packed: length → the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2, length].
+        where: the file, for messages.
+    """
+
+    def __init__(self, characters: str, packed: Mapping[int, bytes], where: str) -> None:
+        self._characters, self._packed, self._where = characters, packed, where
+        self._numbers = {character: number for number, character in enumerate(characters)}
+        self._unpacked: dict[int, np.ndarray] = {}
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str) -> CoupletIndex:
+        """Read what `building.index_bytes` made.
+
+        Args:
+            content: of the file.
+            where: the file, for messages.
+
+        Raises:
+            UserError: the content is something else.
+        """
+        try:
+            tensors = load(content)
+            characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
+            packed = {int(name.removeprefix(PAIRS)): array.tobytes() for name, array in tensors.items()}
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise UserError(f"{where}: holds no index of couplets ({error}); make it anew") from error
+        return cls(characters, packed, where)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of line it holds."""
+        return sorted(self._packed)
+
+    def unpack(self) -> None:
+        """Unpack all lengths now, so that the first questions are quick."""
+        for length in self.lengths:
+            self._lines(length)
+
+    def nearest(self, first: str, second: str, compared: Sequence[Line] = BOTH) -> Known | None:
+        """Return the couplet with the line nearest to one of a couplet's.
+
+        Of equally near ones that is taken whose other line is nearer.
+
+        Args:
+            first: 上联.
+            second: 下联.
+            compared: the lines that are compared, each with those at its place.
+
+        Returns:
+            None where the index holds no couplet of this length.
+        """
+        given = {"first": normalise_line(first), "second": normalise_line(second)}
+        found: list[tuple[int, int, int, int]] = []  # distances, row, length
+        for name in compared:
+            length = len(given[name])
+            if length not in self._packed:
+                continue
+            lines = self._lines(length)  # [2, length, N]
+            equal = self._equal(lines, name, given[name])  # [N]
+            rows = np.flatnonzero(equal == equal.max())
+            other: Line = "first" if name == "second" else "second"
+            fitting = self._equal(lines[:, :, rows], other, given[other])
+            best = int(fitting.argmax())
+            found.append((length - int(equal.max()), length - int(fitting[best]), int(rows[best]), length))
+        if not found:
+            return None
+        distance, _, row, length = min(found)
+        above, below = (self._text(line) for line in self._lines(length)[:, :, row])
+        return Known(above, below, distance)
+
+    def _equal(self, lines: np.ndarray, name: Line, text: str) -> np.ndarray:
+        """Return how many positions of each line [2, length, N] hold what a text has there, [N]."""
+        equal = np.zeros(lines.shape[2], dtype=np.uint8)
+        for column, character in zip(lines[BOTH.index(name)], text, strict=False):
+            equal += column == self._numbers.get(character, ABSENT)
+        return equal
+
+    def _lines(self, length: int) -> np.ndarray:
+        """Return the numbers of both lines of all couplets of a length, [2, length, N]."""
+        if length not in self._unpacked:
+            try:
+                numbers = np.frombuffer(lzma.decompress(self._packed[length]), NUMBER)
+                rows = numbers.reshape(-1, 2, length)  # [N, 2, length]
+                if len(rows) == 0 or rows.max() >= len(self._characters):
+                    raise ValueError("its characters are not in its table")
+            except (lzma.LZMAError, ValueError) as error:
+                raise UserError(
+                    f"{self._where}: its index of couplets is damaged ({error}); make it anew"
+                ) from error
+            self._unpacked[length] = np.ascontiguousarray(rows.transpose(1, 2, 0))
+        return self._unpacked[length]
+
+    def _text(self, numbers: np.ndarray) -> str:
+        return "".join(self._characters[number] for number in numbers.tolist())
