@@ -39,7 +39,7 @@ def composed() -> dict[str, Any]:
         for one, other in PAIRS
     ]
     couplets[0]["known"] = KNOWN
-    couplets[1]["known"] = {**KNOWN, "distance": 0}
+    couplets[1]["known"] = {"first": PAIRS[1][0], "second": PAIRS[1][1], "distance": 0}
     couplets[1]["relaxed"] = ["final_tone"]
     tones = {"first": [["ze"] * 7] * 2, "second": [["ping"] * 7] * 2}
     return {"couplets": couplets, "tones": tones}
@@ -61,7 +61,8 @@ def reversed_answer(request: Any) -> dict[str, Any]:
     second = request.post_data_json["second"]
     first = ["天" * len(second), "海" * len(second)]
     tones = {"first": [["ze"] * len(second)] * 2, "second": ["ping"] * len(second)}
-    predictions = [{"text": text, "score": -1.0, "form": FORM} for text in first]
+    predictions: list[dict[str, Any]] = [{"text": text, "score": -1.0, "form": FORM} for text in first]
+    predictions[0]["known"] = {"first": first[0], "second": "海内存知己", "distance": 0}
     return {"second": second, "line": second, "predictions": predictions, "tones": tones}
 
 
@@ -199,8 +200,8 @@ def test_a_composed_couplet_hangs_whole_and_says_what_is_known(page: Any) -> Non
     cards = page.locator(".candidate")
     assert cards.locator(".candidate-text").all_inner_texts() == ["\n".join(pair) for pair in PAIRS]
     notes = cards.locator(".known").all_text_contents()
-    assert notes[0].startswith("Like one in the corpus (2 ") and KNOWN["first"] in notes[0]
-    assert notes[1].startswith("Stands in the corpus")
+    assert notes[0].startswith("Nearest in the corpus (2 ") and KNOWN["first"] in notes[0]
+    assert notes[1].startswith("The couplet stands in the corpus")
     assert "given up here" in cards.nth(1).text_content()
     cards.locator(".candidate-text").nth(1).click()
     assert hung(page) == PAIRS[1]
@@ -211,6 +212,7 @@ def test_a_first_line_is_written_for_a_second_and_locked(page: Any) -> None:
     body = request_of(page, "couplet", lambda: page.get_by_role("button", name="天涯若比邻").click())
     assert body == {"second": "天涯若比邻"} and hung(page) == ("天天天天天", "天涯若比邻")
     assert page.locator(".candidate-text").all_text_contents() == ["天天天天天", "海海海海海"]
+    assert page.locator(".known").text_content().startswith("The line stands in the corpus")
     assert page.locator("#couplet-pair .second button").count() == 0
     page.locator("#couplet-pair .first [data-place='1']").click()
     body = request_of(page, "couplet", lambda: page.click("#couplet-again"))

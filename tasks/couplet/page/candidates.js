@@ -30,7 +30,7 @@ export function candidateCard(couplet, isHanging, hang) {
   const card = element("li", { class: isHanging ? "candidate hanging" : "candidate" }, head);
   card.append(element("div", { class: "report" }, formDrawing(couplet)));
   if (form !== undefined) card.append(element("ul", { class: "rules-kept" }, ...rules(couplet)));
-  if (known) card.append(knownNote(known));
+  if (known) card.append(knownNote(couplet));
   return card;
 }
 
@@ -61,8 +61,11 @@ function chip(text, isKept) {
   return element("li", { class: isKept ? "kept" : "broken" }, mark, text, meaning);
 }
 
-function knownNote({ first, second, distance }) {
-  const pair = element("span", { lang: "zh-Hans" }, `${first} / ${second}`);
-  const told = distance === 0 ? word("knownWhole") : word("knownNearly", { distance });
+/** The nearest couplet of the corpus; `distance` is that of the line that the model wrote. */
+function knownNote({ first, second, known }) {
+  const { distance } = known;
+  const isWhole = known.first === first && known.second === second;
+  const told = isWhole ? word("knownWhole") : distance === 0 ? word("knownLine") : word("knownNearly", { distance });
+  const pair = element("span", { lang: "zh-Hans" }, `${known.first} / ${known.second}`);
   return element("p", { class: distance === 0 ? "known whole" : "known" }, told, pair);
 }
