@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.simplified import simplified
 from tasks.empathetic.data.pieces import PIECES, join_pieces, piece_splitter
 from tasks.empathetic.data.tokenise import detokenise, tokenise
 from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS
@@ -15,7 +16,7 @@ from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS
 REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
 
 Name = Literal["en", "zh"]
-Tokeniser = Callable[[str], Sequence[str]]
+Tokens = Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,9 @@ class Language:
         emotions: that a model of it predicts.
         tokenise: one turn to tokens.
         detokenise: tokens of a reply to readable text.
-        counts_characters: whether figures count characters, as where tokens are pieces of a model's own.
+        units: tokens to what figures count: words, or the characters of pieces.
+        stock_phrase: the units of what listeners say too often.
+        opening: how many units begin a reply alike, for `common_openings`; 0 where that is not reported.
 
     Attributes:
         tokens_of: `tokenise` with a memory, which `forget` empties.
@@ -35,9 +38,11 @@ class Language:
 
     name: Name
     emotions: tuple[str, ...]
-    tokenise: Tokeniser
+    tokenise: Callable[[str], Tokens]
     detokenise: Callable[[Iterable[str]], str]
-    counts_characters: bool
+    units: Callable[[Tokens], Tokens]
+    stock_phrase: tuple[str, ...]
+    opening: int = 0
     tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
     _memory: Any = field(init=False)  # the same, as functools knows it
 
@@ -56,7 +61,9 @@ class Language:
         self._memory.cache_clear()
 
 
-ENGLISH = Language("en", EMOTIONS, tokenise, detokenise, counts_characters=False)
+ENGLISH = Language(
+    "en", EMOTIONS, tokenise, detokenise, units=lambda tokens: tokens, stock_phrase=("sorry", "to", "hear")
+)
 
 
 def language_of(name: Name, pieces: bytes | None) -> Language:
@@ -73,4 +80,13 @@ def language_of(name: Name, pieces: bytes | None) -> Language:
         return ENGLISH
     if pieces is None:
         raise UserError(f"these weights have no {PIECES}, which a Chinese model needs; take another bundle")
-    return Language("zh", CHINESE_EMOTIONS, piece_splitter(pieces), join_pieces, counts_characters=True)
+    split = piece_splitter(pieces)
+    return Language(
+        "zh",
+        CHINESE_EMOTIONS,
+        lambda turn: split(simplified(turn)),
+        join_pieces,
+        units=lambda tokens: tuple(join_pieces(tokens)),
+        stock_phrase=tuple("理解你"),
+        opening=4,
+    )

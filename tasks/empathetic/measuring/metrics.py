@@ -1,9 +1,10 @@
 """Metrics of replies and predicted emotions; perplexity, which needs the model, is elsewhere.
 
-All reply metrics count the tokens of `tokenise`, for hypotheses and references alike: lower case,
-contractions written out, Treebank.
+All reply metrics count the units of the language, for hypotheses and references alike: the tokens of `tokenise`
+(lower case, contractions written out, Treebank), or Chinese characters.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,33 +12,39 @@ import numpy as np
 from paddle_dialog.metrics import classification
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
+from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 
-STOCK_PHRASE = ("sorry", "to", "hear")
+OPENINGS = 10  # the commonest ones
 
 
 def reply_metrics(
-    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], language: Language = ENGLISH
 ) -> dict[str, float]:
     """Score generated replies.
 
     Args:
-        hypotheses: tokens of the best reply to each context.
-        references: tokens of the true reply to each context.
+        hypotheses: units of the best reply to each context.
+        references: units of the true reply to each context.
+        language: of them.
 
     Returns:
         `bleu` (0-100), `distinct_1`, `distinct_2`, `unique_replies`, `stock_replies`, `repeated_4grams`
-        (all 0-1) and `mean_length` (tokens a reply).
+        (all 0-1) and `mean_length` (units a reply); in Chinese also `common_openings` (0-1).
 
     Raises:
         ValueError: there is no reply, or the numbers differ.
     """
+    openings = {}
+    if language.opening:
+        openings["common_openings"] = common_openings(hypotheses, language.opening)
     return {
         "bleu": corpus_bleu(hypotheses, references),
         "distinct_1": distinct_n(hypotheses, 1),
         "distinct_2": distinct_n(hypotheses, 2),
         "unique_replies": unique_replies(hypotheses),
-        "stock_replies": stock_replies(hypotheses),
+        "stock_replies": stock_replies(hypotheses, language.stock_phrase),
+        **openings,
         "repeated_4grams": repeated_ngrams(hypotheses, 4),
         "mean_length": mean_length(hypotheses),
     }
@@ -48,9 +55,15 @@ def unique_replies(replies: Sequence[Sequence[str]]) -> float:
     return _share(len({tuple(reply) for reply in replies}), replies)
 
 
-def stock_replies(replies: Sequence[Sequence[str]]) -> float:
-    """Return the share of replies that say "sorry to hear" anywhere."""
-    return _share(sum(STOCK_PHRASE in _ngrams(reply, len(STOCK_PHRASE)) for reply in replies), replies)
+def stock_replies(replies: Sequence[Sequence[str]], phrase: tuple[str, ...] = ENGLISH.stock_phrase) -> float:
+    """Return the share of replies that have a phrase ("sorry to hear") anywhere."""
+    return _share(sum(phrase in _ngrams(reply, len(phrase)) for reply in replies), replies)
+
+
+def common_openings(replies: Sequence[Sequence[str]], units: int) -> float:
+    """Return the share of replies whose first `units` units are one of the ten commonest such beginnings."""
+    found = Counter(tuple(reply[:units]) for reply in replies)
+    return _share(sum(count for _, count in found.most_common(OPENINGS)), replies)
 
 
 def repeated_ngrams(replies: Sequence[Sequence[str]], n: int) -> float:
