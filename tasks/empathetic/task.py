@@ -137,7 +137,7 @@ class EmpatheticTask(GenerationTask):
             )
             notes.append(f"dev data {settings.dev}: {len(dev_dataset):,} examples")
             dev = EncodedData(dev_dataset, dev_dataset.lengths)
-        ngrams = ReplyNgrams.of(language.tokens_of(dialogue.target) for dialogue in train)
+        ngrams = ReplyNgrams.of(language.tokens_of(dialogue.target) for dialogue in train if dialogue.target)
         files = {REPLY_NGRAMS: ngrams.to_bytes()}
         if pieces is not None:
             files[PIECES] = pieces

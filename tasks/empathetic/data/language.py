@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.simplified import simplified
 from tasks.empathetic.data.pieces import PIECES, join_pieces, piece_splitter
 from tasks.empathetic.data.tokenise import detokenise, tokenise
 from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS
@@ -80,11 +79,10 @@ def language_of(name: Name, pieces: bytes | None) -> Language:
         return ENGLISH
     if pieces is None:
         raise UserError(f"these weights have no {PIECES}, which a Chinese model needs; take another bundle")
-    split = piece_splitter(pieces)
     return Language(
         "zh",
         CHINESE_EMOTIONS,
-        lambda turn: split(simplified(turn)),
+        piece_splitter(pieces),
         join_pieces,
         units=lambda tokens: tuple(join_pieces(tokens)),
         stock_phrase=tuple("理解你"),

@@ -16,10 +16,10 @@ from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.data.sources import Dialogue, read_configured
-from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of, same_words
+from tasks.empathetic.selection.cleaning import Reply, fault_of
 from tasks.empathetic.selection.context_index import ContextIndex
+from tasks.empathetic.selection.editing import editor_of
 from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore, emotion_bits
-from tasks.empathetic.selection.tidying import tidied
 from tasks.empathetic.selection.vectors import (
     BATCH,
     SelectionModel,
@@ -99,7 +99,7 @@ def store_of_corpus(
     dialogues = [dialogue for source in sources for dialogue in read_configured(config, source)]
     language, has_vectors = encoder.language, config.selection.size > 0
     kept, dropped = good_replies(dialogues, language)
-    told = ", ".join(f"{name} {dropped[name]:,}" for name in [*RULES, "repeated"])
+    told = ", ".join(f"{name} {dropped[name]:,}" for name in [*editor_of(language).rules, "repeated"])
     logger.info(
         "%s: %s replies, kept %s; left out: %s",
         ", ".join(sources),
@@ -132,19 +132,22 @@ def good_replies(
 
     Returns:
         Each reply, tidied, with every example that has it, and how many replies each rule of
-        `RULES` has dropped, "repeated" those that differ from an earlier one in punctuation alone.
+        the language has dropped, "repeated" those that differ from an earlier one in punctuation alone.
     """
-    use = WordUse(_turns(dialogues), language)
+    editor, use = editor_of(language), WordUse(_turns(dialogues), language)
     kept: dict[tuple[str, ...], tuple[str, list[Dialogue]]] = {}
     dropped: Counter[str] = Counter()
     for dialogue in dialogues:
-        text = tidied(dialogue.target)
-        reply = Reply(text, language.tokens_of(text), asked="?" in dialogue.context[-1])
-        fault = fault_of(reply, use)
+        if not dialogue.target:  # it has an emotion alone
+            continue
+        text = editor.tidied(dialogue.target)
+        asked = editor.question_mark in dialogue.context[-1]
+        reply = Reply(text, language.tokens_of(text), asked)
+        fault = fault_of(reply, use, editor.rules)
         if fault is not None:
             dropped[fault] += 1
             continue
-        _, given = kept.setdefault(same_words(reply.tokens), (text, []))
+        _, given = kept.setdefault(editor.same_words(reply.tokens), (text, []))
         dropped["repeated"] += bool(given)
         given.append(dialogue)
     return dict(kept.values()), dropped

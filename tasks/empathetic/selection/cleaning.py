@@ -137,14 +137,15 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def fault_of(reply: Reply, use: WordUse) -> str | None:
-    """Return the name in `RULES` of the first rule that finds fault with a reply; None for a good one.
+def fault_of(reply: Reply, use: WordUse, rules: Mapping[str, Rule] = RULES) -> str | None:
+    """Return the name of the first rule that finds fault with a reply; None for a good one.
 
     Args:
         reply: where it was said.
         use: of words in its corpus.
+        rules: of its language.
     """
-    return next((name for name, finds_fault in RULES.items() if finds_fault(reply, use)), None)
+    return next((name for name, finds_fault in rules.items() if finds_fault(reply, use)), None)
 
 
 def same_words(tokens: Sequence[str]) -> tuple[str, ...]:

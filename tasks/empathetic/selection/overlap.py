@@ -13,6 +13,10 @@ Tokens = Sequence[str]
 
 # Function words; all others are content words.
 _FUNCTION_WORDS = word_list("function words")
+# Of Chinese pieces those that consist of such characters alone.
+_FUNCTION_CHARACTERS = frozenset(
+    "的了是我你他她它们这那在有和也就都不很会要能可以吗呢吧啊么什怎为自己一个上下到得着过说去来对想让把被给而且但与及或于没好多些"
+)
 _LETTERS_OF_STEM = 5  # "walk", "walked" and "walking" begin alike
 
 
@@ -26,7 +30,9 @@ def content_words(tokens: Tokens) -> set[str]:
     return {
         stem(token)
         for token in tokens
-        if token not in _FUNCTION_WORDS and any(character.isalpha() for character in token)
+        if token not in _FUNCTION_WORDS
+        and not _FUNCTION_CHARACTERS.issuperset(token)
+        and any(character.isalpha() for character in token)
     }
 
 
