@@ -1,0 +1,193 @@
+"""The empathetic task in Chinese: pieces, emotions, cut replies, the store's rules, figures per character."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from empathetic_zh_toys import TURNS, chinese_config, chinese_predictor
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.config.loader import build
+from paddle_dialog.errors import UserError
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.cutting import shortened, with_short_replies
+from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.language import ENGLISH, language_of
+from tasks.empathetic.data.pieces import MOST_TURNS, learn_pieces, piece_splitter, sample_of_turns
+from tasks.empathetic.data.reserved import reserved_entries
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_GROUPS, EMOTIONS, emotion_id
+from tasks.empathetic.measuring.evaluation import evaluate, measure_likelihood
+from tasks.empathetic.measuring.metrics import common_openings, reply_metrics
+from tasks.empathetic.selection.building import good_replies
+from tasks.empathetic.selection.chinese_cleaning import CHINESE_RULES
+from tasks.empathetic.selection.overlap import content_words
+
+PIECES = learn_pieces(TURNS, 120)
+CHINESE = language_of("zh", PIECES)
+
+
+def test_pieces_are_learned_alike_each_time_and_cut_all_of_a_text() -> None:
+    assert learn_pieces(TURNS, 120) == PIECES
+    sample = [turn for one in read_dialogues("sample", "zh") for turn in (*one.context, one.target)]
+    assert any(len(piece) > 1 for piece in piece_splitter(learn_pieces(sample, 400))(sample[0]))
+    for turn in TURNS:
+        assert "".join(CHINESE.tokens_of(turn)) == turn == CHINESE.detokenise(CHINESE.tokens_of(turn))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text("我你难过，。？😀𠮷ab 1", min_size=1, max_size=20))
+def test_any_text_is_read_and_printed_again(text: str) -> None:
+    plain = " ".join(text.split())
+    assert CHINESE.detokenise(CHINESE.tokens_of(plain)) == plain
+
+
+def test_pieces_come_from_conversations_all_over_the_text() -> None:
+    talks = [[f"{number}", ""] for number in range(3 * MOST_TURNS)]
+    sample = sample_of_turns(talks)
+    assert len(sample) == MOST_TURNS / 2 and sample[:2] == ["0", "6"]
+
+
+def test_faulty_pieces_and_too_little_text_are_told() -> None:
+    with pytest.raises(UserError, match=r"pieces\.model: is no model of SentencePiece"):
+        piece_splitter(b"nonsense")
+    with pytest.raises(UserError, match="no pieces can be learned"):
+        learn_pieces([], 100)
+    with pytest.raises(UserError, match=r"have no pieces\.model"):
+        language_of("zh", None)
+
+
+def test_the_emotions_of_each_language() -> None:
+    assert len(EMOTIONS) == 32 and tuple(CHINESE_GROUPS) == CHINESE_EMOTIONS and len(CHINESE_EMOTIONS) == 8
+    known = [label for _, labels in CHINESE_GROUPS.values() for label in labels]
+    assert len(known) == len(set(known)) == 13  # of CPED
+    for number, (name, (chinese, labels)) in enumerate(CHINESE_GROUPS.items()):
+        for label in (name, name.upper(), chinese, *labels):
+            assert emotion_id(label, CHINESE_EMOTIONS) == number
+    with pytest.raises(UserError, match=r"unknown emotion '开心'.*one of the 8 labels happy, calm"):
+        emotion_id("开心", CHINESE_EMOTIONS)
+    with pytest.raises(UserError, match="unknown emotion '难过'"):
+        emotion_id("难过")
+    assert reserved_entries(CHINESE_EMOTIONS)[4:] == tuple(f"<{name}>" for name in CHINESE_EMOTIONS)
+
+
+@pytest.mark.parametrize(
+    ("reply", "cut"),
+    [
+        ("我明白。你累了。", "我明白。你累了。"),
+        ("我明白你的心情。这一年你太累了。你愿意多说一点吗？", "我明白你的心情。这一年你太累了。"),
+        (
+            "我明白你。这一年里发生了太多的事，换谁都会觉得累。后来呢？",
+            "这一年里发生了太多的事，换谁都会觉得累。",
+        ),
+        (
+            "这一年里发生了太多的事情，换谁都会觉得累。后来呢？你说说。",
+            "这一年里发生了太多的事情，换谁都会觉得累。",
+        ),
+        (
+            "一二三四五六七八九十，一二三四五六，一二三四五六七八九十一二三四五六七八九十。",
+            "一二三四五六七八九十，一二三四五六。",
+        ),
+        ("一" * 50, "一" * 20 + "。"),
+    ],
+)
+def test_replies_are_cut_to_one_or_two_sentences(reply: str, cut: str) -> None:
+    assert shortened(reply, 20) == cut
+    assert shortened(reply, 0) == reply
+    assert with_short_replies([reply, reply], 20) == [reply, cut]
+
+
+def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    lines = [
+        {
+            "turns": ["我难过。", "我明白。再说说吧，好吗？后来呢？", "嗯。", "我在听。", "谢谢。"],
+            "emotion": "难过",
+        },
+        {"context": ["真好！"], "target": None, "emotion": "happy"},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert read_dialogues(str(file), "zh", reply_characters=12) == [
+        Dialogue(["我难过。"], "我明白。再说说吧，好吗？", "sad"),
+        Dialogue(["我难过。", "我明白。再说说吧，好吗？", "嗯。"], "我在听。", "sad"),
+        Dialogue(["真好！"], "", "happy"),
+    ]
+    file.write_text('{"turns": ["只有一句"]}\n', encoding="utf-8")
+    with pytest.raises(UserError, match=r"talk\.jsonl:1: 'turns' must be a list of at least two turns"):
+        read_dialogues(str(file), "zh")
+
+
+def test_an_example_without_a_reply_teaches_the_emotion_alone() -> None:
+    predictor = chinese_predictor()
+    dialogues = [Dialogue([TURNS[0]], "", "sad"), Dialogue([TURNS[0]], TURNS[1])]
+    dataset = DialogueDataset(
+        dialogues, predictor.config, predictor.vocabulary, 20, encoder=predictor.encoder.fresh()
+    )
+    *_, emotions, _, mask = collate([dataset[0], dataset[1]])
+    assert emotions.tolist() == [emotion_id("sad", CHINESE_EMOTIONS), -1]
+    assert mask.sum(axis=1).tolist() == [0, len(CHINESE.tokens_of(TURNS[1])) + 1]
+
+
+def test_figures_count_characters(tmp_path: Path) -> None:
+    predictor = chinese_predictor(decoding={"strategy": "greedy", "rerank": {"candidates": 1}})
+    file = tmp_path / "dev.jsonl"
+    lines = [{"turns": TURNS[:4]}, {"context": ["烦死了"], "target": None, "emotion": "annoyed"}]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    found = evaluate(predictor, str(file), tmp_path / "out.jsonl")
+    likelihood = measure_likelihood(predictor, read_dialogues(str(file), "zh")[:2])
+    characters = len(TURNS[1]) + len(TURNS[3]) + 2  # with the ends
+    assert likelihood.units.sum() == characters
+    assert CHINESE.units(("我的", "工作", "▁")) == tuple("我的工作")
+    assert found["perplexity"] == pytest.approx(np.exp(likelihood.nll.sum() / characters), rel=1e-5)
+    assert found["n"] == 3 and found["emotion_accuracy"] in (0.0, 1.0)
+    replies = [json.loads(line)["predictions"][0]["text"] for line in (tmp_path / "out.jsonl").open()]
+    assert found["mean_length"] == pytest.approx(np.mean([len(reply) for reply in replies[:2]]), abs=1)
+
+
+def test_common_openings_by_hand() -> None:
+    replies = ["我理解你的难处", "我理解你呀", "你好", *(chr(0x4E00 + number) * 5 for number in range(10))]
+    assert common_openings(replies, 4) == pytest.approx(11 / 13)  # two alike, and nine of eleven
+    assert reply_metrics(replies, replies, CHINESE)["common_openings"] == pytest.approx(11 / 13)
+    assert reply_metrics(replies, replies, CHINESE)["stock_replies"] == pytest.approx(2 / 13)
+    assert "common_openings" not in reply_metrics(replies, replies, ENGLISH)
+
+
+FAULTS = {
+    "short": "真好。",
+    "long": "我" + "很" * 50 + "理解你。",
+    "answer": "是的，你说得很对。",
+    "number or date": "那是三年前的事情了吧。",
+    "name": "晓燕，你今天怎么样？",
+    "own life": "我老公从来不做家务事。",
+    "essay": "我们可以试试一些办法，比如去散散步。",
+    "coarse": "他真是一个混蛋啊。",
+    "unfinished": "听起来你今天很难过",
+}
+
+
+def test_each_rule_leaves_its_reply_out_and_good_ones_are_kept() -> None:
+    assert FAULTS.keys() == CHINESE_RULES.keys()
+    good = ["听起来你今天过得很不容易。", "我能理解你的难过。", "是啊，那真让人伤心。"]
+    asked = "这样做对吗？"
+    dialogues = [Dialogue([asked], text) for text in FAULTS.values()]
+    dialogues += [Dialogue(["我很难过。"], text) for text in [*good, good[0].replace("。", "！")]]
+    kept, dropped = good_replies(dialogues, CHINESE)
+    assert list(kept) == good
+    assert dropped == {**dict.fromkeys(FAULTS, 1), "repeated": 1}
+
+
+def test_pieces_of_function_characters_are_no_content() -> None:
+    assert content_words(["你的", "工作", "，", "我也是"]) == {"工作"}
+
+
+def test_settings_that_contradict_the_language() -> None:
+    for section in ({"emotion": {"hints": True}}, {"adversarial": {"semantic": 0.1}}):
+        mapping = {"task": "empathetic", "language": "zh", "emotion": {"hints": False}, **section}
+        with pytest.raises(UserError, match="where language is zh"):
+            build(EmpatheticConfig, mapping, "test")
+    assert chinese_config().language == "zh"
