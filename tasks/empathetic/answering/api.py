@@ -27,7 +27,7 @@ from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.data.encoding import pad_sources
 from tasks.empathetic.data.tokenise import forget_chunks
-from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS, emotion_id
+from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 
 EXAMPLE = "I lost my dog yesterday."
 MOST_REPLIES = 5
@@ -166,6 +166,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         )  # fills caches, so that the first request is quick
         return {
             "emotions": list(predictor.emotions),
+            "chinese_names": CHINESE_NAMES[predictor.language.name],
             "needs_emotion": predictor.needs_emotion,
             "takes_emotion": predictor.config.emotion.prepend != "none",
             "stored_replies": 0 if predictor.store is None else len(predictor.store),

@@ -10,40 +10,41 @@ from collections.abc import Sequence
 from paddle_dialog.errors import UserError
 
 # Alphabetical; the position is the class id stored in trained weights, so this order must never change.
-EMOTIONS: tuple[str, ...] = (
-    "afraid",
-    "angry",
-    "annoyed",
-    "anticipating",
-    "anxious",
-    "apprehensive",
-    "ashamed",
-    "caring",
-    "confident",
-    "content",
-    "devastated",
-    "disappointed",
-    "disgusted",
-    "embarrassed",
-    "excited",
-    "faithful",
-    "furious",
-    "grateful",
-    "guilty",
-    "hopeful",
-    "impressed",
-    "jealous",
-    "joyful",
-    "lonely",
-    "nostalgic",
-    "prepared",
-    "proud",
-    "sad",
-    "sentimental",
-    "surprised",
-    "terrified",
-    "trusting",
-)
+_IN_CHINESE: dict[str, str] = {
+    "afraid": "害怕",
+    "angry": "生气",
+    "annoyed": "恼火",
+    "anticipating": "盼望",
+    "anxious": "焦虑",
+    "apprehensive": "忐忑",
+    "ashamed": "羞愧",
+    "caring": "关怀",
+    "confident": "自信",
+    "content": "满足",
+    "devastated": "悲痛欲绝",
+    "disappointed": "失望",
+    "disgusted": "厌恶",
+    "embarrassed": "尴尬",
+    "excited": "兴奋",
+    "faithful": "忠诚",
+    "furious": "愤怒",
+    "grateful": "感激",
+    "guilty": "内疚",
+    "hopeful": "充满希望",
+    "impressed": "钦佩",
+    "jealous": "嫉妒",
+    "joyful": "喜悦",
+    "lonely": "孤独",
+    "nostalgic": "怀旧",
+    "prepared": "有准备",
+    "proud": "自豪",
+    "sad": "悲伤",
+    "sentimental": "感伤",
+    "surprised": "惊讶",
+    "terrified": "恐惧",
+    "trusting": "信任",
+}
+EMOTIONS: tuple[str, ...] = tuple(_IN_CHINESE)
 
 # name: (in Chinese, the labels of CPED in this group); the same holds for this order.
 CHINESE_GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -57,6 +58,10 @@ CHINESE_GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "surprised": ("惊讶", ("astonished",)),
 }
 CHINESE_EMOTIONS: tuple[str, ...] = tuple(CHINESE_GROUPS)
+CHINESE_NAMES: dict[str, dict[str, str]] = {  # of each label, by the language of the model
+    "en": _IN_CHINESE,
+    "zh": {name: chinese for name, (chinese, _) in CHINESE_GROUPS.items()},
+}
 EMOTIONS_OF: dict[str, tuple[str, ...]] = {"en": EMOTIONS, "zh": CHINESE_EMOTIONS}  # by language
 
 NO_CLEAR_EMOTION = "no clear emotion"  # shown where none is likely enough

@@ -1,43 +1,41 @@
 // The emotion felt in a turn as bars, and the choice of another.
 
 import { button, element, setVariable } from "../../page/elements.js";
-import { language } from "../../page/language.js";
-import { EMOTIONS, emotionName } from "./emotion_names.js";
+import { emotionNames } from "./emotion_names.js";
 import { word } from "./words.js";
 
 /**
  * A bar for each of the likeliest emotions.
  * @param {Object<string, number>} emotions label → probability
+ * @param {(label: string) => string} nameOf a label
  * @param {string} chosen the label the reply was made with
  * @param {?(label: string) => void} choose asks for the reply with another emotion; null draws bars that cannot be clicked
  */
-export function emotionChart(emotions, chosen, choose) {
+export function emotionChart(emotions, nameOf, chosen, choose) {
   const rows = Object.entries(emotions)
     .sort(([, one], [, other]) => other - one)
-    .map(([label, probability]) => element("li", {}, row(label, probability, label === chosen, choose)));
+    .map(([label, probability]) => element("li", {}, row([label, nameOf(label)], probability, label === chosen, choose)));
   return element("ul", { class: "emotions", "aria-label": word("felt") }, ...rows);
 }
 
-/** A choice of all emotions, with "as it felt itself" on top. */
-export function emotionChoice(told, choose) {
+/** A choice of all emotions of the model of a language, with "as it felt itself" on top. */
+export function emotionChoice(spoken, told, choose) {
   const option = (value, label) => {
     const made = element("option", { value }, label);
     made.selected = (told ?? "") === value;
     return made;
   };
-  const names = EMOTIONS.map((label) => [label, emotionName(label, language())]);
   const select = element(
     "select",
     { class: "emotion-choice", "aria-label": word("otherEmotion"), "data-focus": "emotion-choice" },
     option("", told === null ? word("otherEmotion") : word("asFelt")),
-    ...names.map(([label, name]) => option(label, language() === "zh" ? `${name} ${label}` : name)),
+    ...emotionNames(spoken).map(([label, name]) => option(label, name === label ? name : `${name} ${label}`)),
   );
   select.addEventListener("change", () => choose(select.value || null));
   return select;
 }
 
-function row(label, probability, isChosen, choose) {
-  const name = emotionName(label, language());
+function row([label, name], probability, isChosen, choose) {
   const percent = `${Math.round(probability * 100)}%`;
   const bar = setVariable(element("span", { class: "bar", "aria-hidden": "true" }), "--share", probability);
   const parts = [element("span", { class: "emotion-name" }, name), bar, element("span", { class: "percent" }, percent)];
