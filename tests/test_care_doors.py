@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +195,23 @@ def test_traditional_characters_and_half_width_signs_are_read_as_the_others() ->
     model = chinese_predictor(**TINY)
     (plain,), (other,) = (model.predict_records([turn]) for turn in ("我很难过，真的！", "我很難過,真的!"))
     assert {**other, "context": plain["context"]} == plain
+
+
+def test_a_list_is_tried_on_a_file(tmp_path: Path) -> None:
+    lines = [
+        '{"turns": ["我想死", "我想自杀", "hello"]}',
+        '{"context": ["I want to die", "b", "c"]}',
+        "想死你了",
+        "",
+        "kill myself",
+    ]
+    file = tmp_path / "turns.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    outcome = subprocess.run(
+        [sys.executable, "-m", "tasks.empathetic.care.check", "-c", "empathetic", "--input", str(file)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    assert (outcome.returncode, outcome.stdout) == (0, "我想死\nkill myself\n")
+    assert outcome.stderr == "2 of 5 turns (40.000%)\n"

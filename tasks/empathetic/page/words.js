@@ -6,8 +6,7 @@ export const word = vocabulary({
   zh: {
     tab: "谈心",
     lead: "说说你的近况，模型会判断你的心情并回应。",
-    notice:
-      "回应你的是一个语言模型，不是心理咨询师，也不是医生：它会说错话，也应付不了紧急情况。需要有人帮助时，请拨打全国统一心理援助热线 12356；有危险时请拨打 120 或 110，或当地的急救电话。",
+    notice: "回应你的是一个语言模型，不是心理咨询师，也不是医生：它会说错话，也应付不了紧急情况。需要有人帮助时，请拨打全国统一心理援助热线 12356；有危险时请拨打 120 或 110，或当地的急救电话。",
     onlyEnglish: "这台服务器上的模型只懂英文，请用英文跟它说。",
     onlyChinese: "这台服务器上的模型只懂中文，请用中文跟它说。",
     fixedAnswer: "这段话是固定的，不是模型写的。",
@@ -38,8 +37,7 @@ export const word = vocabulary({
   en: {
     tab: "Conversation",
     lead: "Tell it how you are. The model says what it thinks you feel, and answers.",
-    notice:
-      "What answers here is a language model, no counsellor and no doctor: it can be wrong, and it is of no help in an emergency. If you need somebody, call or text 988 in the US, 116 123 in the UK and Ireland, 12356 in China; in danger call your local emergency services.",
+    notice: "What answers here is a language model, no counsellor and no doctor: it can be wrong, and it is of no help in an emergency. If you need somebody, call or text 988 in the US, 116 123 in the UK and Ireland, 12356 in China; in danger call your local emergency services.",
     onlyEnglish: "The model of this server knows English only.",
     onlyChinese: "The model of this server knows Chinese only; please write Chinese.",
     fixedAnswer: "This text is fixed; no model wrote it.",
