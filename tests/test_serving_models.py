@@ -13,7 +13,15 @@ def test_the_shipped_settings_are_sound(monkeypatch):
     monkeypatch.delenv("PADDLE_DIALOG_API_KEY", raising=False)
     config = load_serve_config("configs/serve.yaml")
     assert config.host == "127.0.0.1" and not config.api_key and not config.log_user_text
-    assert set(config.models) == {"couplet", "empathetic", "empathetic_zh", "poem", "sentiment", "sentiment_en", "translation"}
+    assert set(config.models) == {
+        "couplet",
+        "empathetic",
+        "empathetic_zh",
+        "poem",
+        "sentiment",
+        "sentiment_en",
+        "translation",
+    }
     monkeypatch.setenv("PADDLE_DIALOG_API_KEY", "k")
     overridden = load_serve_config("configs/serve.yaml", ["models.couplet=null", "batching.max_batch=1"])
     assert overridden.api_key == "k" and overridden.models["couplet"] is None

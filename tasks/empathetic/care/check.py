@@ -2,8 +2,8 @@
 
 python -m tasks.empathetic.care.check -c configs/empathetic.yaml --input dialogues.jsonl
 
-A line is a turn, or `{"turns": [turn, …]}`, of which the speaker's are read, or `{"context": [turn, …]}`, of which the
-last is read.
+A line is a turn, or `{"turns": [turn, …]}`, of which the speaker's are read, or `{"context": [turn, …]}`, of which
+the last is read.
 """
 
 from __future__ import annotations
