@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
+import paddle
 import pytest
 from couplet_toys import LEVEL, NO_RULES, OBLIQUE, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.config import CoupletConfig
+from tasks.couplet.data.encoding import encode_sources
 from tasks.couplet.data.marks import FIRST, MARKS
 from tasks.couplet.direction import TO_FIRST, TO_SECOND
+from tasks.couplet.evaluation import evaluate
 from tasks.couplet.rules.form import form_report
+from tasks.couplet.task import TASK
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 LINES = st.text(alphabet="春山雨水月风，。", min_size=1, max_size=6).filter(
@@ -109,3 +120,32 @@ def test_faults_name_the_line_that_was_given(bad):
         toy(ROOMY, marks=True).predict([bad], direction=TO_FIRST)
     with pytest.raises(UserError, match="the 下联"):
         toy(ROOMY, marks=True).predict(["春雨"], template="？", direction=TO_FIRST)
+
+
+@pytest.mark.parametrize("marks", [(), MARKS])
+def test_evaluation_measures_both_directions_of_a_model_that_knows_them(tmp_path, marks):
+    model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *ROOMY, *marks])
+    paddle.seed(2)
+    network = Seq2Seq(model, len(vocabulary))
+    for parameter in network.parameters():  # far from uniform
+        parameter.set_value(parameter * 4.0)
+    network.eval()
+    predictor = TASK.predictor(
+        CoupletConfig(task="couplet", model=model), TrainedModel.of_network(network, {"text": vocabulary})
+    )
+    pairs = [("春山雨水", "柳鸟江香"), ("月，雪", "霜，清"), ("客老", "江高")]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{first}\t{second}\n" for first, second in pairs), encoding="utf-8")
+    record = evaluate(predictor, str(path), None)
+    assert ("perplexity_first" in record) == bool(marks)
+    for name, direction in {"perplexity": TO_SECOND, "perplexity_first": TO_FIRST}.items():
+        if name in record:
+            given_, written = zip(*(direction.pair(*pair) for pair in pairs), strict=True)
+            source, lengths = encode_sources(
+                [np.array(direction.source(vocabulary, line)) for line in given_]
+            )
+            targets = [vocabulary.encode(line) for line in written]
+            totals = text_log_probs(predictor.step_model, source, lengths, targets)
+            tokens = sum(len(target) + 1 for target in targets)
+            assert record[name] == pytest.approx(np.exp(-totals.sum() / tokens), rel=1e-4)
