@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from command import run_here
+from composing_toys import composing_toy
 from couplet_toys import LEVEL, OBLIQUE, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
+from serving_toys import make_app, running
 
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.data.couplets import Couplet, read_couplets
 from tasks.couplet.direction import TO_FIRST
 from tasks.couplet.known.building import index_bytes
 from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex
+from tasks.couplet.task import TASK
 
 PAIRS = st.integers(1, 6).flatmap(
     lambda size: st.tuples(*[st.text("春山雨水月，", min_size=size, max_size=size)] * 2)
@@ -115,6 +121,32 @@ def test_candidates_name_the_nearest_couplet():
     assert predictor.format_record(record).endswith(f"\tstands in the corpus: 鸟老客 / {text}")
     record["predictions"][0]["known"]["distance"] = 2
     assert predictor.format_record(record).endswith(f"\tdiffers in 2 from the corpus: 鸟老客 / {text}")
+
+
+def test_composed_couplets_and_human_ones_name_the_nearest():
+    predictor = composing_toy()
+    endpoints = TASK.endpoints(LimitsConfig())
+    couplet = {"first": "雨水月", "second": "山江春"}
+
+    def load() -> list[Any]:
+        for endpoint in endpoints:
+            endpoint.use(predictor, WordFilter())
+        return []
+
+    def answers() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        with running(make_app(*endpoints, load=load)) as client:
+            composed = client.post("/v1/compose", json={"count": 2, "seed": 3}).json()["couplets"]
+            return composed, client.post("/v1/form", json=couplet).json()
+
+    composed, judged = answers()
+    assert "known" not in judged and not any("known" in one for one in composed)
+    pairs = [Couplet("鸟老客", "山江秋"), Couplet(composed[0]["first"], composed[1]["second"])]
+    predictor._trained.files = {COUPLET_INDEX: index_bytes(pairs)}
+    predictor.__dict__.pop("couplet_index")
+    composed, judged = answers()
+    assert judged["known"] == {"first": "鸟老客", "second": "山江秋", "distance": 1}
+    whole = {"first": composed[0]["first"], "second": composed[1]["second"], "distance": 0}
+    assert [one["known"] for one in composed] == [whole, whole]
 
 
 @pytest.fixture(scope="module")

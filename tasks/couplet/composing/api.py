@@ -12,7 +12,7 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, normalise_line
-from tasks.couplet.api import ToneName, tone_names
+from tasks.couplet.api import KnownCouplet, ToneName, tone_names
 from tasks.couplet.composing.composer import NoneFound
 from tasks.couplet.composing.patterns import usual_patterns
 from tasks.couplet.composing.prediction import ComposingPredictor
@@ -23,6 +23,9 @@ from tasks.couplet.composing.tone_schemes import broken_tones
 from tasks.couplet.rules.constraints import Rules, banned_words, broken_rules
 from tasks.couplet.rules.form import Form, form_report
 
+_KNOWN = (
+    "The couplet of the training corpus with the line nearest to one of these; absent without an index of it."
+)
 _UNWRITTEN = "every couplet that was found has a word that this server does not write; ask for another theme"
 
 
@@ -51,6 +54,7 @@ class ComposedCouplet(BaseModel):
     relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
     set: int | None = Field(None, description="Number of the proposal, where one has several couplets.")
     part: int | None = Field(None, description="Number of the couplet in it.")
+    known: KnownCouplet | None = Field(None, description=_KNOWN)
 
 
 class PairTones(BaseModel):
@@ -110,7 +114,7 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
         except NoneFound as error:
             return Unanswerable(str(error))
         kept = [proposal for proposal in found if not self._words.finds(proposal.first + proposal.second)]
-        return _record(kept) if kept else Unanswerable(_UNWRITTEN)
+        return _record(self._predictor, kept) if kept else Unanswerable(_UNWRITTEN)
 
 
 class ScrollRequest(RequestModel):
@@ -185,6 +189,7 @@ class FormAnswer(BaseModel):
     form: Form
     tones: LineTones
     broken: list[str] = Field(description="Rules of the couplet that it does not keep.")
+    known: KnownCouplet | None = Field(None, description=_KNOWN)
 
 
 class FormItem(NamedTuple):
@@ -207,7 +212,7 @@ class FormEndpoint(Endpoint[FormRequest]):
 
     def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
-        self._rules = predictor.rules
+        self._predictor, self._rules = predictor, predictor.rules
         return {}
 
     def texts(self, request: FormRequest) -> Iterable[str]:
@@ -220,7 +225,7 @@ class FormEndpoint(Endpoint[FormRequest]):
 
     def answer(self, items: Sequence[FormItem], settings: Any) -> list[Record | Unanswerable]:
         """See `Endpoint`."""
-        return [_form(item, self._rules) for item in items]
+        return [_form(item, self._rules) | _known(self._predictor, *item) for item in items]
 
 
 def _form(item: FormItem, rules: Rules) -> Record:
@@ -230,8 +235,19 @@ def _form(item: FormItem, rules: Rules) -> Record:
     return {"form": form.as_dict(), "tones": tones, "broken": broken}
 
 
-def _record(proposals: Sequence[Proposal]) -> Record:
-    couplets = [proposal.as_dict() | {"scrolls": list(proposal.scrolls)} for proposal in proposals]
+def _known(predictor: ComposingPredictor, first: str, second: str) -> Record:
+    """Return `known` where the model has an index of its corpus with couplets of this length."""
+    found = None if predictor.couplet_index is None else predictor.nearest_known(first, second)
+    return {} if found is None else {"known": found.as_dict()}
+
+
+def _record(predictor: ComposingPredictor, proposals: Sequence[Proposal]) -> Record:
+    couplets = [
+        proposal.as_dict()
+        | {"scrolls": list(proposal.scrolls)}
+        | _known(predictor, proposal.first, proposal.second)
+        for proposal in proposals
+    ]
     tones = {
         "first": [tone_names(proposal.first) for proposal in proposals],
         "second": [tone_names(proposal.second) for proposal in proposals],
