@@ -123,7 +123,7 @@ def write(folder, **files):
 
 
 def test_an_operator_brings_phrases_idioms_and_sentences(tmp_path):
-    answers = "en: Call 1.\nzh: >-\n  请拨打\n  2。\n"
+    answers = "en: Call 1.\nzh: >-\n  请\n  拨打\n  2。\n"
     own = care_responder(
         write(tmp_path, phrases="# mine\n\nvery blue\n", exceptions="very blue sky", answers=answers)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from tasks.empathetic.care.config import CareConfig
 from tasks.empathetic.care.phrases import Phrases, read_phrases
 
 _SHIPPED = Path(__file__).parent
+_LINE_END = re.compile(
+    r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])"
+)  # the blank that YAML makes of it, in Chinese
 
 
 class CareResponder:
@@ -80,5 +84,5 @@ def _read_answers(path: Path) -> dict[Language, str]:
         sentence = content.get(language)
         if not isinstance(sentence, str) or not sentence.strip():
             raise UserError(f"{where}: has no sentence for '{language}'; {form}")
-        answers[language] = " ".join(sentence.split())
+        answers[language] = _LINE_END.sub("", " ".join(sentence.split()))
     return answers
