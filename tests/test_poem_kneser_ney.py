@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from paddle_dialog.metrics.kneser_ney import KneserNey
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.kneser_ney import KneserNey
 
 A, B, C, END = 4, 5, 6, Vocabulary.eos_id
 
