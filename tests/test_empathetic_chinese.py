@@ -123,6 +123,32 @@ def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path: Pat
         read_dialogues(str(file), "zh")
 
 
+def test_labels_of_single_lines_are_examples_without_a_reply(tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    lines = {
+        "turns": ["姥姥", "您藏东西呢", "没藏", "我藏什么呀", "好吧"],
+        "emotions": ["neutral", "neutral", "astonished", "depress", "sadness"],
+        "speakers": [0, 0, 1, 1, 1],
+    }
+    file.write_text(json.dumps(lines), encoding="utf-8")
+    assert read_dialogues(str(file), "zh") == [
+        Dialogue(["姥姥，您藏东西呢。"], "", "neutral"),
+        Dialogue(["没藏。"], "", "surprised"),
+        Dialogue(["我藏什么呀，好吧。"], "", "sad"),
+    ]
+    long = {"turns": ["字" * 40] * 3, "emotions": ["neutral"] * 3, "speakers": [0] * 3}
+    file.write_text(json.dumps(long), encoding="utf-8")
+    assert [len(one.context[0]) for one in read_dialogues(str(file), "zh")] == [82, 41]
+    for faulty, message in (
+        ({**long, "speakers": [0]}, "3 turns have 3 emotions and 1 speakers"),
+        ({**long, "emotions": ["neutral", "froh", "sad"]}, "unknown emotion 'froh'"),
+        ({**long, "speakers": 3}, "'emotions' needs a list of labels"),
+    ):
+        file.write_text(json.dumps(faulty), encoding="utf-8")
+        with pytest.raises(UserError, match=rf"lines\.jsonl:1: {message}"):
+            read_dialogues(str(file), "zh")
+
+
 def test_an_example_without_a_reply_teaches_the_emotion_alone() -> None:
     predictor = chinese_predictor()
     dialogues = [Dialogue([TURNS[0]], "", "sad"), Dialogue([TURNS[0]], TURNS[1])]

@@ -20,6 +20,7 @@ from tasks.empathetic.data.dialogue import (
     clean_turn,
     known_emotion,
 )
+from tasks.empathetic.data.labelled_turns import labelled_turns
 from tasks.empathetic.emotion.labels import EMOTIONS, EMOTIONS_OF
 
 __all__ = [
@@ -94,7 +95,8 @@ def parse_dialogues(
 
     Args:
         line: as for `parse_dialogue`, or a JSON object with `turns`, speaker first, of which every listener's turn
-            is an example, and if known `emotion`, the speaker's throughout.
+            is an example, and if known `emotion`, the speaker's throughout; or with `emotions` and `speakers`, see
+            `labelled_turns`.
         emotions: the labels that are known.
         reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
 
@@ -110,7 +112,18 @@ def parse_dialogues(
     turns, label = record["turns"], record.get("emotion")
     if not isinstance(turns, list) or len(turns) < 2:
         raise ValueError("'turns' must be a list of at least two turns")
-    turns = with_short_replies(_cleaned(turns, "turn {}"), reply_characters)
+    turns = _cleaned(turns, "turn {}")
+    if "emotions" in record:
+        labels, speakers = record["emotions"], record.get("speakers")
+        if not isinstance(labels, list) or not isinstance(speakers, list):
+            raise ValueError(
+                "'emotions' needs a list of labels, and beside it 'speakers', one of each a turn"
+            )
+        yield from labelled_turns(
+            turns, [_string(one, "a label of 'emotions'") for one in labels], speakers, emotions
+        )
+        return
+    turns = with_short_replies(turns, reply_characters)
     emotion = None if label is None else known_emotion(_string(label, "'emotion'"), emotions)
     for place in range(1, len(turns), 2):
         yield Dialogue(turns[:place], turns[place], emotion)

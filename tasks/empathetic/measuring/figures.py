@@ -48,35 +48,37 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
     )
     annotated = [index for index, dialogue in enumerate(dialogues) if dialogue.emotion is not None]
     if annotated:
+        names = predictor.emotions
         probabilities = emotion_probabilities(predictor.network, dataset, annotated, config.data.batch_size)
-        gold = [emotion_id(dialogues[index].emotion or "") for index in annotated]
-        _draw_emotions(confusion_counts(gold, probabilities.argmax(-1).tolist()), folder)
+        gold = [emotion_id(dialogues[index].emotion or "", names) for index in annotated]
+        counts = confusion_counts(gold, probabilities.argmax(-1).tolist(), len(names))
+        _draw_emotions(counts, names, folder)
     for index in range(min(MAPPED_EXAMPLES, len(dialogues))):
         _draw_maps(predictor, dataset, index, folder)
 
 
-def confusion_counts(gold: Sequence[int], predicted: Sequence[int]) -> np.ndarray:
-    """Count how often each class was taken for each: int64 [32, 32], annotated classes down."""
-    counts = np.zeros((len(EMOTIONS), len(EMOTIONS)), dtype=np.int64)
+def confusion_counts(
+    gold: Sequence[int], predicted: Sequence[int], classes: int = len(EMOTIONS)
+) -> np.ndarray:
+    """Count how often each class was taken for each: int64 [C, C], annotated classes down."""
+    counts = np.zeros((classes, classes), dtype=np.int64)
     np.add.at(counts, (np.asarray(gold), np.asarray(predicted)), 1)
     return counts
 
 
-def emotion_report(counts: np.ndarray) -> dict[str, Any]:
-    """Summarise a confusion matrix [32, 32] in plain numbers.
+def emotion_report(counts: np.ndarray, names: Sequence[str] = EMOTIONS) -> dict[str, Any]:
+    """Summarise a confusion matrix [C, C] of named emotions in plain numbers.
 
     Returns:
         `n`, `accuracy`, and `emotions`: for each annotated label its `n`, `accuracy`, how often it was
         `predicted` at all, and `taken_for`: the labels it was taken for with their counts, most frequent first.
     """
     emotions: dict[str, Any] = {}
-    for index, label in enumerate(EMOTIONS):
+    for index, label in enumerate(names):
         n = int(counts[index].sum())
         if n:
             order = np.argsort(-counts[index], kind="stable").tolist()
-            taken_for = {
-                EMOTIONS[other]: int(counts[index, other]) for other in order if counts[index, other]
-            }
+            taken_for = {names[other]: int(counts[index, other]) for other in order if counts[index, other]}
             emotions[label] = {
                 "n": n,
                 "accuracy": int(counts[index, index]) / n,
@@ -87,12 +89,13 @@ def emotion_report(counts: np.ndarray) -> dict[str, Any]:
     return {"n": total, "accuracy": int(np.trace(counts)) / total, "emotions": emotions}
 
 
-def _draw_emotions(counts: np.ndarray, folder: FigureFolder) -> None:
-    report = emotion_report(counts)
-    order = [EMOTIONS.index(label) for label in BY_KINSHIP]
+def _draw_emotions(counts: np.ndarray, names: Sequence[str], folder: FigureFolder) -> None:
+    report = emotion_report(counts, names)
+    kin = BY_KINSHIP if names == EMOTIONS else names
+    order = [names.index(label) for label in kin]
     n, accuracy = report["n"], report["accuracy"]
     title = f"Emotions of {n:,} contexts, accuracy {accuracy:.1%}"
-    folder.add("emotion_confusion", draw_confusion_matrix(counts[np.ix_(order, order)], BY_KINSHIP, title))
+    folder.add("emotion_confusion", draw_confusion_matrix(counts[np.ix_(order, order)], kin, title))
     rows = sorted(report["emotions"].items(), key=lambda row: -row[1]["accuracy"])
     values, labels = [row["accuracy"] for _, row in rows], [f"{label} ({row['n']})" for label, row in rows]
     folder.add("emotion_accuracy", draw_bars(values, labels, "Accuracy of each emotion (contexts)", accuracy))
