@@ -17,7 +17,7 @@ export const allDetails = (task) => known[task] ?? [];
  * server has answered. */
 export const details = (task, language) => allDetails(task).find((one) => one.language === language) ?? known[task]?.[0] ?? {};
 
-/** What the cards say of an address such as "/v1/couplet"; null where the server has none. */
+/** What the cards say of an address of the server; null where the server has none. */
 export function offered(path) {
   for (const card of cards ?? []) {
     if (card.path === path) return card.details ?? {};

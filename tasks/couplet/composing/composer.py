@@ -12,13 +12,13 @@ from paddle_dialog.errors import UserError
 from tasks.couplet.composing.drafts import Draft, make_drafts
 from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal, choose
+from tasks.couplet.composing.ranking import quality
 from tasks.couplet.composing.request import Wish
 from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
 from tasks.couplet.rules.form import form_report
 
-DRAFTS = 16  # of each couplet in one round
-ANSWERED = 24  # 上联 of a round that are answered
-RELAXED_COST = 1.0  # nats per character taken off for each rule that is not kept
+DRAFTS = 20  # of each couplet in one round
+ANSWERED = 32  # 上联 of a round that are answered
 # What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
 _ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
 _USUAL_ROUNDS = 2
@@ -109,7 +109,7 @@ class Composer:
         for first, answers in zip(firsts, self._answer(firsts) if firsts else (), strict=True):
             shown = [answer for answer in answers if _speaks_of(wish, first.text, answer.text)]
             if shown:
-                written[first.text] = _proposal(first, shown[0])
+                written[first.text] = _proposal(wish, first, shown[0])
         return written
 
 
@@ -117,17 +117,20 @@ def _speaks_of(wish: Wish, first: str, second: str) -> bool:
     return all(any(word in first or word in second for word in theme.words) for theme in wish.themes)
 
 
-def _proposal(first: FirstLine, second: SecondLine) -> Proposal:
+def _proposal(wish: Wish, first: FirstLine, second: SecondLine) -> Proposal:
     form = form_report(first.text, second.text)
     relaxed = (*broken_tones(first.text), *second.relaxed)
     sizes = len(first.text) + 1, len(second.text) + 1
     score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
     fixed = frozenset({*first.draft.first, *first.draft.second})
-    return Proposal(first.text, second.text, score, form, relaxed, fixed=fixed)
+    given = len(first.draft.first) + len(first.draft.pattern.commas)  # told to the model, so likely
+    free = first.score * sizes[0] / max(1, sizes[0] - given)
+    good = quality((first.text, second.text), (free, second.score), relaxed, wish.themes)
+    return Proposal(first.text, second.text, score, form, relaxed, good, fixed=fixed)
 
 
 def _quality(proposal: Proposal) -> float:
-    return proposal.score - RELAXED_COST * len(proposal.relaxed)
+    return proposal.quality
 
 
 def _chosen(pools: Sequence[dict[str, Proposal]], count: int) -> list[list[Proposal]]:

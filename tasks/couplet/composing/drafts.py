@@ -10,12 +10,38 @@ import numpy as np
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.composing.patterns import COMMA, Pattern
 from tasks.couplet.composing.request import Wish
-from tasks.couplet.composing.themes import LONGEST_WORD, Theme
+from tasks.couplet.composing.themes import LONGEST_WORD, Theme, usual_themes
 from tasks.couplet.composing.tone_schemes import TONE_RULES, Scheme, conflicts, schemes
+from tasks.couplet.rules.form import tones_can_oppose
 from tasks.couplet.rules.locks import FREE
 
-FREELY = 0.4  # share of the drafts on a usual theme in which its words are not set, only told to the model
-_WORDS_TOLD = 2  # of a usual theme, in one draft
+# In this share of the drafts on a usual theme its words are only told to the model, and in this share one word is set
+# in each line, at the same place; in the others one is set in one line.
+FREELY, IN_BOTH = 0.45, 0.3
+WORDS_TOLD = 2  # of a usual theme, in one draft
+# Themes that lend a word or two to drafts of which no theme was asked, so that they differ.
+LENDERS = (
+    *(
+        "山水",
+        "春",
+        "夏",
+        "秋",
+        "冬",
+        "梅",
+        "兰",
+        "竹",
+        "菊",
+        "荷",
+        "松",
+        "月",
+        "江南",
+        "大海",
+        "书房",
+        "茶",
+        "酒",
+    ),
+    *("诗", "音乐", "隐居", "友情", "思乡", "家庭", "学习", "志向", "农家", "书法", "绘画", "离别", "禅"),
+)
 
 
 @dataclass(frozen=True)
@@ -90,25 +116,36 @@ class _Drawer:
 
     def draft(self) -> Draft:
         told: list[str] = []
-        for theme in self._wish.themes:
-            words = self._words(theme)
-            own = theme.words == (theme.name,)
-            if own or self._random.random() >= FREELY:
+        both = 0.0 if self._first else IN_BOTH  # beside a name there is hardly room
+        for theme in sorted(self._wish.themes, key=lambda theme: len(theme.words)):
+            words = self._words(theme, told)
+            chance = self._random.random()
+            if len(theme.words) == 1 or chance >= FREELY + both:
                 self._set(words[0])
+            elif chance >= FREELY:
+                self._set_both(words)
             told += words
+        if not told:
+            told += self._words(usual_themes()[LENDERS[self._random.integers(len(LENDERS))]], ())
         text = ""
         for word in told:
             text += word if len(text) + len(word) <= LONGEST_WORD else ""
         return Draft(self._pattern, self._first, self._second, text, self._tones())
 
-    def _words(self, theme: Theme) -> list[str]:
-        """Draw words of a theme that repeat no character of the name, or any if all do."""
-        fitting = [word for word in theme.words if not set(word) & set(self._wish.name)] or [*theme.words]
-        count = min(len(fitting), int(self._random.integers(1, _WORDS_TOLD + 1)))
-        return [fitting[i] for i in self._random.choice(len(fitting), count, replace=False)]
+    def _words(self, theme: Theme, told: Sequence[str]) -> list[str]:
+        """Draw words of a theme that repeat no character of the name or of other words, or any if all do."""
+        taken = {*self._wish.name, *"".join(told)}
+        fitting = [word for word in theme.words if not taken & set(word)] or [*theme.words]
+        words: list[str] = []
+        for place in self._random.permutation(len(fitting)):
+            if len(words) < WORDS_TOLD and not set(fitting[place]) & set("".join(words)):
+                words.append(fitting[place])
+        return words
 
     def _set(self, word: str) -> None:
         """Fix a word in one of the lines where the tones let it stand; leave it where there is no room."""
+        if any(word in "".join(side[p] for p in sorted(side)) for side in (self._first, self._second)):
+            return
         sides = [self._first, self._second] if self._random.random() < 0.65 else [self._second, self._first]
         for side in sides:
             places = [places for places in self._rooms(len(word)) if not set(places) & set(side)]
@@ -117,6 +154,26 @@ class _Drawer:
             if best:
                 side.update(zip(best[self._random.integers(len(best))], word, strict=True))
                 return
+
+    def _set_both(self, words: Sequence[str]) -> None:
+        """Fix a word in each line at the same place, where their tones oppose best, or one alone."""
+        size = len(words[0])
+        rooms = [places for places in self._rooms(size) if not set(places) & {*self._first, *self._second}]
+        orders = [words, words[::-1]] if [len(word) for word in words] == [size, size] else []
+        pairs = [(above, below, places) for places in rooms for above, below in orders]
+        if not pairs:
+            self._set(words[0])
+            return
+        costs = [self._cost_of_both(*pair) for pair in pairs]
+        best = [pair for pair, cost in zip(pairs, costs, strict=True) if cost == min(costs)]
+        above, below, places = best[self._random.integers(len(best))]
+        self._first.update(zip(places, above, strict=True))
+        self._second.update(zip(places, below, strict=True))
+
+    def _cost_of_both(self, above: str, below: str, places: Sequence[int]) -> int:
+        costs = self._cost(self._first, dict(zip(places, above, strict=True)))
+        costs += self._cost(self._second, dict(zip(places, below, strict=True)))
+        return costs + (not tones_can_oppose(above[-1], below[-1]))
 
     def _rooms(self, size: int) -> Iterator[list[int]]:
         """Iterate over where a word may begin without cutting the rhythm: 2+2+…, or before the last of 2+2+2+1."""

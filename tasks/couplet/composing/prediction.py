@@ -21,7 +21,7 @@ from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
 from tasks.couplet.scrolls.listing import occasions
 
 # How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
-_SAMPLING = SearchOptions(strategy="sample", n_best=4, temperature=0.8, top_k=20, top_p=0.9)
+_SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.8, top_k=20, top_p=0.9)
 _BEAM = 5  # of the 下联
 _TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
 _SCROLLS = 5

@@ -22,6 +22,7 @@ class Proposal:
         score: mean log-probability per character of the two lines, their ends included.
         form: which rules it keeps.
         relaxed: rules it could not be held to.
+        quality: what proposals are ordered by.
         scrolls: 横批 that go with it, best first.
         fixed: positions whose characters were asked for, so that they say nothing of how two proposals differ.
         set: number of the proposal, from 1, where one has several couplets; None where it has one.
@@ -33,6 +34,7 @@ class Proposal:
     score: float
     form: Form
     relaxed: tuple[str, ...] = ()
+    quality: float = 0.0
     scrolls: tuple[str, ...] = ()
     fixed: frozenset[int] = frozenset()
     set: int | None = None

@@ -9,7 +9,9 @@ from functools import cache
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi, normalise_line
+from tasks.couplet.association import Association
 
+TABLE = "themes.npz"  # counted by tools/associations.py
 LONGEST_WORD = 4  # characters
 MOST_THEMES = 3
 _BETWEEN = re.compile(r"[\s,，、;；/+＋]+")
@@ -40,12 +42,24 @@ def usual_themes() -> dict[str, Theme]:
     return themes
 
 
-def main_themes() -> list[str]:
-    """Return the main name of each theme of the table, in its order."""
+@cache
+def load_association() -> Association:
+    """Return the table of the themes by their main names."""
+    return Association.of_bytes((importlib.resources.files(__package__) / TABLE).read_bytes())
+
+
+@cache
+def main_names() -> dict[tuple[str, ...], str]:
+    """Return the main name of each theme of the table by its words, in its order."""
     first: dict[tuple[str, ...], str] = {}
     for name, theme in usual_themes().items():
         first.setdefault(theme.words, name)
-    return list(first.values())
+    return first
+
+
+def main_themes() -> list[str]:
+    """Return the main name of each theme of the table, in its order."""
+    return list(main_names().values())
 
 
 def read_themes(text: str) -> tuple[Theme, ...]:

@@ -6,19 +6,23 @@ it belongs to: couplets on a wedding attract the words of all its scrolls.
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
-from tasks.couplet.scrolls.association import Association, load_association
+from tasks.couplet.association import Association
 from tasks.couplet.scrolls.listing import MOURNING, all_scrolls, occasions, words_of
 
 OCCASION_WEIGHT = 1.0
 ASKED_BONUS = 0.5  # nats for a scroll of the occasion that was asked for
 LIKE = 3  # characters that no two of the chosen share
+_ANIMALS = "鼠牛兔蛇羊猴鸡狗犬猪"  # of the years; a scroll has one only where the couplet has it
 _SIGNS_OF_MOURNING = ("音容", "驾鹤", "九泉", "遗爱", "哀", "悼", "泪", "魂", "哭", "挽")
+
+TABLE = "association.npz"  # counted by tools/associations.py
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,12 @@ class Scroll:
         return {"text": self.text, "score": round(self.score, 4)}
 
 
+@cache
+def load_association() -> Association:
+    """Return the table of the scrolls' words."""
+    return Association.of_bytes((importlib.resources.files(__package__) / TABLE).read_bytes())
+
+
 class ScrollChooser:
     """Chooses scrolls from the list.
 
@@ -52,7 +62,7 @@ class ScrollChooser:
         """Return scrolls, best first.
 
         No two share three characters, and none stands in the couplet word for word. Those of mourning are offered
-        only where it was asked for, or a word tells of it.
+        only where it was asked for, or a word tells of it; those of a year's animal where the couplet has it.
 
         Args:
             first: 上联, normalised.
@@ -70,6 +80,8 @@ class ScrollChooser:
         scores += ASKED_BONUS * member[wanted].any(axis=0)
         if MOURNING not in asked and not any(sign in first + second for sign in _SIGNS_OF_MOURNING):
             scores[self._only_mourning] = -np.inf
+        absent = set(_ANIMALS) - set(first + second)
+        scores[[bool(absent & set(scroll)) for scroll in all_scrolls()]] = -np.inf
         return self._differing(scores, first, second, count)
 
     def _differing(self, scores: np.ndarray, first: str, second: str, count: int) -> list[Scroll]:

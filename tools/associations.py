@@ -1,7 +1,7 @@
-"""Count how the words of the traditional scrolls (横批) go with characters, or measure the choice of scrolls.
+"""Count how the words of scrolls (横批) and of themes go with characters, or measure the choice of scrolls.
 
-python tools/scrolls.py --data train.tsv.xz
-python tools/scrolls.py --known tests/data/known_scrolls.tsv
+python tools/associations.py --data train.tsv.xz
+python tools/associations.py --known tests/data/known_scrolls.tsv
 """
 
 from __future__ import annotations
@@ -28,14 +28,25 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def count(source: str) -> None:
-    """Write the table of associations."""
+    """Write both tables."""
+    from tasks.couplet.association import count_association
+    from tasks.couplet.composing import themes
     from tasks.couplet.data.couplets import read_couplets
-    from tasks.couplet.scrolls.association import TABLE, count_association
+    from tasks.couplet.scrolls import chooser, listing
 
-    data = count_association(read_couplets(source)).to_bytes()
-    path = ROOT / "tasks" / "couplet" / "scrolls" / TABLE
-    path.write_bytes(data)
-    print(f"{path.relative_to(ROOT)}: {len(data) / 1e6:.2f} MB")
+    groups = {name: themes.usual_themes()[name].words for name in themes.main_themes()}
+    of_themes = [word for words in groups.values() for word in words]
+    couplets = read_couplets(source)
+    tables = {
+        Path("scrolls", chooser.TABLE): count_association(couplets, listing.all_words()),
+        Path("composing", themes.TABLE): count_association(couplets, list(dict.fromkeys(of_themes))).grouped(
+            groups
+        ),
+    }
+    for name, table in tables.items():
+        path = ROOT / "tasks" / "couplet" / name
+        path.write_bytes(table.to_bytes())
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.2f} MB")
 
 
 def measure(path: Path, first: int) -> None:

@@ -1,24 +1,21 @@
-"""How much more often a character stands in couplets that have a word of a scroll than in others.
+"""How much more often a character stands in couplets that have a word than in others.
 
-The table beside this file was counted by `tools/scrolls.py` over a training corpus. It has no line of the corpus.
+The tables that ship, of the words of 横批 and of themes, were counted by `tools/associations.py` over a training
+corpus. They have no line of it.
 """
 
 from __future__ import annotations
 
-import importlib.resources
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from paddle_dialog.text.characters import is_hanzi
 from tasks.couplet.data.couplets import Couplet
-from tasks.couplet.scrolls.listing import all_scrolls, words_of
 
-TABLE = "association.npz"
 LEAST = 1.0  # nats; weaker associations are noise, and are left out
 LEAST_COUNT = 5  # couplets with a character, for it to be in the table
 _PRIOR = 20.0  # couplets without any association that are added to those of each word
@@ -54,21 +51,24 @@ class Association:
         )
         return file.getvalue()
 
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Association:
+        """Read a file."""
+        with np.load(io.BytesIO(data)) as arrays:
+            return cls(tuple(arrays["words"].tolist()), str(arrays["characters"]), arrays["steps"])
 
-@cache
-def load_association() -> Association:
-    """Return the table that ships."""
-    data = (importlib.resources.files(__package__) / TABLE).read_bytes()
-    with np.load(io.BytesIO(data)) as arrays:
-        return Association(tuple(arrays["words"].tolist()), str(arrays["characters"]), arrays["steps"])
+    def grouped(self, groups: Mapping[str, Sequence[str]]) -> Association:
+        """Return a table with groups for words: the mean of the words of each."""
+        places = {word: place for place, word in enumerate(self.words)}
+        means = [self.steps[:, [places[w] for w in words]].mean(axis=1).round() for words in groups.values()]
+        return Association(tuple(groups), self.characters, np.stack(means, axis=1).astype(np.uint8))
 
 
-def count_association(couplets: Iterable[Couplet]) -> Association:
-    """Count the table of the scrolls' words over couplets.
+def count_association(couplets: Iterable[Couplet], words: Sequence[str]) -> Association:
+    """Count the table of words of two characters over couplets.
 
     A couplet counts for each of the words that stand in one of its lines, and a character once in a couplet.
     """
-    words = tuple(dict.fromkeys(word for scroll in all_scrolls() for word in words_of(scroll)))
     wanted = set(words)
     total, couplets_with, of_word = 0, Counter[str](), Counter[str]()
     together: dict[str, Counter[str]] = {word: Counter() for word in words}
@@ -88,4 +88,4 @@ def count_association(couplets: Iterable[Couplet]) -> Association:
         likely = (counts + _PRIOR * share) / (of_word[word] + _PRIOR)
         nats = np.log(likely / share)
         steps[:, place] = np.where(nats >= LEAST, np.minimum(nats * _STEPS, 255), 0).round()
-    return Association(words, "".join(kept), steps)
+    return Association(tuple(words), "".join(kept), steps)

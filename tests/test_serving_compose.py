@@ -1,0 +1,120 @@
+"""Whole couplets, scrolls and the form of a human's pair over HTTP."""
+
+from contextlib import contextmanager
+
+import pytest
+from composing_toys import composing_toy
+from serving_toys import make_app, running
+
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.couplet.api import tone_names
+from tasks.couplet.task import TASK
+
+
+@contextmanager
+def start(predictor=None, words=None):
+    """Yield a client of a server of all addresses of the task."""
+    predictor, words = predictor or composing_toy(), words or WordFilter()
+    endpoints = TASK.endpoints(LimitsConfig(n_best=4))
+
+    def load():
+        details = {endpoint.path: endpoint.use(predictor, words) for endpoint in endpoints}
+        path = endpoints[0].path
+        return [make_card(predictor, path, details.pop(path), None, details)]
+
+    with running(make_app(*endpoints, words=words, load=load)) as client:
+        yield client
+
+
+def ask(client, path, **request):
+    response = client.post(f"/v1/{path}", json=request)
+    return response.status_code, response.json()
+
+
+def test_couplets_are_those_of_python_with_scrolls_and_tones():
+    expected = composing_toy().compose("春节", "江月", count=3, seed=5)
+    with start() as client:
+        status, answer = ask(client, "compose", theme="春节", name="江月", count=3, seed=5)
+        card = client.get("/v1/models").json()["models"][0]["further"]["/v1/compose"]
+    assert status == 200 and len(answer["couplets"]) == len(expected)
+    for proposal, couplet in zip(expected, answer["couplets"], strict=True):
+        assert couplet == proposal.as_dict() | {"scrolls": list(proposal.scrolls)}
+        assert couplet["scroll"] == couplet["scrolls"][0] and len(couplet["scrolls"]) == 5
+    assert answer["tones"]["first"] == [tone_names(proposal.first) for proposal in expected]
+    assert answer["tones"]["second"] == [tone_names(proposal.second) for proposal in expected]
+    assert card["composes"] and "春节" in card["themes"] and "4+7" in card["patterns"]
+
+
+def test_nothing_need_be_asked_and_one_s_own_scroll_stands():
+    with start() as client:
+        status, answer = ask(client, "compose")
+        assert status == 200 and 1 <= len(answer["couplets"]) <= 4  # the server's limit
+        _, answer = ask(client, "compose", scroll="小园春色", count=1, pattern="4+5")
+        (couplet,) = answer["couplets"]
+        assert couplet["scroll"] == "小园春色" and couplet["first"][4] == "，"
+        _, answer = ask(client, "compose", name="春江花", count=1)
+        assert [(c["set"], c["part"]) for c in answer["couplets"]] == [(1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"name": "L"}, "the name 'L' has a character that is not Chinese"),
+        ({"theme": "春" * 40}, "has 40 characters"),
+        ({"length": 40}, "length 40 has no usual pattern"),
+        ({"pattern": "4+7", "length": 5}, "give one of the two"),
+        ({"place": 9, "name": "李"}, "place 9 is outside the line"),
+        ({"count": 5}, "count"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_bad_requests_are_told_in_a_sentence(request_, said):
+    with start() as client:
+        status, answer = ask(client, "compose", **request_)
+    assert status == 422 and said in answer["error"] and "\n" not in answer["error"]
+
+
+def test_an_older_bundle_refuses_to_compose_and_does_the_rest():
+    with start(composing_toy(marks=False)) as client:
+        status, answer = ask(client, "compose", theme="春节")
+        assert status == 422 and answer["error"].startswith("this bundle knows only 下联 for 上联")
+        assert ask(client, "couplet", first="雨水月")[0] == 200
+        assert ask(client, "scroll", first="春风", second="秋月")[0] == 200
+        card = client.get("/v1/models").json()["models"][0]["further"]["/v1/compose"]
+    assert card["composes"] is False
+
+
+def test_banned_words_are_refused_and_never_written(tmp_path):
+    file = tmp_path / "words.txt"
+    file.write_text("春\n喜气\n", encoding="utf-8")
+    words = WordFilter.load(str(file))
+    with start(words=words) as client:
+        assert ask(client, "compose", theme="春节", name="春")[0] == 422
+        for seed in range(4):
+            status, answer = ask(client, "compose", seed=seed)
+            assert status == 200 and not any(
+                words.finds(c["first"] + c["second"]) for c in answer["couplets"]
+            )
+
+
+def test_scrolls_for_a_couplet():
+    with start() as client:
+        status, answer = ask(client, "scroll", first="生意兴隆通四海", second="财源茂盛达三江", n_best=3)
+        assert status == 200 and len(answer["scrolls"]) == 3
+        assert answer["scrolls"][0]["text"] == "财源广进"
+        scores = [scroll["score"] for scroll in answer["scrolls"]]
+        assert scores == sorted(scores, reverse=True)
+        status, answer = ask(client, "scroll", first="abc", second="春")
+        assert status == 422 and "the 上联 has no Chinese character" in answer["error"]
+
+
+def test_the_form_of_a_pair_that_somebody_wrote():
+    with start() as client:
+        status, answer = ask(client, "form", first="爆竹一声除旧岁", second="桃符万户换新春")
+        assert status == 200 and answer["broken"] == [] and answer["form"]["final_pair"]
+        assert answer["tones"]["second"][-1] == "ping"
+        _, answer = ask(client, "form", first="清山江天雪海绿", second="清山")
+        assert {"alternating_tones", "no_shared_character", "same_length"} <= {*answer["broken"]}
+        assert ask(client, "form", first="", second="")[0] == 200
