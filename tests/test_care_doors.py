@@ -60,7 +60,8 @@ def test_the_model_is_not_asked(
     assert (reply.text, reply.origin, reply.score) == (sentence, "care", 0.0)
     assert predictor.predict([turn]) == [[reply]]
     (record,) = predictor.predict_records([turn])
-    assert record["care"] is True and "hint" not in record and record["emotion"] is None
+    assert record["care"] is True and "hint" not in record
+    assert record["emotion"] is None and record["emotions"] == {}
     assert record["predictions"] == [{"text": sentence, "score": 0.0, "origin": "care"}]
 
 

@@ -74,7 +74,7 @@ class Answer:
         probabilities: of all emotions, as predicted [C].
         predictions: the replies, best first.
         emotions: that the probabilities are of [C].
-        care: the newest turn speaks of self-harm, and the fixed sentence answers it; no emotion is named then.
+        care: the newest turn speaks of self-harm, and the fixed sentence answers it; no emotion is told then.
         hint: a sentence to the speaker, whose newest turn is in a language that the model does not read.
     """
 
@@ -93,7 +93,7 @@ class Answer:
 
     def as_dict(self) -> Record:
         """Return the answer as the command line prints it."""
-        top = np.argsort(-self.probabilities, kind="stable")[:TOP_EMOTIONS]
+        top = np.argsort(-self.probabilities, kind="stable")[: 0 if self.care else TOP_EMOTIONS]
         record: Record = {
             "context": list(self.context),
             "emotion": self.emotion,

@@ -106,7 +106,9 @@ class ReplyAnswer(BaseModel):
         description="The likeliest emotion, or the one that was given; null where none is likely enough to be named, "
         "as after a greeting."
     )
-    emotions: dict[str, float] = Field(description="Probabilities of the likeliest five, as predicted.")
+    emotions: dict[str, float] = Field(
+        description="Probabilities of the likeliest five, as predicted; none with care."
+    )
     predictions: list[ReplyCandidate]
     care: bool = Field(
         False, description="Whether the newest turn speaks of self-harm; no model wrote the answer then."
