@@ -1,99 +1,15 @@
-"""The couplet tab beyond 下联: the ways in, the 横批, changes by hand, what is kept, what is printed."""
+"""The couplet tab beyond 下联: the ways in, the 横批, changes by hand."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_browser import ask, idle, launched, low_contrasts, needs_chromium, opened, served
+from page_browser import ask, idle, launched, needs_chromium, opened, served
+from page_couplets import KNOWN, PAIRS, SCROLLS, choose, compose, hung, offer_all, request_of, scroll
 
 pytestmark = needs_chromium
-FORM = {
-    "length_equal": True,
-    "punctuation_aligned": True,
-    "final_level": True,
-    "final_pair": True,
-    "tone_opposed": 1.0,
-    "repeats_mirrored": True,
-    "shares_character": False,
-}
-SCROLLS = ["春满人间", "国泰民安", "万象更新", "前程似锦", "福满门庭"]
-PAIRS = [("李白桃红春色好", "明山秀水画图新"), ("李树逢春开锦绣", "明灯照夜写文章")]
-# The characters that reach beyond their sheet; their boxes are higher than they are.
-OUTSIDE = """() => [...document.querySelectorAll("#sheets text")].filter((one) => {
-  const [text, sheet] = [one, one.ownerSVGElement].map((part) => part.getBoundingClientRect());
-  const half = (Number(one.getAttribute("font-size")) * sheet.width) / one.ownerSVGElement.viewBox.baseVal.width / 2;
-  const [x, y] = [text.left + text.width / 2, text.top + text.height / 2];
-  return x - half < sheet.left || x + half > sheet.right || y - half < sheet.top || y + half > sheet.bottom;
-})"""
-KNOWN = {"first": "李白桃红春意闹", "second": "明山秀水画图新", "distance": 2}
-
-
-def composed() -> dict[str, Any]:
-    """Return an answer of /v1/compose."""
-    couplets = [
-        {"first": one, "second": other, "scroll": SCROLLS[0], "scrolls": SCROLLS, "score": -1.0, "form": FORM}
-        for one, other in PAIRS
-    ]
-    couplets[0]["known"] = KNOWN
-    couplets[1]["known"] = {"first": PAIRS[1][0], "second": PAIRS[1][1], "distance": 0}
-    couplets[1]["relaxed"] = ["final_tone"]
-    tones = {"first": [["ze"] * 7] * 2, "second": [["ping"] * 7] * 2}
-    return {"couplets": couplets, "tones": tones}
-
-
-def formed(request: Any) -> dict[str, Any]:
-    """Return an answer of /v1/form: every 上联 is 仄, every 下联 平, and nothing is mirrored."""
-    first, second = (request.post_data_json[side].replace(" ", "") for side in ("first", "second"))
-    tones = {"first": ["ze"] * len(first), "second": ["ping"] * len(second)}
-    return {
-        "form": {**FORM, "repeats_mirrored": False},
-        "tones": tones,
-        "broken": ["mirror_repeats", "clause_ends"],
-    }
-
-
-def reversed_answer(request: Any) -> dict[str, Any]:
-    """Return an answer of /v1/couplet to a 下联."""
-    second = request.post_data_json["second"]
-    first = ["天" * len(second), "海" * len(second)]
-    tones = {"first": [["ze"] * len(second)] * 2, "second": ["ping"] * len(second)}
-    predictions: list[dict[str, Any]] = [{"text": text, "score": -1.0, "form": FORM} for text in first]
-    predictions[0]["known"] = {"first": first[0], "second": "海内存知己", "distance": 0}
-    return {"second": second, "line": second, "predictions": predictions, "tones": tones}
-
-
-def offer_all(page: Any) -> None:
-    """Let the server offer what only newer weights can do."""
-
-    def models(route: Any) -> None:
-        response = route.fetch()
-        answer = response.json()
-        (card,) = answer["models"]
-        card["details"]["reverse"] = True
-        card["further"] = {
-            "/v1/compose": {"composes": True, "themes": ["茶"], "patterns": ["5", "7", "4+7"]},
-            "/v1/form": {},
-            "/v1/scroll": {},
-        }
-        route.fulfill(response=response, json=answer)
-
-    def couplet(route: Any) -> None:
-        if "second" in route.request.post_data_json:
-            route.fulfill(json=reversed_answer(route.request))
-        else:
-            route.continue_()
-
-    page.route("**/v1/models", models)
-    page.route("**/v1/couplet", couplet)
-    page.route("**/v1/compose", lambda route: route.fulfill(json=composed()))
-    page.route("**/v1/form", lambda route: route.fulfill(json=formed(route.request)))
-    scrolls = {"scrolls": [{"text": text, "score": -1.0} for text in SCROLLS]}
-    page.route("**/v1/scroll", lambda route: route.fulfill(json=scrolls))
-    page.add_init_script("window.print = () => {}")  # a dialog would wait for somebody
 
 
 @pytest.fixture(scope="module")
@@ -112,40 +28,6 @@ def browser() -> Iterator[Any]:
 def page(browser: Any, address: str) -> Iterator[Any]:
     with opened(browser, address, prepare=offer_all) as tab:
         yield tab
-
-
-def choose(page: Any, way: str) -> None:
-    page.get_by_label(way, exact=True).check(force=True)
-
-
-def request_of(page: Any, path: str, act: Any) -> dict[str, Any]:
-    with page.expect_request(f"**/v1/{path}") as request:
-        act()
-    idle(page, "#couplet-ask")
-    body: dict[str, Any] = request.value.post_data_json
-    return body
-
-
-def compose(page: Any) -> None:
-    choose(page, "With a name")
-    request_of(page, "compose", lambda: page.get_by_role("button", name="李明").click())
-
-
-def hung(page: Any) -> tuple[str, str]:
-    first, second = (
-        "".join(
-            page.locator(f"#couplet-pair .{side} .character").evaluate_all(
-                "all => all.map(one => one.value || one.textContent)"
-            )
-        )
-        for side in ("first", "second")
-    )
-    return first, second
-
-
-def scroll(page: Any) -> list[str]:
-    texts: list[str] = page.locator("#couplet-pair .scroll").all_text_contents()
-    return texts
 
 
 def test_an_older_model_offers_only_what_it_can(browser: Any, address: str) -> None:
@@ -246,29 +128,6 @@ def test_the_scroll_is_chosen_taken_down_and_written(page: Any) -> None:
     assert page.evaluate("navigator.clipboard.readText()").endswith("\n横批：笔底春风")
 
 
-def test_the_picture_has_the_scroll_on_top(page: Any) -> None:
-    from PIL import Image
-
-    def picture() -> Any:
-        with page.expect_download() as download:
-            page.click("#couplet-save")
-        return Image.open(io.BytesIO(download.value.path().read_bytes())).convert("RGB")
-
-    compose(page)
-    page.click("#couplet-font")
-    with_scroll = picture()
-    page.locator("#couplet-scrolls button").first.click()
-    without = picture()
-    assert with_scroll.width == without.width and with_scroll.height > without.height + 96
-    middle = with_scroll.crop((with_scroll.width // 3, 90, 2 * with_scroll.width // 3, 220))
-    red = sum(count for count, (r, g, _) in middle.getcolors(1 << 24) if r > 180 and g < 70)
-    assert red > 0.4 * middle.width * middle.height
-    assert (
-        "Songti SC"
-        in page.locator("#couplet-pair .line").first.evaluate("at => getComputedStyle(at).fontFamily")[:20]
-    )
-
-
 def test_characters_are_written_over_and_the_form_follows(page: Any) -> None:
     compose(page)
     page.click("#couplet-edit")
@@ -308,76 +167,6 @@ def test_an_input_method_composes_in_the_pair(page: Any) -> None:
     assert page.locator(".candidate-text").first.inner_text() == "\n".join(PAIRS[0])  # not yet written
     keyboard.send("Input.insertText", {"text": "秋光"})
     assert hung(page)[0] == "李白桃红秋光好"
-
-
-def test_what_one_likes_is_kept(page: Any) -> None:
-    compose(page)
-    page.click("#couplet-like")
-    page.locator(".candidate-text").nth(1).click()
-    page.click("#couplet-like")
-    page.reload()
-    page.locator("#models a").wait_for()
-    kept = page.locator(".liked-text")
-    assert kept.all_inner_texts() == ["\n".join([*pair, SCROLLS[0]]) for pair in reversed(PAIRS)]
-    with page.expect_response("**/v1/form"):
-        kept.nth(1).click()
-    assert hung(page) == PAIRS[0] and scroll(page) == [SCROLLS[0]]
-    assert page.locator("#couplet-like").text_content() == "Keep no longer"
-    with page.expect_download() as download:
-        page.click("#couplet-liked-save")
-    text = download.value.path().read_text(encoding="utf-8")
-    assert text == "\n\n".join(f"{one}\n{other}\n横批：{SCROLLS[0]}" for one, other in reversed(PAIRS)) + "\n"
-    page.get_by_role("button", name=f"Remove the couplet {PAIRS[1][0]}").click()
-    assert kept.count() == 1 and page.evaluate("document.activeElement.className") == "remove"
-    page.click("#couplet-like")
-    assert page.locator("#couplet-liked").is_hidden()
-
-
-@pytest.mark.parametrize("fault", ["full", "forbidden", "spoilt"])
-def test_storage_that_fails_loses_nothing_that_is_shown(page: Any, fault: str) -> None:
-    full = "Storage.prototype.setItem = () => { throw new DOMException('', 'QuotaExceededError'); };"
-    forbidden = (
-        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('SecurityError'); } });"
-    )
-    spoilt = "localStorage.setItem('paddle_dialog.couplet.liked', '[{\"first\": 1}, null, 7]');"
-    page.add_init_script({"full": full, "forbidden": forbidden, "spoilt": spoilt}[fault])
-    page.reload()
-    page.locator("#models a").wait_for()
-    assert page.locator("#couplet-liked").is_hidden()
-    compose(page)
-    page.click("#couplet-like")
-    assert page.locator(".liked-text").count() == 1
-    told = page.locator("#couplet-liked-error")
-    assert told.is_hidden() if fault == "spoilt" else "it is lost when the page closes" in told.text_content()
-
-
-def test_sheets_are_printed_in_their_size(page: Any) -> None:
-    a4 = (210, 297)
-    papers = {
-        "one": (1, a4),
-        "characters": (18, a4),
-        "scrolls": (3, (220, 1300)),
-        "halfSheets": (3, (345, 1380)),
-    }
-    compose(page)
-    page.locator("#couplet .print summary").click()
-    assert page.locator("#couplet-paper option").count() == len(papers)
-    for paper, (count, size) in papers.items():
-        page.select_option("#couplet-paper", paper)
-        page.click("#couplet-print")
-        written = "".join(page.locator("#sheets text").all_text_contents())
-        assert written == "".join(PAIRS[0]) + SCROLLS[0]
-        page.emulate_media(media="print")
-        assert page.locator("#couplet").is_hidden() and page.locator("#sheets svg").first.is_visible()
-        assert page.evaluate(OUTSIDE) == []
-        pdf = page.pdf(prefer_css_page_size=True)
-        points = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
-        assert len(points) == count
-        assert all(
-            abs(float(p) / 72 * 25.4 - mm) < 1 for box in points for p, mm in zip(box, size, strict=True)
-        )
-        page.emulate_media(media="screen")
-        assert page.locator("#sheets *").count() == 0 and page.locator("#couplet").is_visible()  # as before
 
 
 def test_the_server_composes_and_judges(browser: Any) -> None:
@@ -421,22 +210,3 @@ def test_the_server_composes_and_judges(browser: Any) -> None:
             page.click("#couplet-ask")
         page.locator("#couplet-pair .scroll").wait_for()
         assert scroll(page) == [response.value.json()["scrolls"][0]["text"]]
-
-
-def test_a_phone_and_both_schemes_show_all(browser: Any, address: str) -> None:
-    for scheme in ("light", "dark"):
-        size = {"width": 360, "height": 640}
-        with opened(browser, address, viewport=size, color_scheme=scheme, prepare=offer_all) as page:
-            for way in ("From a second line", "My own pair", "From a theme"):
-                choose(page, way)
-                assert page.evaluate("document.documentElement.scrollWidth") == 360, way
-            compose(page)
-            page.click("#couplet-like")
-            page.click("#couplet-edit")
-            page.locator("#couplet .print summary").click()
-            assert page.evaluate("document.documentElement.scrollWidth") == 360
-            assert low_contrasts(page) == []
-            heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
-            assert (
-                min(page.locator("button, select, summary, .way").evaluate_all(heights)) >= 24
-            )  # WCAG 2.2, 2.5.8

@@ -1,0 +1,151 @@
+"""What is kept of a couplet: a picture, a list in the browser, sheets of paper; and all of it on a phone."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from page_browser import launched, low_contrasts, needs_chromium, opened, served
+from page_couplets import PAIRS, SCROLLS, choose, compose, hung, offer_all, scroll
+
+pytestmark = needs_chromium
+# The characters that reach beyond their sheet; their boxes are higher than they are.
+OUTSIDE = """() => [...document.querySelectorAll("#sheets text")].filter((one) => {
+  const [text, sheet] = [one, one.ownerSVGElement].map((part) => part.getBoundingClientRect());
+  const half = (Number(one.getAttribute("font-size")) * sheet.width) / one.ownerSVGElement.viewBox.baseVal.width / 2;
+  const [x, y] = [text.left + text.width / 2, text.top + text.height / 2];
+  return x - half < sheet.left || x + half > sheet.right || y - half < sheet.top || y + half > sheet.bottom;
+})"""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with served("couplet") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    with opened(browser, address, prepare=offer_all) as tab:
+        yield tab
+
+
+def test_the_picture_has_the_scroll_on_top(page: Any) -> None:
+    from PIL import Image
+
+    def picture() -> Any:
+        with page.expect_download() as download:
+            page.click("#couplet-save")
+        return Image.open(io.BytesIO(download.value.path().read_bytes())).convert("RGB")
+
+    compose(page)
+    page.click("#couplet-font")
+    with_scroll = picture()
+    page.locator("#couplet-scrolls button").first.click()
+    without = picture()
+    assert with_scroll.width == without.width and with_scroll.height > without.height + 96
+    middle = with_scroll.crop((with_scroll.width // 3, 90, 2 * with_scroll.width // 3, 220))
+    red = sum(count for count, (r, g, _) in middle.getcolors(1 << 24) if r > 180 and g < 70)
+    assert red > 0.4 * middle.width * middle.height
+    assert (
+        "Songti SC"
+        in page.locator("#couplet-pair .line").first.evaluate("at => getComputedStyle(at).fontFamily")[:20]
+    )
+
+
+def test_what_one_likes_is_kept(page: Any) -> None:
+    compose(page)
+    page.click("#couplet-like")
+    page.locator(".candidate-text").nth(1).click()
+    page.click("#couplet-like")
+    page.reload()
+    page.locator("#models a").wait_for()
+    kept = page.locator(".liked-text")
+    assert kept.all_inner_texts() == ["\n".join([*pair, SCROLLS[0]]) for pair in reversed(PAIRS)]
+    with page.expect_response("**/v1/form"):
+        kept.nth(1).click()
+    assert hung(page) == PAIRS[0] and scroll(page) == [SCROLLS[0]]
+    assert page.locator("#couplet-like").text_content() == "Keep no longer"
+    with page.expect_download() as download:
+        page.click("#couplet-liked-save")
+    text = download.value.path().read_text(encoding="utf-8")
+    assert text == "\n\n".join(f"{one}\n{other}\n横批：{SCROLLS[0]}" for one, other in reversed(PAIRS)) + "\n"
+    page.get_by_role("button", name=f"Remove the couplet {PAIRS[1][0]}").click()
+    assert kept.count() == 1 and page.evaluate("document.activeElement.className") == "remove"
+    page.click("#couplet-like")
+    assert page.locator("#couplet-liked").is_hidden()
+
+
+@pytest.mark.parametrize("fault", ["full", "forbidden", "spoilt"])
+def test_storage_that_fails_loses_nothing_that_is_shown(page: Any, fault: str) -> None:
+    full = "Storage.prototype.setItem = () => { throw new DOMException('', 'QuotaExceededError'); };"
+    forbidden = (
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('SecurityError'); } });"
+    )
+    spoilt = "localStorage.setItem('paddle_dialog.couplet.liked', '[{\"first\": 1}, null, 7]');"
+    page.add_init_script({"full": full, "forbidden": forbidden, "spoilt": spoilt}[fault])
+    page.reload()
+    page.locator("#models a").wait_for()
+    assert page.locator("#couplet-liked").is_hidden()
+    compose(page)
+    page.click("#couplet-like")
+    assert page.locator(".liked-text").count() == 1
+    told = page.locator("#couplet-liked-error")
+    assert told.is_hidden() if fault == "spoilt" else "it is lost when the page closes" in told.text_content()
+
+
+def test_sheets_are_printed_in_their_size(page: Any) -> None:
+    a4 = (210, 297)
+    papers = {
+        "one": (1, a4),
+        "characters": (18, a4),
+        "scrolls": (3, (220, 1300)),
+        "halfSheets": (3, (345, 1380)),
+    }
+    compose(page)
+    page.locator("#couplet .print summary").click()
+    assert page.locator("#couplet-paper option").count() == len(papers)
+    for paper, (count, size) in papers.items():
+        page.select_option("#couplet-paper", paper)
+        page.click("#couplet-print")
+        written = "".join(page.locator("#sheets text").all_text_contents())
+        assert written == "".join(PAIRS[0]) + SCROLLS[0]
+        page.emulate_media(media="print")
+        assert page.locator("#couplet").is_hidden() and page.locator("#sheets svg").first.is_visible()
+        assert page.evaluate(OUTSIDE) == []
+        pdf = page.pdf(prefer_css_page_size=True)
+        points = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+        assert len(points) == count
+        assert all(
+            abs(float(p) / 72 * 25.4 - mm) < 1 for box in points for p, mm in zip(box, size, strict=True)
+        )
+        page.emulate_media(media="screen")
+        assert page.locator("#sheets *").count() == 0 and page.locator("#couplet").is_visible()  # as before
+
+
+def test_a_phone_and_both_schemes_show_all(browser: Any, address: str) -> None:
+    for scheme in ("light", "dark"):
+        size = {"width": 360, "height": 640}
+        with opened(browser, address, viewport=size, color_scheme=scheme, prepare=offer_all) as page:
+            for way in ("From a second line", "My own pair", "From a theme"):
+                choose(page, way)
+                assert page.evaluate("document.documentElement.scrollWidth") == 360, way
+            compose(page)
+            page.click("#couplet-like")
+            page.click("#couplet-edit")
+            page.locator("#couplet .print summary").click()
+            assert page.evaluate("document.documentElement.scrollWidth") == 360
+            assert low_contrasts(page) == []
+            heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
+            assert (
+                min(page.locator("button, select, summary, .way").evaluate_all(heights)) >= 24
+            )  # WCAG 2.2, 2.5.8
