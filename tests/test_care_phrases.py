@@ -1,7 +1,7 @@
 """Which turns speak of self-harm, and the files that say so."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
@@ -44,6 +44,9 @@ def speaks_of_it(turn):
         "i'm SUICIDAL",
         "My friend wants to kill himself",
         "I've been cutting myself again",
+        "活着真没劲",
+        "我想从楼上跳下去",
+        "I feel like dying",
     ],
 )
 def test_what_speaks_of_self_harm_is_found(turn):
@@ -75,6 +78,8 @@ def test_what_speaks_of_self_harm_is_found(turn):
         "I shoot myself in the foot every time",
         "I don't want to live in Paris",
         "I want to diet",
+        "I want to take my life in a new direction",
+        "想从冰箱里拿东西",
         "her skill, my self and I",
         "my grandma died last week",
         "😊",
@@ -85,6 +90,7 @@ def test_idioms_and_all_else_are_left_alone(turn):
     assert not speaks_of_it(turn)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(categories=["P", "Zs"]), max_size=3), st.text(max_size=20))
 def test_a_sign_between_the_characters_hides_no_phrase(sign, rest):
     assert Phrases(["想死"]).finds(f"{rest}。想{sign}死。{rest}")

@@ -1,7 +1,7 @@
 """Traditional characters made simplified, and the language of a text."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.text.language import language_of
@@ -22,6 +22,7 @@ def test_traditional_characters_become_simplified(text, plain):
     assert simplified(text) == plain
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_what_is_simplified_stays_and_no_character_is_lost(text):
     assert len(simplified(text)) == len(text)
