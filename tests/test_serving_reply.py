@@ -6,7 +6,7 @@ import re
 import pytest
 from empathetic_store_toys import predictor as store_predictor
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
 
@@ -57,6 +57,7 @@ def test_where_no_emotion_is_clear_there_is_null():
     assert {"type": "null"} in null["anyOf"] and "null where none" in null["description"]
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=4))
 @example("\x00 \x1f\u3000\x85")
 @example("\ufeff")
