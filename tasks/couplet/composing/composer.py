@@ -12,12 +12,13 @@ from paddle_dialog.errors import UserError
 from tasks.couplet.composing.drafts import Draft, make_drafts
 from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal, choose
-from tasks.couplet.composing.ranking import quality
+from tasks.couplet.composing.ranking import KNOWN_COST, quality
 from tasks.couplet.composing.request import Wish
 from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
 from tasks.couplet.rules.form import form_report
 
 DRAFTS = 20  # of each couplet in one round
+COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
 ANSWERED = 32  # 上联 of a round that are answered
 # What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
 _ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
@@ -61,10 +62,13 @@ class Composer:
     Args:
         writer: of 上联.
         answer: writes 下联 for each 上联, held to its draft's `lock`, best first.
+        is_known: says whether a line of a couplet stands in the training corpus.
     """
 
-    def __init__(self, writer: FirstLineWriter, answer: AnswerLines) -> None:
-        self._writer, self._answer = writer, answer
+    def __init__(
+        self, writer: FirstLineWriter, answer: AnswerLines, is_known: Callable[[str, str], bool]
+    ) -> None:
+        self._writer, self._answer, self._is_known = writer, answer, is_known
 
     def compose(self, wish: Wish, seed: int = 0) -> list[Proposal]:
         """Return proposals that differ, best first; those of a long name in groups of its couplets, in order.
@@ -89,14 +93,27 @@ class Composer:
                 break
             for part, pool in zip(wish.parts, pools, strict=True):
                 drafts = make_drafts(wish, part, DRAFTS, random, rules)
-                pool.update(self._written(wish, drafts, int(random.integers(2**31))))
+                written = self._written(wish, drafts, int(random.integers(2**31)))
+                pool.update({proposal.first: proposal for proposal in self._own_first(written)})
             chosen = _chosen(pools, wish.count)
             if min(map(len, chosen)) == wish.count:
                 break
         return _in_order(chosen)
 
-    def _written(self, wish: Wish, drafts: Sequence[Draft], seed: int) -> dict[str, Proposal]:
-        """Return proposals on the themes, by 上联."""
+    def _own_first(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Return proposals with those of the best marked down that have a line of the training corpus."""
+        ranked = sorted(proposals, key=_quality, reverse=True)
+        known = [
+            number < COMPARED and self._is_known(proposal.first, proposal.second)
+            for number, proposal in enumerate(ranked)
+        ]
+        return [
+            replace(proposal, quality=proposal.quality - KNOWN_COST * cost)
+            for proposal, cost in zip(ranked, known, strict=True)
+        ]
+
+    def _written(self, wish: Wish, drafts: Sequence[Draft], seed: int) -> list[Proposal]:
+        """Return proposals on the themes."""
         found = self._writer.write(drafts, seed)
         ranked = [
             [FirstLine(draft, text, score) for text, score in texts]
@@ -105,11 +122,11 @@ class Composer:
         # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.
         lines = {line.text: line for rank in zip_longest(*ranked) for line in rank if line is not None}
         firsts = list(lines.values())[:ANSWERED]
-        written = {}
+        written = []
         for first, answers in zip(firsts, self._answer(firsts) if firsts else (), strict=True):
             shown = [answer for answer in answers if _speaks_of(wish, first.text, answer.text)]
             if shown:
-                written[first.text] = _proposal(wish, first, shown[0])
+                written.append(_proposal(wish, first, shown[0]))
         return written
 
 
@@ -125,7 +142,7 @@ def _proposal(wish: Wish, first: FirstLine, second: SecondLine) -> Proposal:
     fixed = frozenset({*first.draft.first, *first.draft.second})
     given = len(first.draft.first) + len(first.draft.pattern.commas)  # told to the model, so likely
     free = first.score * sizes[0] / max(1, sizes[0] - given)
-    good = quality((first.text, second.text), (free, second.score), relaxed, wish.themes)
+    good = quality((first.text, second.text), (free, second.score), relaxed, wish.themes, bool(wish.name))
     return Proposal(first.text, second.text, score, form, relaxed, good, fixed=fixed)
 
 

@@ -21,7 +21,7 @@ from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
 from tasks.couplet.scrolls.listing import occasions
 
 # How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
-_SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.8, top_k=20, top_p=0.9)
+_SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.65, top_k=20, top_p=0.9)
 _BEAM = 5  # of the 下联
 _TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
 _SCROLLS = 5
@@ -72,7 +72,7 @@ class ComposingPredictor(CoupletPredictor):
         self.check_composes(wish)
         rules = replace(self.rules if rules is None else rules, tone_weight=_TONE_WEIGHT)
         writer = FirstLineWriter(self.step_model, self._table, _SAMPLING, rules.banned)
-        composer = Composer(writer, partial(self._answer_lines, rules))
+        composer = Composer(writer, partial(self._answer_lines, rules), self._has_known_line)
         found = composer.compose(wish, self.config.seed if seed is None else seed)
         return self._with_scrolls(wish, found)
 
@@ -121,6 +121,13 @@ class ComposingPredictor(CoupletPredictor):
             raise UserError(
                 f"the lines would have {longest} characters, and this model writes up to {self.longest_line}"
             )
+
+    def _has_known_line(self, first: str, second: str) -> bool:
+        """Return whether a line stands in the index of the training corpus; False where there is no index."""
+        if self.couplet_index is None:
+            return False
+        found = self.nearest_known(first, second)
+        return found is not None and found.distance == 0
 
     def _answer_lines(self, rules: Rules, firsts: Sequence[FirstLine]) -> list[list[SecondLine]]:
         decoding = replace(

@@ -41,6 +41,7 @@ SET_PHRASES = (
         "金羊",
     ),
 )
+KNOWN_COST = 0.5  # where a line stands in the training corpus as it is
 SAD_COST = 0.4  # for each of these characters where the occasion is glad
 SAD = frozenset("苦愁泪恨悲哀残断孤寂寞离死亡鬼哭怨凄惨败祸灾难瘦伤魂丧病坟葬")
 GLAD_OCCASIONS = (
@@ -64,7 +65,11 @@ GLAD_OCCASIONS = (
 
 
 def quality(
-    lines: tuple[str, str], scores: tuple[float, float], relaxed: Sequence[str], themes: Sequence[Theme]
+    lines: tuple[str, str],
+    scores: tuple[float, float],
+    relaxed: Sequence[str],
+    themes: Sequence[Theme],
+    named: bool,
 ) -> float:
     """Return how good a couplet is held to be; only the order means something.
 
@@ -73,6 +78,7 @@ def quality(
         scores: their log-probabilities per token, of the 上联 per token that was left to the model.
         relaxed: rules it does not keep.
         themes: it was asked to speak of.
+        named: whether it has a name, which is a glad occasion unless a theme says otherwise.
     """
     first, second = min(scores[0], LIKELY_FIRST), min(scores[1], LIKELY_SECOND)
     asked = "".join(word for theme in themes for word in theme.words)
@@ -83,13 +89,14 @@ def quality(
         + THEME_WEIGHT * relevance(lines, themes)
         - RELAXED_COST * len(relaxed)
         - SET_PHRASE_COST * phrases
-        - SAD_COST * _sad(lines, themes)
+        - SAD_COST * _sad(lines, themes, named)
     )
 
 
-def _sad(lines: Sequence[str], themes: Sequence[Theme]) -> int:
-    """Return how many sad characters the lines have, if a theme is a glad occasion."""
-    if not any(main_names().get(theme.words) in GLAD_OCCASIONS for theme in themes):
+def _sad(lines: Sequence[str], themes: Sequence[Theme], named: bool) -> int:
+    """Return how many sad characters the lines have, if the occasion is glad."""
+    glad = any(main_names().get(theme.words) in GLAD_OCCASIONS for theme in themes)
+    if not glad and (themes or not named):
         return 0
     return sum(character in SAD for line in lines for character in line)
 

@@ -16,7 +16,7 @@ import numpy as np
 from tasks.couplet.association import Association
 from tasks.couplet.scrolls.listing import MOURNING, all_scrolls, occasions, words_of
 
-OCCASION_WEIGHT = 1.0
+OCCASION_WEIGHT = 2.0
 ASKED_BONUS = 0.5  # nats for a scroll of the occasion that was asked for
 LIKE = 3  # characters that no two of the chosen share
 _ANIMALS = "鼠牛兔蛇羊猴鸡狗犬猪"  # of the years; a scroll has one only where the couplet has it
