@@ -2,8 +2,8 @@
 
 python -m tasks.empathetic.emotion.naming conversations.jsonl > named.jsonl
 
-The labels are weak: they come from words (`named_emotions.txt`), not from people. They are for use beside a corpus like
-CPED, whose lines are from television, and come from the conversations of supportive listeners.
+The labels are weak: they come from words (`named_emotions.txt`), not from people. They are for use beside
+a corpus like CPED, whose lines are from television, and come from conversations with supportive listeners.
 """
 
 from __future__ import annotations
