@@ -3,17 +3,20 @@
 import hypothesis
 import pytest
 import schemathesis
-from couplet_toys import LEVEL, OBLIQUE, toy
+from composing_toys import composing_toy
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from serving_toys import eventually, loader, make_app
 from test_serving_reply import make_predictor
 
 from paddle_dialog.serving.config import LimitsConfig
-from tasks.couplet.api import CoupletEndpoint
+from tasks.couplet.task import TASK
 from tasks.empathetic.answering.api import ReplyEndpoint
 
 OPERATIONS = [
     ("/v1/couplet", "POST", 25),
+    ("/v1/compose", "POST", 15),
+    ("/v1/scroll", "POST", 15),
+    ("/v1/form", "POST", 15),
     ("/v1/reply", "POST", 25),
     ("/v1/models", "GET", 5),
     ("/healthz", "GET", 5),
@@ -25,9 +28,9 @@ OPERATIONS = [
 @pytest.fixture(scope="module")
 def description():
     limits = LimitsConfig(beam_size=6)
-    couplet, reply = CoupletEndpoint(limits), ReplyEndpoint(limits)
-    loaders = [loader(couplet, toy(LEVEL + OBLIQUE)), loader(reply, make_predictor())]
-    app = make_app(couplet, reply, load=lambda: [card for load in loaders for card in load()])
+    couplets, reply, writer = TASK.endpoints(limits), ReplyEndpoint(limits), composing_toy()
+    loaders = [*(loader(endpoint, writer) for endpoint in couplets), loader(reply, make_predictor())]
+    app = make_app(*couplets, reply, load=lambda: [card for load in loaders for card in load()])
     app.state.batcher.start()
     eventually(lambda: app.state.batcher.is_ready)
 
@@ -54,6 +57,10 @@ def nearly_in_order(path, body):
     if path == "/v1/couplet":
         line = body.get("first") or body.get("second") or ""
         return {**body, "first": f"春{line[:9]}", "second": None, "lock": None}
+    if path == "/v1/compose":
+        return {**body, "theme": f"春节 {body.get('theme', '')[:2]}", "pattern": None}
+    if path in ("/v1/scroll", "/v1/form"):
+        return {**body, "first": f"春{body['first'][:9]}", "second": f"秋{body['second'][:9]}"}
     turns = [f"i {turn[:20]}" for turn in body["context"]]
     return {**body, "context": turns[: len(turns) - 1 + len(turns) % 2], "emotion": None}
 
@@ -63,7 +70,13 @@ def in_order(path, body):
 
     JSON's 2.0 is an integer to its schemas, but not to the server, which converts nothing.
     """
+    if path == "/v1/form":
+        return body
+    if path == "/v1/compose":
+        return {"theme": "春节", "name": "江月", "count": int(body.get("count", 1))}
     body = {**body, "n_best": int(body.get("n_best", 1))}
+    if path == "/v1/scroll":
+        return {**body, "first": "春雨", "second": "秋风"}
     if path == "/v1/couplet":
         return {**body, "first": "春雨", "second": None, "lock": None}
     return {**body, "context": ["i won a prize"], "emotion": None, "decoding": None}
