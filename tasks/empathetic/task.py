@@ -32,6 +32,7 @@ from tasks.empathetic.data.sources import Dialogue, read_configured, read_dialog
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
+from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import REPLY_NGRAMS
 from tasks.empathetic.selection.store import REPLY_STORE
@@ -63,7 +64,7 @@ class EmpatheticTask(GenerationTask):
         "care.exceptions",
         "care.answers",
     )
-    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER, PIECES)
+    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER, JUDGE, PIECES)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -246,7 +247,7 @@ class EmpatheticTask(GenerationTask):
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
         """Return the predictor of a trained model."""
         vocabulary, files = model.vocabularies[VOCABULARY], model.files
-        ngrams, ranker = files.get(REPLY_NGRAMS), files.get(RANKER)
+        ngrams, ranker, judge = (files.get(name) for name in (REPLY_NGRAMS, RANKER, JUDGE))
         predictor = EmpatheticPredictor(
             config,
             model,
@@ -256,6 +257,7 @@ class EmpatheticTask(GenerationTask):
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
             partial(find_store, config, files.get(REPLY_STORE)),
             None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
+            None if judge is None else ReplyJudge.from_bytes(judge, config.model.width, JUDGE),
         )
         predictor.prepare()
         return predictor

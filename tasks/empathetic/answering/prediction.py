@@ -29,6 +29,7 @@ from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prep
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.selection.building import store_of_corpus
 from tasks.empathetic.selection.finder import ReadContext, ReplyFinder
+from tasks.empathetic.selection.judge import ReplyJudge
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import Reranker
 from tasks.empathetic.selection.store import ReplyStore
@@ -50,6 +51,7 @@ class EmpatheticPredictor(GenerationPredictor):
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
         find_replies: makes the store of people's replies with the model and its encoder; None finds none.
         load_ranker: reads the bundle's ranker; None where there is none.
+        judge: of the bundle; None where there is none.
 
     Attributes:
         care: answers turns that speak of self-harm, in the place of the model.
@@ -65,6 +67,7 @@ class EmpatheticPredictor(GenerationPredictor):
         reply_ngrams: ReplyNgrams | None = None,
         find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
         load_ranker: Callable[[], CandidateRanker] | None = None,
+        judge: ReplyJudge | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
         self.care = care_responder(config.care)
@@ -78,7 +81,13 @@ class EmpatheticPredictor(GenerationPredictor):
         if self.store is not None:
             self._finder = ReplyFinder(cast(SelectionModel, self._model), self._encoder, self.store)
         self.reranker = Reranker(
-            self._model, self._encoder, reply_ngrams, self.store, load_ranker, config.selection.size > 0
+            self._model,
+            self._encoder,
+            reply_ngrams,
+            self.store,
+            load_ranker,
+            config.selection.size > 0,
+            judge,
         )
 
     @property
@@ -101,6 +110,11 @@ class EmpatheticPredictor(GenerationPredictor):
     def language(self) -> Language:
         """The language that the model reads and writes."""
         return self._encoder.language
+
+    @property
+    def finder(self) -> ReplyFinder | None:
+        """What finds people's replies; None without a store."""
+        return self._finder
 
     @property
     def emotions(self) -> tuple[str, ...]:

@@ -196,6 +196,23 @@ class EmoPrepend(nn.Layer):
         _, memory, past, emotion, _ = self._read(source, source_lengths)
         return self.decoder(self._embed_reply(target, emotion), memory, past)[1]
 
+    def reply_states(self, source: Tensor, source_lengths: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
+        """Return the decoder's mean output [K, D] over each of K replies to one context.
+
+        Args:
+            source: packed [1, S, k].
+            source_lengths: its length [1].
+            target: extended ids [K, T], begin token first.
+            sizes: how many of them are real [K].
+        """
+        count = target.shape[0]
+        _, memory, past, emotion, _ = self._read(
+            source.expand([count, -1, -1]), source_lengths.expand([count])
+        )
+        hidden, _ = self.decoder(self._embed_reply(target, emotion), memory, past)  # [K, T, D]
+        real = length_mask(sizes, target.shape[1]).astype(hidden.dtype).unsqueeze(-1)  # [K, T, 1]
+        return (hidden * real).sum(1) / sizes.astype(hidden.dtype).unsqueeze(-1)
+
     def copy_probabilities(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
         """Return 1 - p_gen [B, T] at each target position; None without a pointer."""
         _, memory, past, emotion, _ = self._read(source, source_lengths)

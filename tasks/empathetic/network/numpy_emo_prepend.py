@@ -69,6 +69,7 @@ class NumpyEmoPrepend:
     ) -> None:
         self._emotions = len(EMOTIONS_OF[config.language])
         self._size, self._emotion, self._encoder, self._decoder = vocab_size, config.emotion, encoder, decoder
+        self._width = config.model.width
         self._tables = Embeddings(config.model, vocab_size, weights, "embedding", "generator.output")
         self._reply_role = None
         if isinstance(config.model, CausalTransformerConfig) and config.emotion.roles:
@@ -135,6 +136,25 @@ class NumpyEmoPrepend:
             state = state._replace(reply=reply)
             weights.append(attention[:, 0])  # [B, S]
         return np.stack(weights, axis=1)
+
+    def reply_states(
+        self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray:
+        """Return the decoder's mean output [K, D] over each of K replies to one context.
+
+        Args:
+            source: packed [1, S, k].
+            lengths: its length [1].
+            target: extended ids [K, T], begin token first.
+            sizes: how many of them are real [K].
+        """
+        state = self.reorder(self.encode(source, lengths), np.zeros(len(target), np.int64))
+        sums = np.zeros((len(target), self._width), np.float32)  # [K, D]
+        for place in range(target.shape[1]):
+            hidden, _, reply = self._append(target[:, place], state)  # [K, D]
+            state = state._replace(reply=reply)
+            sums += np.where((place < sizes)[:, None], hidden, 0)
+        return sums / sizes[:, None].astype(np.float32)
 
     def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
         """Return one more word [N] of every row; see `NumpyDecoder.step`."""

@@ -61,6 +61,11 @@ class ReplyRerankConfig:
     ranker: float = at_least(
         0.0, 0.0, "weight of the score of the bundle's ranker, a network that reads conversation and reply"
     )
+    judge: float = at_least(
+        0.0,
+        0.0,
+        "weight of what the bundle's judge makes of the decoder's state over the reply; it is fitted to ratings",
+    )
     person: float = setting(
         0.0, "weight of being a person's reply (1) or the generator's (0); may be negative"
     )

@@ -77,33 +77,47 @@ class ReplyFinder:
         """
         return [self._predictions(context, count, weights) for context in contexts]
 
+    def given(self, context: ReadContext, rows: Sequence[int]) -> list[ReplyPrediction]:
+        """Return certain replies of the store as candidates for a context."""
+        return self._made(context, rows, self._near(context))
+
     def _predictions(
         self, context: ReadContext, count: int, weights: ReplyRerankConfig
     ) -> list[ReplyPrediction]:
+        near = self._near(context)
+        shares = {name: weights.weights[name] for name in near if name in weights.weights}
+        shares = shares or dict.fromkeys(list(near)[:1], 1.0)
+        sums = np.zeros(len(self._store), np.float32)
+        for name, weight in shares.items():
+            sums += np.float32(weight) * near[name]
+        return self._made(context, highest(sums, count), near)
+
+    def _near(self, context: ReadContext) -> dict[str, np.ndarray]:
+        """Return the cosines of `Nearness` for all replies of the store, float32 [N] each."""
         store, size = self._store, len(self._store)
-        near: dict[str, np.ndarray] = {}  # float32 [N] each
+        near: dict[str, np.ndarray] = {}
         if context.vector is not None:
             near["selection"] = store.vectors @ context.vector
         if store.contexts is not None:
             near["context_words"] = store.contexts.by_words(context.words, size)
         if store.contexts is not None and context.vector is not None:
             near["context_vectors"] = store.contexts.by_vectors(context.vector, size)
-        shares = {name: weights.weights[name] for name in near if name in weights.weights}
-        shares = shares or dict.fromkeys(list(near)[:1], 1.0)
-        sums = np.zeros(size, np.float32)
-        for name, weight in shares.items():
-            sums += np.float32(weight) * near[name]
-        rows = highest(sums, count)
-        tokens = [self._encoder.language.tokens_of(store.texts[row]) for row in rows]
+        return near
+
+    def _made(
+        self, context: ReadContext, rows: Sequence[int], near: dict[str, np.ndarray]
+    ) -> list[ReplyPrediction]:
+        texts = [self._store.texts[row] for row in rows]
+        tokens = [self._encoder.language.tokens_of(text) for text in texts]
         scores = log_probs(self._model, self._encoder, tokens, context.packed).tolist()
         return [
             ReplyPrediction(
-                store.texts[row],
+                text,
                 score,
                 words,
                 "person",
                 Nearness(**{name: float(cosines[row]) for name, cosines in near.items()}),
                 row,
             )
-            for row, score, words in zip(rows, scores, tokens, strict=True)
+            for row, text, score, words in zip(rows, texts, scores, tokens, strict=True)
         ]

@@ -21,10 +21,17 @@ from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.finder import ReadContext
+from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.store import ReplyStore
-from tasks.empathetic.selection.vectors import SelectionModel, log_probs, reply_vectors
+from tasks.empathetic.selection.vectors import (
+    JudgedModel,
+    SelectionModel,
+    log_probs,
+    reply_states,
+    reply_vectors,
+)
 
 REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
 AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # subtracted
@@ -43,6 +50,7 @@ class Reranker:
         store: of the candidates that people wrote; None where there are none.
         load_ranker: reads the bundle's ranker on first use; None where there is none.
         compares: whether the model has vectors of contexts and replies.
+        judge: of the bundle; None where there is none.
 
     Attributes:
         features: the terms of the sum, by the names of `ReplyRerankConfig`.
@@ -56,6 +64,7 @@ class Reranker:
         store: ReplyStore | None = None,
         load_ranker: Callable[[], CandidateRanker] | None = None,
         compares: bool = False,
+        judge: ReplyJudge | None = None,
     ) -> None:
         self._model = model
         self._encoder = encoder
@@ -63,6 +72,7 @@ class Reranker:
         self._store = store
         self._load_ranker = load_ranker
         self._compares = compares
+        self._judge = judge
         self.features: dict[str, Feature] = {
             "model": _each(lambda _, one: one.score),
             "mutual_information": self._without_context,
@@ -73,6 +83,7 @@ class Reranker:
             "context_words": _each(lambda _, one: 0.0 if one.near is None else one.near.context_words),
             "context_vectors": _each(lambda _, one: 0.0 if one.near is None else one.near.context_vectors),
             "ranker": self._rank,
+            "judge": self._judged,
             "person": _each(lambda _, one: float(one.origin == "person")),
             "emotion": _each(self._agreement),
             "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
@@ -84,7 +95,12 @@ class Reranker:
     @property
     def known(self) -> Collection[str]:
         """The features that the bundle has the data for."""
-        has = {"familiarity": self._ngrams, "ranker": self._load_ranker, "selection": self._compares or None}
+        has = {
+            "familiarity": self._ngrams,
+            "ranker": self._load_ranker,
+            "selection": self._compares or None,
+            "judge": self._judge,
+        }
         return [name for name in self.features if has.get(name, True) is not None]
 
     def order(
@@ -166,6 +182,24 @@ class Reranker:
         """Return the ranker's scores [N]."""
         return _joined(
             self.ranker.scores(context.turns, [one.tokens for one in own])
+            for context, own in zip(contexts, lists, strict=True)
+            if own
+        )
+
+    def _judged(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
+        """Return the judge's values [N].
+
+        Raises:
+            UserError: the bundle has no judge.
+        """
+        if self._judge is None:
+            raise UserError(
+                f"decoding.rerank.judge: needs {JUDGE}, which these weights were saved without; fit one "
+                "(docs/replies.md), or set it to 0"
+            )
+        model = cast(JudgedModel, self._model)
+        return _joined(
+            self._judge(reply_states(model, self._encoder, [one.tokens for one in own], context.packed))
             for context, own in zip(contexts, lists, strict=True)
             if own
         )

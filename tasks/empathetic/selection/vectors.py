@@ -29,6 +29,14 @@ class SelectionModel(StepModel, Protocol):
         ...
 
 
+class JudgedModel(StepModel, Protocol):
+    """A model whose states a judge of replies reads; `EmoPrepend` or its array form."""
+
+    def reply_states(self, source: Array, source_lengths: Array, target: Array, sizes: Array, /) -> Array:
+        """Return the decoder's mean output [K, D] over each of K replies [K, T] to one context [1, S, k]."""
+        ...
+
+
 def context_vectors(model: SelectionModel, sources: Sequence[np.ndarray]) -> np.ndarray:
     """Return unit vectors float32 [B, K] of packed contexts [S, k]."""
     source, lengths = (to_model(model, array) for array in pad_sources(sources))
@@ -52,6 +60,28 @@ def reply_vectors(
     vectors = np.empty_like(found)
     vectors[order] = found
     return vectors
+
+
+def reply_states(
+    model: JudgedModel, encoder: DialogueEncoder, replies: Sequence[Sequence[str]], packed: Packed
+) -> np.ndarray:
+    """Return the decoder's mean output over each reply to a context, float32 [N, D].
+
+    Args:
+        model: that reads them.
+        encoder: of the model.
+        replies: as tokens; at least one.
+        packed: the context and its extended ids, as the encoder packs it.
+    """
+    source, extended = packed
+    ids = [
+        np.array([Vocabulary.bos_id, *encoder.target(encoder.numbers(reply), extended).tolist()])
+        for reply in replies
+    ]
+    target, sizes = pad_batch(ids, Vocabulary.pad_id)
+    arrays = [to_model(model, array) for array in (source[None], np.array([len(source)]), target, sizes)]
+    with evaluation_mode(model):
+        return to_array(model.reply_states(*arrays)).copy()
 
 
 def log_probs(

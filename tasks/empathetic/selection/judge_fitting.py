@@ -1,0 +1,147 @@
+"""Fit a judge of replies, and the weights beside it, to blind ratings, and write the bundle with it.
+
+python -m tasks.empathetic.selection.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+
+Each line of the ratings is `{"context": [turn, …], "replies": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1,
+"empathy": 1 to 5}, …]}`; means of several raters may lie between. The weights are printed as they stand in a
+config's `decoding.rerank`. docs/replies.md says how to rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from paddle_dialog.bundle.folder import load_bundle, save_bundle
+from paddle_dialog.command_line import base_parser, load_model, run_tool
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.errors import UserError
+from paddle_dialog.shipped import find_model
+from tasks.empathetic.answering.answer import ReplyPrediction
+from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.selection.finder import ReadContext
+from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
+from tasks.empathetic.selection.rerank import AGAINST
+from tasks.empathetic.selection.vectors import log_probs, reply_states
+
+FITTED = (
+    "model", "selection", "context_words", "context_vectors", "person", "emotion",
+    "overlap_last", "overlap_earlier", "echo", "repetition",
+)  # fmt: skip
+PENALTY = 1000.0  # of the ridge regression; chosen by cross-validation over contexts (docs/experiments.md)
+Rated = tuple[list[str], list[str], np.ndarray]  # context, replies, values [N]
+
+
+def read_ratings(path: str) -> Iterator[Rated]:
+    """Iterate over the rated replies of each context; the value of one is SSA + empathy scaled to 0 to 0.5.
+
+    Raises:
+        UserError: the file cannot be read, or a line is not as it should be.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            replies = record["replies"]
+            values = [
+                (float(reply["sensible"]) + float(reply["specific"])) / 2 + (float(reply["empathy"]) - 1) / 8
+                for reply in replies
+            ]
+            yield (
+                [str(turn) for turn in record["context"]],
+                [str(r["text"]) for r in replies],
+                np.array(values),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f'{path}:{number}: {error!r}; a line must be {{"context": […], "replies": [{{"text", "sensible", '
+                '"specific", "empathy"}, …]}'
+            ) from error
+
+
+def measured(
+    predictor: EmpatheticPredictor, turns: list[str], texts: Sequence[str], rows: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features [N, F] that `FITTED` names and the states [N, D] of replies to a context.
+
+    Args:
+        predictor: the model with its store.
+        turns: of the context.
+        texts: the replies.
+        rows: of the store, by text; a reply that is not in it counts as the generator's.
+    """
+    (context,) = predictor.understand(predictor.read([turns]))
+    found = [_candidate(predictor, context, text, rows.get(text)) for text in texts]
+    known = predictor.reranker.features
+    features = [known[name]([context], [found]) for name in _fitted(predictor)]
+    states = reply_states(predictor.model, predictor.encoder, [one.tokens for one in found], context.packed)
+    return np.stack(features, axis=1), states
+
+
+def fitted(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the weights [F] of a ridge regression (Hoerl and Kennard 1970) of values [N] on rows [N, F]."""
+    means, sizes = rows.mean(axis=0), rows.std(axis=0)
+    sizes[sizes == 0] = 1.0  # a feature that never varies gets no weight
+    scaled = (rows - means) / sizes
+    square = scaled.T @ scaled + PENALTY * np.eye(rows.shape[1])
+    weights: np.ndarray = np.linalg.solve(square, scaled.T @ (values - values.mean())) / sizes
+    return weights
+
+
+def _fitted(predictor: EmpatheticPredictor) -> list[str]:
+    return [name for name in FITTED if name in predictor.reranker.known]
+
+
+def _candidate(
+    predictor: EmpatheticPredictor, context: ReadContext, text: str, row: int | None
+) -> ReplyPrediction:
+    if row is not None and predictor.finder is not None:
+        return predictor.finder.given(context, [row])[0]
+    tokens = predictor.language.tokens_of(text)
+    (score,) = log_probs(predictor.model, predictor.encoder, [tokens], context.packed)
+    return ReplyPrediction(text, float(score), tokens)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Fit the judge, print the weights beside it and write the bundle."""
+    predictor = load_model(arguments)[1].predictor
+    if not isinstance(predictor, EmpatheticPredictor):
+        raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
+    texts = () if predictor.store is None else predictor.store.texts
+    rows = {text: row for row, text in enumerate(texts)}
+    found, values = [], []
+    for number, (turns, replies, own) in enumerate(read_ratings(arguments.ratings), start=1):
+        found.append(np.concatenate(measured(predictor, turns, replies, rows), axis=1))
+        values.append(own)
+        if number % 100 == 0:
+            print(f"{number:,} contexts", file=sys.stderr)
+    if not values:
+        raise UserError(f"{arguments.ratings}: no ratings in this file")
+    weights = fitted(np.concatenate(found), np.concatenate(values))
+    names = _fitted(predictor)
+    print("judge: 1.0")
+    for name, weight in zip(names, weights, strict=False):
+        print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
+    bundle = load_bundle(find_model(arguments.weights))
+    judge = ReplyJudge(weights[len(names) :]).to_bytes()
+    save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, JUDGE: judge}), Path(arguments.output))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = base_parser(__doc__)
+    parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
+    parser.add_argument("--ratings", required=True, metavar="FILE", help="rated replies, one context a line")
+    parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main, make_parser()))

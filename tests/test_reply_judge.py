@@ -1,0 +1,110 @@
+"""The judge of replies: states of both forms of the model, the fit, the file, and the command that makes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_here
+from empathetic_array_cases import ALL_CASES, CONTEXTS, VOCABULARY, Sections, models
+from empathetic_toys import make_config, save_model
+from sklearn.linear_model import Ridge
+
+import paddle_dialog
+from paddle_dialog.bundle.folder import load_bundle
+from paddle_dialog.command_line import run_tool
+from paddle_dialog.errors import UserError
+from tasks.empathetic.data.encoding import make_encoder
+from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
+from tasks.empathetic.selection.judge_fitting import PENALTY, fitted, main, make_parser
+from tasks.empathetic.selection.vectors import reply_states
+
+REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
+
+
+@pytest.mark.parametrize(("family", "sections"), ALL_CASES)
+def test_states_over_arrays_are_those_of_the_network(family: str, sections: Sections) -> None:
+    network, arrays = models(family, sections)
+    encoder = make_encoder(make_config(family, **sections), VOCABULARY)
+    emotion = 3 if sections.get("emotion", {}).get("prepend") == "gold" else None
+    for turns in CONTEXTS[:4]:
+        packed = encoder.pack(encoder.context(turns), emotion)
+        expected, found = (reply_states(model, encoder, REPLIES, packed) for model in (network, arrays))
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+        alone = reply_states(arrays, encoder, REPLIES[1:2], packed)
+        np.testing.assert_allclose(alone[0], found[1], atol=2e-5)  # padding counts for nothing
+
+
+def test_the_fit_is_ridge_regression_on_scaled_features() -> None:
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(400, 5)) * [1, 10, 0.1, 3, 0] + 2
+    values = rows @ [0.5, -0.1, 3, 0, 0] + random.normal(size=400) * 0.1
+    scaled = (rows - rows.mean(0)) / np.where(rows.std(0) == 0, 1, rows.std(0))
+    expected = Ridge(alpha=PENALTY).fit(scaled, values).coef_
+    np.testing.assert_allclose(fitted(rows, values)[:4], expected[:4] / rows.std(0)[:4], rtol=1e-6)
+    assert fitted(rows, values)[4] == 0
+
+
+def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:
+    judge = ReplyJudge(np.array([1.0, -2.0]))
+    states = np.array([[3.0, 1.0], [0.0, 1.0]])
+    again = ReplyJudge.from_bytes(judge.to_bytes(), 2, JUDGE)
+    assert again(states).tolist() == judge(states).tolist() == [1.0, -2.0]
+    with pytest.raises(UserError, match="of width 2, and this one has 3"):
+        ReplyJudge.from_bytes(judge.to_bytes(), 3, JUDGE)
+    with pytest.raises(UserError, match="holds no judge"):
+        ReplyJudge.from_bytes(b"no", 3, JUDGE)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the recipe of a random model; `shipped` beside it is its bundle with a store."""
+    folder = tmp_path_factory.mktemp("judged")
+    path = save_model(folder, "transformer", decoding={"beam_size": 4, "max_length": 4})
+    weights = ("--weights", folder / "run" / "best", "--output", folder / "shipped")
+    outcome = run_here("export", *weights, "--data", "sample")
+    assert outcome.status == 0, outcome.stderr
+    return path
+
+
+def test_a_fitted_judge_answers_as_the_raters_liked(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Raters who like every reply of people with a question mark get more of them than before."""
+    shipped, output = recipe.parent / "shipped", tmp_path / "with_judge"
+    predictor = paddle_dialog.load(shipped)
+    texts = predictor.store.texts
+    contexts = [["i won a prize"], ["my dog died ."], ["someone stole my bike"]]
+    rated = [
+        {"text": text, "sensible": (liked := "?" in text), "specific": liked, "empathy": 5 if liked else 1}
+        for text in texts
+    ]
+    lines = (json.dumps({"context": context, "replies": rated}) + "\n" for context in contexts)
+    (tmp_path / "ratings.jsonl").write_text("".join(lines), encoding="utf-8")
+    command = f"-c {recipe} --weights {shipped} --ratings {tmp_path}/ratings.jsonl --output {output}"
+    assert run_tool(main, make_parser(), command.split()) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("judge: 1.0\nmodel: ") and "context_words: " in printed
+    assert JUDGE in load_bundle(output).extra
+
+    def questions(weight: float) -> int:
+        settings = ("-o", f"decoding.rerank.judge={weight}", "-o", "decoding.rerank.model=0")
+        people = ("-o", "replies.generate=false", "-o", f"replies.candidates={len(texts)}")
+        asked = run_here(
+            "predict", "-c", recipe, "--weights", output, *settings, *people, "--n-best", 5, "hello"
+        )
+        assert asked.status == 0, asked.stderr
+        return asked.stdout.count("?")
+
+    assert questions(1.0) >= 4 > questions(0.0)
+
+
+def test_a_bundle_without_a_judge_and_bad_ratings_are_told(recipe: Path, tmp_path: Path) -> None:
+    shipped = recipe.parent / "shipped"
+    asked = run_here("predict", "-c", recipe, "--weights", shipped, "-o", "decoding.rerank.judge=1", "hello")
+    assert asked.status == 2 and "decoding.rerank.judge: needs judge.safetensors" in asked.error_line()
+    (tmp_path / "bad.jsonl").write_text('{"context": ["a"], "replies": [{"text": "b"}]}\n', encoding="utf-8")
+    command = f"-c {recipe} --weights {shipped} --ratings {tmp_path}/bad.jsonl --output {tmp_path}/x"
+    assert run_tool(main, make_parser(), command.split()) == 2
