@@ -58,7 +58,7 @@ def test_pieces_come_from_conversations_all_over_the_text() -> None:
 def test_faulty_pieces_and_too_little_text_are_told() -> None:
     with pytest.raises(UserError, match=r"pieces\.model: is no model of SentencePiece"):
         piece_splitter(b"nonsense")
-    with pytest.raises(UserError, match="no pieces can be learned"):
+    with pytest.raises(UserError, match=r"data\.piece_count: 100 pieces cannot be learned"):
         learn_pieces([], 100)
     with pytest.raises(UserError, match=r"have no pieces\.model"):
         language_of("zh", None)

@@ -49,8 +49,10 @@ def learn_pieces(turns: Iterable[str], size: int) -> bytes:
             minloglevel=2,
         )
     except RuntimeError as error:
+        reason = str(error).rsplit("] ", 1)[-1].rstrip(" .")  # without the place in its source
         raise UserError(
-            f"data.train: no pieces can be learned from this text ({error}); give more"
+            f"data.piece_count: {size:,} pieces cannot be learned from the training text ({reason}); give more text, "
+            "or a number above that of its characters"
         ) from error
     return model.getvalue()
 
