@@ -50,6 +50,8 @@ def test_variables_fill_text() -> None:
 def test_variables_fill_numbers_null_and_names() -> None:
     config = built(epochs="${EPOCHS}", clip="${ABSENT:-null}", model={"name": "${ABSENT:-gru}"})
     assert config == Config(epochs=3, clip=None, model=GruConfig())
+    assert built(note="${ABSENT:-null}").note is None
+    assert built(note="null").note == "null"
 
 
 def test_a_number_in_quotes_without_a_variable_stays_text() -> None:

@@ -106,7 +106,7 @@ class _Builder:
         choices = members(hint)
         if isinstance(value, str):
             try:
-                value = _filled(value, choices)
+                value = _filled(value, choices, is_optional(hint))
             except UnfilledReferenceError as error:
                 return self.fail(key, str(error))
         if value is None and is_optional(hint):
@@ -200,9 +200,14 @@ class _Builder:
                 self.cross_check_tree(item, f"{key}[{index}]")
 
 
-def _filled(text: str, choices: list[Any]) -> Any:
-    """Fill `${NAME}` and, where the field takes no text (`epochs: ${EPOCHS:-3}`), read the result as YAML."""
+def _filled(text: str, choices: list[Any], optional: bool) -> Any:
+    """Fill `${NAME}` and, where the field takes no text (`epochs: ${EPOCHS:-3}`), read the result as YAML.
+
+    An optional text filled with `null` is none.
+    """
     filled = expand(text)
+    if optional and filled != text and filled == "null":
+        return None
     takes_text = any(choice is str or typing.get_origin(choice) is Literal for choice in choices)
     if filled == text or takes_text:
         return filled
