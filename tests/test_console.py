@@ -58,7 +58,7 @@ def test_a_subcommand_is_the_script(arguments: list[str], monkeypatch: pytest.Mo
     ("name", "said"),
     [
         ("pedict", "'pedict' is no command of paddle-dialog; did you mean predict?"),
-        ("xyz", "'xyz' is no command of paddle-dialog; there are predict, chat, "),
+        ("xyz", "'xyz' is no command of paddle-dialog; there are predict, compose, chat, "),
         ("-c", "'-c' is no command"),
     ],
 )

@@ -154,6 +154,6 @@ def test_a_long_reply_of_dev_data_still_finds_positions() -> None:
     assert longest_target(config) == 110 - 31 - 1
     _, vocabulary = encoder()
     long = Dialogue(["a " * 40], "b " * 90)
-    source, target, _ = DialogueDataset([long], config, vocabulary, longest_target(config))[0]
-    assert len(source) + len(target) + 1 == 110
-    assert np.all(target == vocabulary.id("b"))
+    example = DialogueDataset([long], config, vocabulary, longest_target(config))[0]
+    assert len(example.source) + len(example.target) + 1 == 110
+    assert np.all(example.target == vocabulary.id("b"))
