@@ -148,12 +148,22 @@ class NumpyEmoPrepend:
             target: extended ids [K, T], begin token first.
             sizes: how many of them are real [K].
         """
-        state = self.reorder(self.encode(source, lengths), np.zeros(len(target), np.int64))
-        sums = np.zeros((len(target), self._width), np.float32)  # [K, D]
-        for place in range(target.shape[1]):
-            hidden, _, reply = self._append(target[:, place], state)  # [K, D]
+        state, sums = self.encode(source, lengths), np.zeros((len(target), self._width), np.float32)  # [K, D]
+        growing, rows = (
+            np.arange(len(target)),
+            np.zeros(len(target), np.int64),
+        )  # replies that go on; their rows
+        tokens, size = target[:1, 0], int(target.max()) + 1
+        for place in range(1, target.shape[1] + 1):
+            hidden, _, reply = self._append(tokens, state)  # [N, D], a row for each beginning
             state = state._replace(reply=reply)
-            sums += np.where((place < sizes)[:, None], hidden, 0)
+            sums[growing] += hidden[rows]
+            goes_on = sizes[growing] > place
+            growing, rows = growing[goes_on], rows[goes_on]
+            if not len(growing):
+                break
+            grown, rows = np.unique(rows * size + target[growing, place], return_inverse=True)
+            tokens, state = grown % size, self.reorder(state, grown // size)
         return sums / sizes[:, None].astype(np.float32)
 
     def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
