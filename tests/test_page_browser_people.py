@@ -11,7 +11,7 @@ pytestmark = needs_chromium
 
 
 @pytest.mark.parametrize(
-    ("locale", "mark"), [("en-US", "from a person · similarity {}"), ("zh-CN", "出自真人 · 相似度 {}")]
+    ("locale", "mark"), [("en-US", "from a person · similarity {}"), ("zh-CN", "取自语料 · 相似度 {}")]
 )
 def test_a_persons_reply_is_marked_with_its_similarity(locale: str, mark: str) -> None:
     with served("people") as address, launched() as browser, opened(browser, address, locale=locale) as page:
