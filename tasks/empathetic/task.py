@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,15 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.augmentation import changed_subjects
-from tasks.empathetic.data.conversations import read_conversations, read_turns
 from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder
-from tasks.empathetic.data.language import Language, language_of
-from tasks.empathetic.data.pieces import PIECES, learn_pieces, read_pieces, sample_of_turns
-from tasks.empathetic.data.reserved import build_vocabulary, check_vocabulary, count_words
+from tasks.empathetic.data.language import language_of
+from tasks.empathetic.data.pieces import PIECES
+from tasks.empathetic.data.preparation import (
+    chosen_vocabulary,
+    further_conversations,
+    pieces_of,
+    word_counts,
+)
 from tasks.empathetic.data.sources import Dialogue, read_configured, read_dialogues
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
@@ -87,33 +90,18 @@ class EmpatheticTask(GenerationTask):
         settings = config.data
         train = read_configured(config, settings.train)
         if config.language == "zh" and pieces is None:
-            pieces = _pieces(config, train)
+            pieces = pieces_of(settings, train)
         language = language_of(config.language, pieces)
         made = (
             read_dialogues("small_talk", config.language) * settings.small_talk if settings.small_talk else []
         )
         made += changed_subjects(train, settings.changed_subjects, config.seed)
-        counts = _count(train, language)
-        more: list[Dialogue] = []
-        if settings.more is not None:
-            more = read_conversations(
-                settings.more, settings.max_length, settings.more_window, language, settings.reply_characters
-            )
-            own = _count(more, language)
-            counts.update(own)
-            for word in [word for word in own if counts[word] < settings.more_min_count]:
-                if counts[word] == own[word]:  # a word of the further conversations only
-                    counts[word] = 0
-        if vocabularies is not None:
-            vocabulary = vocabularies[VOCABULARY]
-        elif settings.vocabulary is not None:
-            vocabulary = check_vocabulary(
-                Vocabulary.load(settings.vocabulary), settings.vocabulary, language.emotions
-            )
-        else:
-            vocabulary = build_vocabulary(
-                counts, settings.min_count, settings.max_vocabulary, language.emotions
-            )
+        more, counts = further_conversations(settings, language, word_counts(train, language))
+        vocabulary = (
+            chosen_vocabulary(settings, counts, language)
+            if vocabularies is None
+            else vocabularies[VOCABULARY]
+        )
         encoder = make_encoder(config, vocabulary, language=language)
         dataset = DialogueDataset(
             [*train, *made, *more], config, vocabulary, settings.max_target_length, counts, encoder
@@ -315,22 +303,6 @@ class EmpatheticTask(GenerationTask):
         from tasks.empathetic.answering.api import ReplyEndpoint
 
         return [ByLanguage(lambda: ReplyEndpoint(limits))]
-
-
-def _count(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
-    tokens_of = language.tokens_of
-    return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
-
-
-def _pieces(config: EmpatheticConfig, train: Sequence[Dialogue]) -> bytes:
-    """Read or learn the pieces that Chinese is cut into."""
-    settings = config.data
-    if settings.pieces is not None:
-        return read_pieces(settings.pieces)
-    more = [] if settings.more is None else read_turns(settings.more, settings.reply_characters)
-    logger.info("learning %s pieces from a sample of the training text", f"{settings.piece_count:,}")
-    conversations = [*more, *([d.context[-1], d.target] for d in train)]
-    return learn_pieces(sample_of_turns(conversations), settings.piece_count)
 
 
 TASK = EmpatheticTask()

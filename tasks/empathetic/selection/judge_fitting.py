@@ -78,7 +78,7 @@ def measured(
         rows: of the store, by text; a reply that is not in it counts as the generator's.
     """
     (context,) = predictor.understand(predictor.read([turns]))
-    found = [_candidate(predictor, context, text, rows.get(text)) for text in texts]
+    found = _candidates(predictor, context, texts, rows)
     known = predictor.reranker.features
     features = [known[name]([context], [found]) for name in _fitted(predictor)]
     states = reply_states(predictor.model, predictor.encoder, [one.tokens for one in found], context.packed)
@@ -99,14 +99,21 @@ def _fitted(predictor: EmpatheticPredictor) -> list[str]:
     return [name for name in FITTED if name in predictor.reranker.known]
 
 
-def _candidate(
-    predictor: EmpatheticPredictor, context: ReadContext, text: str, row: int | None
-) -> ReplyPrediction:
-    if row is not None and predictor.finder is not None:
-        return predictor.finder.given(context, [row])[0]
-    tokens = predictor.language.tokens_of(text)
-    (score,) = log_probs(predictor.model, predictor.encoder, [tokens], context.packed)
-    return ReplyPrediction(text, float(score), tokens)
+def _candidates(
+    predictor: EmpatheticPredictor, context: ReadContext, texts: Sequence[str], rows: Mapping[str, int]
+) -> list[ReplyPrediction]:
+    """Return the replies as candidates; the store is compared with the context once for all of its own."""
+    stored = [text for text in texts if text in rows]
+    found: dict[str, ReplyPrediction] = {}
+    if stored and predictor.finder is not None:
+        found = dict(
+            zip(stored, predictor.finder.given(context, [rows[text] for text in stored]), strict=True)
+        )
+    others = {text: predictor.language.tokens_of(text) for text in texts if text not in found}
+    scores = log_probs(predictor.model, predictor.encoder, [*others.values()], context.packed)
+    for (text, tokens), score in zip(others.items(), scores, strict=True):
+        found[text] = ReplyPrediction(text, float(score), tokens)
+    return [found[text] for text in texts]
 
 
 def main(arguments: argparse.Namespace) -> None:
