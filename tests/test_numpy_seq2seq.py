@@ -16,9 +16,10 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DecodingConfig
-from paddle_dialog.decoding import SearchOptions, decode
+from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
+from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.models.arrays.operators import NotServed
-from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
+from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq, numpy_seq2seq
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig, CoupletDataConfig
@@ -53,7 +54,7 @@ def models(config: ModelConfig, seed: int = 3) -> tuple[Any, Any]:
     for parameter in network.parameters():
         parameter.set_value(parameter + 0.3 * paddle.randn(parameter.shape))
     network.eval()
-    return network, NumpySeq2Seq(config, VOCABULARY, read_weights(network))
+    return network, numpy_seq2seq(config, VOCABULARY, read_weights(network))
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -111,6 +112,51 @@ def test_search_finds_the_texts_of_the_network(config: ModelConfig) -> None:
         assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
         scores = [np.array([h.log_prob for each in answer for h in each]) for answer in (found, expected)]
         np.testing.assert_allclose(*scores, atol=1e-3)
+
+
+@pytest.mark.parametrize("config", [config for config in CONFIGS if isinstance(config, TransformerConfig)])
+@settings(deadline=None, max_examples=15)
+@given(data=st.data())
+def test_texts_read_whole_score_as_step_by_step_and_have_the_states_of_the_network(
+    config: ModelConfig, data: st.DataObject
+) -> None:
+    network, made = models(config)
+    assert isinstance(made, TextReader)
+    lengths = np.array(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)), dtype=np.int64)
+    words = st.integers(4, VOCABULARY - 1)
+    source = np.zeros((len(lengths), 5), dtype=np.int64)
+    for row, length in zip(source, lengths, strict=True):
+        row[:length] = data.draw(st.lists(words, min_size=int(length), max_size=int(length)))
+    texts = data.draw(st.lists(st.lists(words, max_size=6), max_size=6))
+    rows = st.lists(st.integers(0, len(lengths) - 1), min_size=len(texts), max_size=len(texts))
+    inputs = np.array(data.draw(rows), dtype=np.int64)
+    by_steps = text_log_probs(
+        NumpySeq2Seq(config, VOCABULARY, read_weights(network)), source, lengths, texts, inputs
+    )
+    np.testing.assert_allclose(
+        text_log_probs(made, source, lengths, texts, inputs), by_steps, atol=2e-3, rtol=1e-4
+    )
+    states = made.text_states(source, lengths, texts, inputs)
+    for text, row, state in zip(texts, inputs, states, strict=True):
+        own = paddle.to_tensor(source[row : row + 1]), paddle.to_tensor(lengths[row : row + 1])
+        with paddle.no_grad():
+            expected = network(*own, paddle.to_tensor([[2, *text]]))[0].numpy()  # [T + 1, V]
+        assert state.shape == (len(text) + 1, config.width)
+        np.testing.assert_allclose(made._output(state), expected, atol=2e-4, rtol=1e-4)
+
+
+def test_many_texts_are_read_in_parts() -> None:
+    config = CONFIGS[7]
+    network, made = models(config)
+    rng = np.random.default_rng(1)
+    source, lengths = rng.integers(4, VOCABULARY, (60, 9)), rng.integers(8, 10, 60)
+    texts = [rng.integers(4, VOCABULARY, size).tolist() for size in rng.integers(7, 9, 60)]
+    by_steps = text_log_probs(NumpySeq2Seq(config, VOCABULARY, read_weights(network)), source, lengths, texts)
+    np.testing.assert_allclose(text_log_probs(made, source, lengths, texts), by_steps, atol=2e-3, rtol=1e-4)
+
+
+def test_an_lstm_reads_step_by_step() -> None:
+    assert not isinstance(models(CONFIGS[0])[1], TextReader)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from paddle_dialog.bundle.folder import Bundle, set_weights
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
 from paddle_dialog.models.arrays.operators import NotServed
-from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
+from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class TrainedModel:
         Raises:
             UserError: the weights belong to another model.
         """
-        model = self.over_arrays(partial(NumpySeq2Seq, config, vocab_size))
+        model = self.over_arrays(partial(numpy_seq2seq, config, vocab_size))
         if model is not None:
             return model
         network: StepModel = self.network

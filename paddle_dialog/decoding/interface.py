@@ -82,6 +82,31 @@ class TextScorer(Protocol):
         ...
 
 
+@runtime_checkable
+class TextReader(Protocol):
+    """A step model that reads given texts whole, and shows its states over them."""
+
+    def text_states(
+        self, source: Array, lengths: Array, texts: Sequence[Sequence[int]], inputs: np.ndarray, /
+    ) -> list[np.ndarray]:
+        """Read texts, teacher-forced.
+
+        Args:
+            source: as for `StepModel.encode`, [B, S].
+            lengths: [B] int64.
+            texts: M texts, ids without start and end token.
+            inputs: the row of the source that each text belongs to [M].
+
+        Returns:
+            For each text of T tokens what predicts each of them and the end token, float32 [T + 1, D].
+        """
+        ...
+
+    def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]], /) -> np.ndarray:
+        """Return log p(text, end | input), float64 [M], from the states of the texts."""
+        ...
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One text the search found.

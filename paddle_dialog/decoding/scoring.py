@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Array, StepModel, TextScorer
+from paddle_dialog.decoding.interface import Array, StepModel, TextReader, TextScorer
 from paddle_dialog.decoding.scores import ScoreTable
 
 
@@ -23,7 +23,8 @@ def text_log_probs(
     """Return the teacher-forced log-probability of each text, its end token included.
 
     Args:
-        model: offers `StepModel`; one that offers `TextScorer` too is asked for all texts of a single input at once.
+        model: offers `StepModel`; one that offers `TextReader` too is asked for all texts at once, one that offers
+            `TextScorer` for those of a single input.
         source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position; array or tensor.
         lengths: [B] int64.
         texts: M texts, ids without start and end token.
@@ -34,6 +35,9 @@ def text_log_probs(
     Returns:
         log p(text, end | input), float64 [M].
     """
+    rows = np.arange(len(texts)) if inputs is None else np.asarray(inputs, dtype=np.int64)  # [M]
+    if isinstance(model, TextReader):
+        return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
     table = ScoreTable()
     normalised = bool(getattr(model, "returns_log_probabilities", False))
     sizes = np.array([len(text) for text in texts], dtype=np.int64)  # [M]
@@ -42,9 +46,6 @@ def text_log_probs(
         line[: len(text)] = text
     totals = np.zeros(len(texts))  # [M]
     growing = np.arange(len(texts))  # texts that have not ended
-    rows = (
-        growing if inputs is None else np.asarray(inputs, dtype=np.int64)
-    )  # of the state, where their prefixes are
     tokens = np.full(source.shape[0], bos_id, dtype=np.int64)  # the last of each prefix [N]
     with evaluation_mode(model):
         state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
@@ -53,6 +54,7 @@ def text_log_probs(
         for step in range(written.shape[1] if len(texts) else 0):
             scores, state = model.step(to_model(model, tokens), state)
             table.load(scores, normalised)
+            # `rows` are those of the state where the prefixes are.
             totals[growing] += table.log_probs(rows, written[growing, step])
             goes_on = sizes[growing] > step
             growing, rows = growing[goes_on], rows[goes_on]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.models import ModelConfig
+from paddle_dialog.config.models import ModelConfig, TransformerConfig
 from paddle_dialog.models.arrays.embeddings import Embeddings
 from paddle_dialog.models.arrays.operators import Weights
-from paddle_dialog.models.arrays.pair import DecoderState
+from paddle_dialog.models.arrays.pair import DecoderState, NumpyTargetReader
+from paddle_dialog.models.arrays.pointer_generator import label_log_softmax
 from paddle_dialog.models.numpy_families import numpy_pair
 from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
+from paddle_dialog.text.vocabulary import Vocabulary
+
+POSITIONS = 256  # read at once, so that what is computed of them stays in the cache
 
 
 class NumpySeq2Seq:
@@ -56,3 +60,52 @@ class NumpySeq2Seq:
     def reorder_within(self, state: DecoderState, index: np.ndarray) -> DecoderState:
         """Reorder rows that stay with their source."""
         return state.reorder_within(index)
+
+
+class NumpyReadingSeq2Seq(NumpySeq2Seq):
+    """Offers `TextReader` too; its decoder must be a `NumpyTargetReader`."""
+
+    def text_states(
+        self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
+    ) -> list[np.ndarray]:
+        """See `TextReader`; texts that are alike in their own length and that of their source are read together."""
+        assert isinstance(self._decoder, NumpyTargetReader)
+        states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
+        sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
+        for together in _alike(lengths[inputs], sizes):
+            rows, owners = np.unique(inputs[together], return_inverse=True)
+            size = lengths[rows[0]]
+            outputs, _ = self._encoder.read(self._source[source[rows, :size]], lengths[rows])  # [B, S, H]
+            tokens = np.array([[Vocabulary.bos_id, *texts[number]] for number in together])  # [M, T + 1]
+            hidden = self._decoder.read_targets(self._inputs[tokens], outputs, owners)  # [M, T + 1, D]
+            for number, state in zip(together.tolist(), hidden, strict=True):
+                states[number] = state
+        return states
+
+    def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
+        """See `TextReader`."""
+        if not texts:
+            return np.zeros(0)
+        hidden = np.concatenate(states)  # [P, D]
+        labels = np.array([token for text in texts for token in (*text, Vocabulary.eos_id)])  # [P]
+        scores = np.empty(len(labels))  # [P]
+        for start in range(0, len(labels), POSITIONS):
+            part = slice(start, start + POSITIONS)
+            own = np.arange(len(labels[part]))
+            scores[part] = label_log_softmax(self._output, hidden[part], own, labels[part], np.float32(1))
+        return np.add.reduceat(scores, np.cumsum([0, *map(len, states[:-1])]))
+
+
+def _alike(lengths: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the numbers of texts [M] of one size whose sources have one length, of few positions together."""
+    order = np.lexsort((lengths, sizes))
+    ends = np.flatnonzero(np.diff(lengths[order]) | np.diff(sizes[order])) + 1
+    for group in np.split(order, ends) if len(order) else ():
+        positions = len(group) * max(lengths[group[0]], sizes[group[0]])
+        yield from np.array_split(group, min(len(group), -(-positions // POSITIONS)))
+
+
+def numpy_seq2seq(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> NumpySeq2Seq:
+    """Return the model over arrays, which offers `TextReader` where its family can; see `NumpySeq2Seq`."""
+    reads = config.name == TransformerConfig.name
+    return (NumpyReadingSeq2Seq if reads else NumpySeq2Seq)(config, vocab_size, arrays)

@@ -125,15 +125,18 @@ class NumpyLayerNorm:
     """
 
     def __init__(self, weights: Weights, name: str, width: int) -> None:
-        self._scale = weights.take(f"{name}.weight", width)
+        # (x - m) / sqrt(|x - m|² / D + e) = sqrt(D) (x - m) / sqrt(|x - m|² + D e)
+        self._scale = weights.take(f"{name}.weight", width) * np.float32(width**0.5)
+        self._epsilon = EPSILON * np.float32(width)
         self._shift = weights.take(f"{name}.bias", width)
         self._average = np.full((width, 1), 1 / width, dtype=np.float32)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Normalise [..., D]."""
         centred = x - x @ self._average
-        variance = np.einsum("...d,...d->...", centred, centred)[..., None] / np.float32(x.shape[-1])
-        centred /= np.sqrt(variance + EPSILON)
+        norms = np.matmul(centred[..., None, :], centred[..., None])[..., 0]  # [..., 1]
+        norms += self._epsilon
+        centred /= np.sqrt(norms, out=norms)
         centred *= self._scale
         centred += self._shift
         return centred

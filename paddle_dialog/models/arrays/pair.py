@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -56,4 +56,21 @@ class NumpyDecoder(Protocol):
         Returns:
             Hidden [N, width], attention over the source [B, R, S], where R is the most rows of a source, and the new
             state.
+        """
+
+
+@runtime_checkable
+class NumpyTargetReader(Protocol):
+    """A decoder that reads whole targets at once, which costs less than reading them position by position."""
+
+    def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
+        """Decode all positions of whole targets.
+
+        Args:
+            inputs: of the tokens of M targets, the begin token first, without padding [M, T, K].
+            source: outputs of the encoder for B sources, without padding [B, S, H].
+            owners: the source of each target [M].
+
+        Returns:
+            Hidden [M, T, width].
         """

@@ -136,6 +136,35 @@ class NumpyDecoderLayer(Layer):
         x = self._residual(x, self._cross_norm, cross_attention)
         return self._residual(x, self._feed_forward_norm, self._feed_forward), weights
 
+    def read_targets(
+        self, x: np.ndarray, source: np.ndarray, owners: np.ndarray | None, mask: np.ndarray
+    ) -> np.ndarray:
+        """Map whole targets [M, T, D] to [M, T, D].
+
+        Args:
+            x: at all positions.
+            source: encoded, without padding [B, S, D].
+            owners: the source of each target [M]; None where there is one source, or one for each target in order.
+            mask: additive [T, T].
+        """
+        width = self._width
+
+        def self_attention(y: np.ndarray) -> np.ndarray:
+            fused = self._query_key_value(y)  # [M, T, 3D]
+            query, key, value = (fused[..., part * width : (part + 1) * width] for part in range(3))
+            return self._output(attend(query, key, value, mask, self._heads)[0])
+
+        def cross_attention(y: np.ndarray) -> np.ndarray:
+            fused = self._key_value(source)  # [B, S, 2D]
+            fused = fused if owners is None else fused[owners]  # [M, S, 2D], or [1, S, 2D]
+            query = self._query(y).reshape(len(fused), -1, width)  # [M, T, D], or [1, M * T, D]
+            context, _ = attend(query, fused[..., :width], fused[..., width:], None, self._heads)
+            return self._cross_output(context.reshape(x.shape))
+
+        x = self._residual(x, self._self_norm, self_attention)
+        x = self._residual(x, self._cross_norm, cross_attention)
+        return self._residual(x, self._feed_forward_norm, self._feed_forward)
+
 
 def attend(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
@@ -146,7 +175,7 @@ def attend(
         query: [N, T, D].
         key: [N, S, D].
         value: [N, S, D].
-        mask: additive [N, 1, 1, S], or None.
+        mask: additive [N, 1, 1, S] or [T, S], or None.
         heads: D = heads * d.
 
     Returns:

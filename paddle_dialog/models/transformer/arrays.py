@@ -102,6 +102,19 @@ class NumpyTransformerDecoder:
         hidden = x if self._norm is None else self._norm(x)
         return hidden, weights.mean(axis=1), state._replace(cache=cache)
 
+    def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
+        """Decode all positions of whole targets; see `NumpyTargetReader`."""
+        length, count = inputs.shape[1], len(source)
+        apart = None if count == 1 or np.array_equal(owners, np.arange(count)) else owners
+        x = inputs + self._positions[:length]  # [M, T, D]
+        if self._aligned is not None:
+            aligned = self._aligned(source[:, :length])  # [B, at most T, D]
+            x[:, : source.shape[1]] += aligned if apart is None else aligned[apart]
+        mask = padding_mask(np.arange(1, length + 1), length)  # [T, T]
+        for layer in self._layers:
+            x = layer.read_targets(x, source, apart, mask)  # [M, T, D]
+        return x if self._norm is None else self._norm(x)
+
 
 def _positions(config: TransformerConfig, weights: Weights, name: str) -> np.ndarray:
     """Return the vectors of all positions [max_positions, D]."""
