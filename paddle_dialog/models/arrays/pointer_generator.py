@@ -117,7 +117,7 @@ def label_log_softmax(
         chosen[inside] = logits[rows[inside], labels[inside] - start]
         highest.append(logits.max(axis=1))
         logits -= highest[-1][:, None]
-        totals.append(np.exp(logits, out=logits).sum(axis=1))
+        totals.append(np.exp(logits, out=logits) @ np.ones(logits.shape[1], dtype=np.float32))
     top = np.maximum.reduce(highest)  # [N]
     total = sum(part * np.exp(high - top) for part, high in zip(totals, highest, strict=True))  # [N]
     found: np.ndarray = chosen - (top + np.log(total))[rows]
