@@ -144,9 +144,8 @@ class NumpyLayerNorm:
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     """Compute the softmax over the last axis, in place."""
-    columns = np.ascontiguousarray(
-        scores.reshape(-1, scores.shape[-1]).T
-    )  # reducing a short last axis is slow
+    # Reducing a short last axis is slow.
+    columns = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]).T)
     columns -= np.maximum.reduce(columns, axis=0)
     np.exp(columns, out=columns)
     columns /= np.add.reduce(columns, axis=0)
