@@ -10,15 +10,13 @@ import pytest
 from command import run_here
 from empathetic_array_cases import ALL_CASES, CONTEXTS, VOCABULARY, Sections, models
 from empathetic_toys import make_config, save_model
-from sklearn.linear_model import Ridge
 
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.command_line import run_tool
-from paddle_dialog.errors import UserError
+from paddle_dialog.judge import JUDGE
 from tasks.empathetic.data.encoding import make_encoder
-from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
-from tasks.empathetic.selection.judge_fitting import PENALTY, fitted, main, make_parser
+from tasks.empathetic.selection.judge_fitting import main, make_parser
 from tasks.empathetic.selection.vectors import reply_states
 
 REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
@@ -35,27 +33,6 @@ def test_states_over_arrays_are_those_of_the_network(family: str, sections: Sect
         np.testing.assert_allclose(found, expected, atol=2e-5)
         alone = reply_states(arrays, encoder, REPLIES[1:2], packed)
         np.testing.assert_allclose(alone[0], found[1], atol=2e-5)  # padding counts for nothing
-
-
-def test_the_fit_is_ridge_regression_on_scaled_features() -> None:
-    random = np.random.default_rng(1)
-    rows = random.normal(size=(400, 5)) * [1, 10, 0.1, 3, 0] + 2
-    values = rows @ [0.5, -0.1, 3, 0, 0] + random.normal(size=400) * 0.1
-    scaled = (rows - rows.mean(0)) / np.where(rows.std(0) == 0, 1, rows.std(0))
-    expected = Ridge(alpha=PENALTY).fit(scaled, values).coef_
-    np.testing.assert_allclose(fitted(rows, values)[:4], expected[:4] / rows.std(0)[:4], rtol=1e-6)
-    assert fitted(rows, values)[4] == 0
-
-
-def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:
-    judge = ReplyJudge(np.array([1.0, -2.0]))
-    states = np.array([[3.0, 1.0], [0.0, 1.0]])
-    again = ReplyJudge.from_bytes(judge.to_bytes(), 2, JUDGE)
-    assert again(states).tolist() == judge(states).tolist() == [1.0, -2.0]
-    with pytest.raises(UserError, match="of width 2, and this one has 3"):
-        ReplyJudge.from_bytes(judge.to_bytes(), 3, JUDGE)
-    with pytest.raises(UserError, match="holds no judge"):
-        ReplyJudge.from_bytes(b"no", 3, JUDGE)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +53,7 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     shipped, output = recipe.parent / "shipped", tmp_path / "with_judge"
     predictor = paddle_dialog.load(shipped)
     texts = predictor.store.texts
-    contexts = [["i won a prize"], ["my dog died ."], ["someone stole my bike"]]
+    contexts = [["hello"], ["i won a prize"], ["my dog died ."], ["someone stole my bike"]]
     rated = [
         {"text": text, "sensible": (liked := "?" in text), "specific": liked, "empathy": 5 if liked else 1}
         for text in texts
@@ -98,13 +75,18 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
         assert asked.status == 0, asked.stderr
         return asked.stdout.count("?")
 
-    assert questions(1.0) >= 4 > questions(0.0)
+    assert questions(1e3) >= 4 > questions(0.0)
 
 
 def test_a_bundle_without_a_judge_and_bad_ratings_are_told(recipe: Path, tmp_path: Path) -> None:
     shipped = recipe.parent / "shipped"
-    asked = run_here("predict", "-c", recipe, "--weights", shipped, "-o", "decoding.rerank.judge=1", "hello")
-    assert asked.status == 2 and "decoding.rerank.judge: needs judge.safetensors" in asked.error_line()
+    plain, asked = (
+        run_here("predict", "-c", recipe, "--weights", shipped, "-o", f"decoding.rerank.judge={weight}", "hi")
+        for weight in (0, 1)
+    )
+    assert asked.status == 0 and asked.stdout == plain.stdout
+    assert "these weights have no judge (judge.safetensors)" in asked.stderr
+    assert "no judge" not in plain.stderr
     (tmp_path / "bad.jsonl").write_text('{"context": ["a"], "replies": [{"text": "b"}]}\n', encoding="utf-8")
     command = f"-c {recipe} --weights {shipped} --ratings {tmp_path}/bad.jsonl --output {tmp_path}/x"
     assert run_tool(main, make_parser(), command.split()) == 2

@@ -17,6 +17,7 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.judge import JUDGE, judge_of_bundle
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
@@ -35,7 +36,6 @@ from tasks.empathetic.data.sources import Dialogue, read_configured, read_dialog
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
-from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import REPLY_NGRAMS
 from tasks.empathetic.selection.store import REPLY_STORE
@@ -245,7 +245,7 @@ class EmpatheticTask(GenerationTask):
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
             partial(find_store, config, files.get(REPLY_STORE)),
             None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
-            None if judge is None else ReplyJudge.from_bytes(judge, config.model.width, JUDGE),
+            judge_of_bundle(judge, config.model.width, config.decoding.rerank.judge),
         )
         predictor.prepare()
         return predictor

@@ -15,6 +15,7 @@ from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
+from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor
 from tasks.empathetic.answering.answer import Answer, ReplyPrediction, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
@@ -29,7 +30,6 @@ from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prep
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.selection.building import store_of_corpus
 from tasks.empathetic.selection.finder import ReadContext, ReplyFinder
-from tasks.empathetic.selection.judge import ReplyJudge
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import Reranker
 from tasks.empathetic.selection.store import ReplyStore
@@ -67,7 +67,7 @@ class EmpatheticPredictor(GenerationPredictor):
         reply_ngrams: ReplyNgrams | None = None,
         find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
         load_ranker: Callable[[], CandidateRanker] | None = None,
-        judge: ReplyJudge | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.config: EmpatheticConfig = config
         self.care = care_responder(config.care)

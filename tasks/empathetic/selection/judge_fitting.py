@@ -22,11 +22,11 @@ from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import base_parser, load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.judge import JUDGE, Judge, fit_order
 from paddle_dialog.shipped import find_model
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.selection.finder import ReadContext
-from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
 from tasks.empathetic.selection.rerank import AGAINST
 from tasks.empathetic.selection.vectors import log_probs, reply_states
 
@@ -34,7 +34,7 @@ FITTED = (
     "model", "selection", "context_words", "context_vectors", "person", "emotion",
     "overlap_last", "overlap_earlier", "echo", "repetition",
 )  # fmt: skip
-PENALTY = 1000.0  # of the ridge regression; chosen by cross-validation over contexts (docs/experiments.md)
+PENALTY = 300.0  # chosen by cross-validation over contexts (docs/experiments.md)
 Rated = tuple[list[str], list[str], np.ndarray]  # context, replies, values [N]
 
 
@@ -85,16 +85,6 @@ def measured(
     return np.stack(features, axis=1), states
 
 
-def fitted(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the weights [F] of a ridge regression (Hoerl and Kennard 1970) of values [N] on rows [N, F]."""
-    means, sizes = rows.mean(axis=0), rows.std(axis=0)
-    sizes[sizes == 0] = 1.0  # a feature that never varies gets no weight
-    scaled = (rows - means) / sizes
-    square = scaled.T @ scaled + PENALTY * np.eye(rows.shape[1])
-    weights: np.ndarray = np.linalg.solve(square, scaled.T @ (values - values.mean())) / sizes
-    return weights
-
-
 def _fitted(predictor: EmpatheticPredictor) -> list[str]:
     return [name for name in FITTED if name in predictor.reranker.known]
 
@@ -131,13 +121,14 @@ def main(arguments: argparse.Namespace) -> None:
             print(f"{number:,} contexts", file=sys.stderr)
     if not values:
         raise UserError(f"{arguments.ratings}: no ratings in this file")
-    weights = fitted(np.concatenate(found), np.concatenate(values))
+    contexts = np.repeat(np.arange(len(values)), [len(own) for own in values])
     names = _fitted(predictor)
+    weights = fit_order(np.concatenate(found), np.concatenate(values), contexts, len(names), PENALTY)
     print("judge: 1.0")
     for name, weight in zip(names, weights, strict=False):
         print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
     bundle = load_bundle(find_model(arguments.weights))
-    judge = ReplyJudge(weights[len(names) :]).to_bytes()
+    judge = Judge(weights[len(names) :]).to_bytes()
     save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, JUDGE: judge}), Path(arguments.output))
 
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
+from paddle_dialog.judge import Judge
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.finder import ReadContext
-from tasks.empathetic.selection.judge import JUDGE, ReplyJudge
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.store import ReplyStore
@@ -64,7 +64,7 @@ class Reranker:
         store: ReplyStore | None = None,
         load_ranker: Callable[[], CandidateRanker] | None = None,
         compares: bool = False,
-        judge: ReplyJudge | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self._model = model
         self._encoder = encoder
@@ -122,6 +122,8 @@ class Reranker:
             return found
         sums = np.zeros(sum(map(len, found)))  # [N]
         for name, weight in weights.weights.items():
+            if name == "judge" and self._judge is None:
+                continue  # as was told in the log
             sums += (-weight if name in AGAINST else weight) * self.features[name](contexts, found)
         parts = np.split(sums, np.cumsum([len(own) for own in found])[:-1])
         return [
@@ -187,19 +189,10 @@ class Reranker:
         )
 
     def _judged(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
-        """Return the judge's values [N].
-
-        Raises:
-            UserError: the bundle has no judge.
-        """
-        if self._judge is None:
-            raise UserError(
-                f"decoding.rerank.judge: needs {JUDGE}, which these weights were saved without; fit one "
-                "(docs/replies.md), or set it to 0"
-            )
-        model = cast(JudgedModel, self._model)
+        """Return the judge's values [N]."""
+        judge, model = cast(Judge, self._judge), cast(JudgedModel, self._model)
         return _joined(
-            self._judge(reply_states(model, self._encoder, [one.tokens for one in own], context.packed))
+            judge(reply_states(model, self._encoder, [one.tokens for one in own], context.packed))
             for context, own in zip(contexts, lists, strict=True)
             if own
         )
