@@ -102,9 +102,9 @@ class Seq2Seq(nn.Layer):
             return []
         begun = [np.array([Vocabulary.bos_id, *text]) for text in texts]
         target, sizes = pad_batch(begun, Vocabulary.pad_id)  # [M, T], [M]
-        rows = [to_model(self, to_array(array)[inputs]) for array in (source, lengths)]
+        rows, sizes_of_rows = (to_model(self, to_array(array)[inputs]) for array in (source, lengths))
         with evaluation_mode(self):
-            hidden = to_array(self._decode(*rows, to_model(self, target))[0])  # [M, T, width]
+            hidden = to_array(self._decode(rows, sizes_of_rows, to_model(self, target))[0])  # [M, T, width]
         return [states[:size] for states, size in zip(hidden, sizes, strict=True)]
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
