@@ -1,4 +1,4 @@
-"""Fixtures of the command tests: one tiny trained model of each family for the whole test session."""
+"""Fixtures that test files share: one tiny trained model of each family, and the page in a browser."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import json
 import os
 import random
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Outcome, run, run_here
@@ -87,3 +89,31 @@ def _train(folder: Path, family: str) -> Trained:
         log.write_text(json.dumps(dataclasses.astuple(outcome)), encoding="utf-8")
     outcome = Outcome(*json.loads(log.read_text(encoding="utf-8")))
     return Trained(config, folder / family, folder / "dev.tsv", outcome)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Yield a headless browser."""
+    from chromium import launched  # a file without a browser needs no Playwright
+
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield the address of a server of the tasks that the test file's `SERVED` names."""
+    from page_browser import served
+
+    with served(*request.module.SERVED) as url:
+        yield url
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
+    """Yield the page in a tab of its own; the test file's `PREPARE`, if any, is called with the empty tab."""
+    from page_browser import opened
+
+    prepare = getattr(request.module, "PREPARE", lambda tab: None)
+    with opened(browser, address, prepare=prepare) as tab:
+        yield tab

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 import uvicorn
+from chromium import PATIENCE
 from composing_toys import composing_toy
 from couplet_toys import LEVEL, OBLIQUE, toy
 from empathetic_store_toys import predictor as _store_predictor
@@ -26,12 +25,6 @@ from tasks.couplet.task import TASK as COUPLET
 from tasks.empathetic.answering.api import ReplyEndpoint
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-PATIENCE = 120_000  # ms; an answer is there in a moment on an idle machine
 # The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
 _CONTRASTS = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
@@ -61,9 +54,6 @@ _CONTRASTS = """() => {
   }
   return low;
 }"""
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
 
 
 @contextmanager
@@ -112,15 +102,6 @@ def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
 
 
 @contextmanager
-def launched() -> Iterator[Any]:
-    """Yield a browser."""
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield browser
-        browser.close()
-
-
-@contextmanager
 def opened(
     browser: Any,
     address: str,
@@ -132,7 +113,7 @@ def opened(
     """Yield the page in a tab of its own; it must ask for nothing elsewhere, break no policy and throw no error.
 
     Args:
-        browser: from `launched`.
+        browser: from `chromium.launched`.
         address: of the server.
         path: and fragment.
         ready: what must be there first.

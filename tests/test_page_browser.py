@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_browser import ask, idle, launched, needs_chromium, opened, say, served
+from chromium import needs_chromium
+from page_browser import ask, idle, say
 
 pytestmark = needs_chromium
+SERVED = ("couplet", "empathetic")
 FIRST = "雨水水，月"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with served("couplet", "empathetic") as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with opened(browser, address) as tab:
-        yield tab
 
 
 def hanging(page: Any, side: str = "second") -> str:

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_browser import ask, idle, launched, low_contrasts, needs_chromium, opened, say, served
+from chromium import needs_chromium
+from page_browser import ask, idle, low_contrasts, opened, say, served
 
 pytestmark = needs_chromium
+SERVED = ("couplet", "empathetic")
 HOSTILE = "<img src=x onerror=\"document.body.id='hit'\">春"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with served("couplet", "empathetic") as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with opened(browser, address) as tab:
-        yield tab
 
 
 def fill(page: Any) -> None:

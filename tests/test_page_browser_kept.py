@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_browser import launched, low_contrasts, needs_chromium, opened, served
+from chromium import needs_chromium
+from page_browser import low_contrasts, opened
 from page_couplets import PAIRS, SCROLLS, choose, compose, hung, offer_all, scroll
 
 pytestmark = needs_chromium
+SERVED, PREPARE = ("couplet",), offer_all
 # The characters that reach beyond their sheet; their boxes are higher than they are.
 OUTSIDE = """() => [...document.querySelectorAll("#sheets text")].filter((one) => {
   const [text, sheet] = [one, one.ownerSVGElement].map((part) => part.getBoundingClientRect());
@@ -19,24 +20,6 @@ OUTSIDE = """() => [...document.querySelectorAll("#sheets text")].filter((one) =
   const [x, y] = [text.left + text.width / 2, text.top + text.height / 2];
   return x - half < sheet.left || x + half > sheet.right || y - half < sheet.top || y + half > sheet.bottom;
 })"""
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with served("couplet") as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with opened(browser, address, prepare=offer_all) as tab:
-        yield tab
 
 
 def test_the_picture_has_the_scroll_on_top(page: Any) -> None:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from chromium import needs_chromium
 from empathetic_zh_toys import chinese_predictor
-from page_browser import _reply_predictor, idle, launched, needs_chromium, opened, say, serving
+from page_browser import _reply_predictor, idle, opened, say, serving
 
 from paddle_dialog.serving.by_language import ByLanguage
 from paddle_dialog.serving.config import LimitsConfig
@@ -30,12 +31,6 @@ def conversing(*predictors: Any) -> Iterator[str]:
 
     with serving(endpoint, load=load) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

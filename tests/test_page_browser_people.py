@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from page_browser import launched, needs_chromium, opened, say, served
+from chromium import needs_chromium
+from page_browser import opened, say, served
 
 pytestmark = needs_chromium
 
@@ -13,8 +14,8 @@ pytestmark = needs_chromium
 @pytest.mark.parametrize(
     ("locale", "mark"), [("en-US", "from a person · similarity {}"), ("zh-CN", "取自语料 · 相似度 {}")]
 )
-def test_a_persons_reply_is_marked_with_its_similarity(locale: str, mark: str) -> None:
-    with served("people") as address, launched() as browser, opened(browser, address, locale=locale) as page:
+def test_a_persons_reply_is_marked_with_its_similarity(browser: Any, locale: str, mark: str) -> None:
+    with served("people") as address, opened(browser, address, locale=locale) as page:
         page.click("#tab-empathetic")
         assert page.locator("#empathetic-people").is_visible()
         with page.expect_response("**/v1/reply") as response:

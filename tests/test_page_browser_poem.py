@@ -1,6 +1,7 @@
 """The poem tab in a browser."""
 
-from page_browser import launched, needs_chromium, opened, serving
+from chromium import needs_chromium
+from page_browser import opened, serving
 from poem_toys import toy
 
 from paddle_dialog.serving.config import LimitsConfig
@@ -10,18 +11,14 @@ from tasks.poem.api import PoemEndpoint
 
 
 @needs_chromium
-def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for():
+def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
     endpoint = PoemEndpoint(LimitsConfig())
 
     def load():
         predictor = toy()
         return [make_card(predictor, endpoint.path, endpoint.use(predictor, WordFilter()), None)]
 
-    with (
-        serving(endpoint, load=load) as address,
-        launched() as browser,
-        opened(browser, address, locale="zh-CN") as page,
-    ):
+    with serving(endpoint, load=load) as address, opened(browser, address, locale="zh-CN") as page:
         page.get_by_label("体裁").select_option("七绝")
         page.get_by_label("给出的是").select_option("acrostic")
         page.get_by_label("每句的第一个字").fill("山水日月")

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from page_browser import ask, idle, launched, needs_chromium, opened, served
+from chromium import needs_chromium
+from page_browser import ask, idle, opened, served
 from page_couplets import KNOWN, PAIRS, SCROLLS, choose, compose, hung, offer_all, request_of, scroll
 
 pytestmark = needs_chromium
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with served("couplet") as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with opened(browser, address, prepare=offer_all) as tab:
-        yield tab
+SERVED, PREPARE = ("couplet",), offer_all
 
 
 def test_an_older_model_offers_only_what_it_can(browser: Any, address: str) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import needs_chromium
 from command import ROOT
-from page_browser import launched, needs_chromium, opened, serving
+from page_browser import opened, serving
 from serving_toys import EchoEndpoint
 
 from paddle_dialog.serving.model_cards import ModelCard
@@ -29,13 +30,9 @@ def echo(folder: Path) -> EchoEndpoint:
     return endpoint
 
 
-def test_it_answers_in_both_languages(tmp_path: Path) -> None:
+def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
     endpoint = echo(tmp_path)
-    with (
-        serving(endpoint, load=lambda: [CARD]) as address,
-        launched() as browser,
-        opened(browser, address) as page,
-    ):
+    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address) as page:
         assert page.get_by_role("tab").all_text_contents() == ["Echo"]
         assert page.locator("#models span").text_content() == "Echo: cave, 7 parameters"
         status = page.locator("#echo-status")
@@ -51,7 +48,7 @@ def test_it_answers_in_both_languages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["export function start() { nowhere(); }", "no script"])
-def test_a_broken_tab_leaves_the_others_alone(tmp_path: Path, script: str) -> None:
+def test_a_broken_tab_leaves_the_others_alone(browser: Any, tmp_path: Path, script: str) -> None:
     good, bad = (tmp_path / name for name in ("good", "bad"))
     good.mkdir()
     bad.mkdir()
@@ -60,8 +57,8 @@ def test_a_broken_tab_leaves_the_others_alone(tmp_path: Path, script: str) -> No
     (bad / "tab.html").write_text(markup.replace("echo-", "broken-"), encoding="utf-8")  # no id stands twice
     (bad / "tab.js").write_text(script, encoding="utf-8")
     broken.task, broken.path = "broken", "/v1/broken"  # type: ignore[misc]
-    with serving(broken, echo(good), load=lambda: [CARD]) as address, launched() as browser:
-        page = browser.new_page(locale="en-US")
+    endpoints = (broken, echo(good))
+    with serving(*endpoints, load=lambda: [CARD]) as address, browser.new_page(locale="en-US") as page:
         page.goto(address)
         page.get_by_text("This tab could not be loaded").wait_for()
         page.locator("#tab-echo", has_text="Echo").wait_for()  # named when all tabs are loaded

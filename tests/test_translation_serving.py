@@ -4,7 +4,8 @@ import json
 
 import paddle
 import pytest
-from page_browser import launched, needs_chromium, opened, serving
+from chromium import launched, needs_chromium
+from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
 from paddle_dialog.bundle.trained import TrainedModel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chromium import PATIENCE, needs_chromium
 
 import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
 from paddle_dialog.objective import Perplexity
@@ -22,17 +22,9 @@ from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 VISUALDL = Path(sys.executable).with_name("visualdl")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-PATIENCE = 120_000  # ms; a page is there in seconds on an idle machine
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)"),
+    needs_chromium,
     pytest.mark.skipif(not VISUALDL.exists(), reason="there is no visualdl command beside this Python"),
 ]
 
@@ -74,18 +66,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def page(address: str) -> Iterator[Any]:
-    """Yield a tab of a headless browser that reaches nothing but the server, although the page asks elsewhere."""
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        tab = browser.new_page(locale="en-US", viewport={"width": 1400, "height": 1000})
-        tab.set_default_timeout(PATIENCE)
-        tab.route(
-            "**/*",
-            lambda route: route.continue_() if route.request.url.startswith(address) else route.abort(),
-        )
-        yield tab
-        browser.close()
+def page(browser: Any, address: str) -> Any:
+    """Return a tab that reaches nothing but the server, although the page asks elsewhere."""
+    tab = browser.new_page(locale="en-US", viewport={"width": 1400, "height": 1000})
+    tab.set_default_timeout(PATIENCE)
+    tab.route(
+        "**/*",
+        lambda route: route.continue_() if route.request.url.startswith(address) else route.abort(),
+    )
+    return tab
 
 
 def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
