@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
 from paddle_dialog.objective import Accuracy, Perplexity
-from paddle_dialog.task import Display
-from paddle_dialog.training.events import Evaluation, StepReport
+from paddle_dialog.training.events import Display, Evaluation, StepReport
 from paddle_dialog.training.text_log import TextLog, configure_logging
 
 TIME = r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} "

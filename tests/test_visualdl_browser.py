@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 from chromium import PATIENCE, needs_chromium
 
-import paddle_dialog.config  # noqa: F401 before paddle_dialog.task, which it imports in a circle
 from paddle_dialog.objective import Perplexity
-from paddle_dialog.task import Display
-from paddle_dialog.training.events import Evaluation, StepReport
+from paddle_dialog.training.events import Display, Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 
 VISUALDL = Path(sys.executable).with_name("visualdl")

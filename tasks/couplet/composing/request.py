@@ -50,16 +50,7 @@ def read_wish(
     count: int = 5,
     scroll: str | None = None,
 ) -> Wish:
-    """Check a request.
-
-    Args:
-        theme: words with blanks or commas between them.
-        name: one to eight Chinese characters; more than two make several couplets.
-        place: where the name's characters stand, 1 is the first of a line, punctuation not counted.
-        length: characters of a line, 4 to 15, punctuation not counted; 7 by default.
-        pattern: of the clauses, e.g. 4+7.
-        count: proposals.
-        scroll: a 横批 of one's own.
+    """Check a request, whose parts are the arguments of `ComposingPredictor.compose`.
 
     Raises:
         UserError: something cannot be met, or two things contradict each other.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load
 
+from paddle_dialog.bundle.task_files import reading
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
@@ -73,12 +73,10 @@ class CoupletIndex:
         Raises:
             UserError: the content is something else.
         """
-        try:
+        with reading(where, "index of couplets", "make it anew"):
             tensors = load(content)
             characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
             packed = {int(name.removeprefix(PAIRS)): array.tobytes() for name, array in tensors.items()}
-        except (SafetensorError, KeyError, ValueError) as error:
-            raise UserError(f"{where}: holds no index of couplets ({error}); make it anew") from error
         return cls(characters, packed, where)
 
     @property

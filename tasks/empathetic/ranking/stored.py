@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.folder import Bundle
+from paddle_dialog.bundle.task_files import reading
 from paddle_dialog.config import config_from_text
 from paddle_dialog.config.loader import build
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.arrays.operators import NotServed, Weights
+from paddle_dialog.models.arrays.operators import Weights
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker, NumpyReplyRanker
@@ -80,7 +80,7 @@ def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> Can
     Raises:
         UserError: the content is something else, or has another vocabulary.
     """
-    try:
+    with reading(where, "ranker of these weights", "export the bundle anew"):
         tensors = load(content)
         settings = json.loads(tensors.pop(_SETTINGS).tobytes())
         config = build(RankerConfig, settings, where)
@@ -90,10 +90,6 @@ def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> Can
             if not name.endswith(_SCALE)
         }
         model = NumpyReplyRanker(config, len(vocabulary), Weights(arrays))
-    except (SafetensorError, KeyError, ValueError, NotServed) as error:
-        raise UserError(
-            f"{where}: holds no ranker of these weights ({error}); export the bundle anew"
-        ) from error
     return CandidateRanker(config, vocabulary, model)
 
 

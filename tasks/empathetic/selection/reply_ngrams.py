@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from paddle_dialog.errors import UserError
+from paddle_dialog.bundle.task_files import reading
 
 LONGEST = 4
 LEAST_COUNT = 3  # rarer n-grams are not kept; 40,000 replies then need 240 kB
@@ -41,15 +41,13 @@ class ReplyNgrams:
         Raises:
             UserError: the content of `where` is something else.
         """
-        try:
+        with reading(where, "n-gram counts", "take another bundle"):
             lines = lzma.decompress(content).decode("utf-8").splitlines()
             counts = {}
             for line in lines:
                 count, gram = line.split("\t")
                 counts[gram] = int(count)
-            return cls(counts)
-        except (lzma.LZMAError, ValueError) as error:
-            raise UserError(f"{where}: holds no n-gram counts ({error}); take another bundle") from error
+        return cls(counts)
 
     def to_bytes(self) -> bytes:
         """Write a line `count<TAB>n-gram` for each, in the order of the n-grams, compressed by xz."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from paddle_dialog.bundle.task_files import reading
 from paddle_dialog.errors import UserError
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.context_index import ContextIndex
@@ -65,7 +65,7 @@ class ReplyStore:
         Raises:
             UserError: the content is something else.
         """
-        try:
+        with reading(where, "store of replies", "make it anew"):
             tensors = load(content)
             texts = tensors["texts"].tobytes().decode("utf-8").split("\n")
             vectors = tensors["vectors"]
@@ -74,8 +74,6 @@ class ReplyStore:
             if _CONTEXTS + "rows" in tensors:
                 index = {field.name: tensors[_CONTEXTS + field.name] for field in fields(ContextIndex)}
                 contexts = ContextIndex(**{**index, "vectors": _of_unit_length(index["vectors"])})
-        except (SafetensorError, KeyError, UnicodeDecodeError) as error:
-            raise UserError(f"{where}: holds no store of replies ({error}); make it anew") from error
         if vectors.ndim != 2 or not len(texts) == len(vectors) == len(log_probs) == len(emotions):
             raise UserError(f"{where}: its replies and vectors differ in number; make it anew")
         return cls(texts, _of_unit_length(vectors), log_probs, emotions, contexts)
