@@ -23,17 +23,11 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.events import Display
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.augmentation import changed_subjects
 from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder
 from tasks.empathetic.data.language import language_of
 from tasks.empathetic.data.pieces import PIECES
-from tasks.empathetic.data.preparation import (
-    chosen_vocabulary,
-    further_conversations,
-    pieces_of,
-    word_counts,
-)
-from tasks.empathetic.data.sources import Dialogue, read_configured, read_dialogues
+from tasks.empathetic.data.reserved import VOCABULARY
+from tasks.empathetic.data.sources import read_configured, read_dialogues
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
@@ -51,8 +45,6 @@ if TYPE_CHECKING:
     from paddle_dialog.serving.config import LimitsConfig
 
 logger = logging.getLogger("paddle_dialog")
-
-VOCABULARY = "text"  # one vocabulary for context and reply
 
 
 class EmpatheticTask(GenerationTask):
@@ -74,65 +66,15 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read and encode the dialogues; vocabulary and pieces come from the training text alone."""
-        return self._prepare(config, vocabularies, None)
+        from tasks.empathetic.training_data import training_data
+
+        return training_data(config, vocabularies, None)
 
     def prepare_data_like(self, config: EmpatheticConfig, earlier: Bundle) -> TrainingData:
         """Read and encode the dialogues with the vocabulary, and the pieces, of weights that exist."""
-        return self._prepare(config, earlier.vocabularies, earlier.extra.get(PIECES))
+        from tasks.empathetic.training_data import training_data
 
-    def _prepare(
-        self,
-        config: EmpatheticConfig,
-        vocabularies: Mapping[str, Vocabulary] | None,
-        pieces: bytes | None,
-    ) -> TrainingData:
-        from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
-
-        settings = config.data
-        train = read_configured(config, settings.train)
-        if config.language == "zh" and pieces is None:
-            pieces = pieces_of(settings, train)
-        language = language_of(config.language, pieces)
-        made = (
-            read_dialogues("small_talk", config.language) * settings.small_talk if settings.small_talk else []
-        )
-        made += changed_subjects(train, settings.changed_subjects, config.seed)
-        more, counts = further_conversations(settings, language, word_counts(train, language))
-        vocabulary = (
-            chosen_vocabulary(settings, counts, language)
-            if vocabularies is None
-            else vocabularies[VOCABULARY]
-        )
-        encoder = make_encoder(config, vocabulary, language=language)
-        dataset = DialogueDataset(
-            [*train, *made, *more], config, vocabulary, settings.max_target_length, counts, encoder
-        )
-        notes = [
-            f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
-            f"{settings.max_target_length} words",
-            f"vocabulary: {len(vocabulary):,} tokens, special and reserved ones included",
-        ]
-        if made:
-            notes.append(f"small talk and changed subjects: {len(made):,} examples more")
-        if more:
-            notes.append(f"further conversations {settings.more}: {len(more):,} pieces")
-        dev = None
-        if settings.dev is not None:
-            dev_dataset = DialogueDataset(
-                read_configured(config, settings.dev),
-                config,
-                vocabulary,
-                longest_target(config),
-                encoder=encoder.fresh(),
-            )
-            notes.append(f"dev data {settings.dev}: {len(dev_dataset):,} examples")
-            dev = EncodedData(dev_dataset, dev_dataset.lengths)
-        ngrams = ReplyNgrams.of(language.tokens_of(dialogue.target) for dialogue in train if dialogue.target)
-        files = {REPLY_NGRAMS: ngrams.to_bytes()}
-        if pieces is not None:
-            files[PIECES] = pieces
-        encoded = EncodedData(dataset, dataset.lengths)
-        return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
+        return training_data(config, earlier.vocabularies, earlier.extra.get(PIECES))
 
     def bundle_files(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
@@ -210,28 +152,9 @@ class EmpatheticTask(GenerationTask):
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show emotions and greedy replies of the first dev contexts, maps of the first, and the emotion accuracy."""
-        from tasks.empathetic.data.dataset import DialogueDataset
-        from tasks.empathetic.measuring.analysis import dev_emotion_accuracy, word_maps
+        from tasks.empathetic.measuring.display import display
 
-        examples = data.dev if data.dev is not None else data.train
-        assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
-        dataset = examples.dataset
-        dialogues: list[Dialogue] = list(dataset.dialogues[:count])
-        accuracy = dev_emotion_accuracy(network, dataset, config.data.batch_size)
-        scalars = {} if accuracy is None else {"emotion_accuracy": accuracy}
-        if not dialogues:
-            return Display([], scalars=scalars)
-        model = TrainedModel.of_network(network, data.vocabularies)
-        predictor = EmpatheticPredictor(config, model, dataset.encoder)
-        answers = predictor.greedy([d.context for d in dialogues], [d.emotion for d in dialogues])
-        texts = [
-            f"{dialogue.context[-1]} → [{answer.predicted_emotion}] {answer.predictions[0].text} "
-            f"(reference [{dialogue.emotion}] {dialogue.target})"
-            for dialogue, answer in zip(dialogues, answers, strict=True)
-        ]
-        maps = word_maps(network, dataset[0])
-        rows = [*dataset.encoder.language.tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
-        return Display(texts, maps, rows, dataset.context_words(0), scalars)
+        return display(config, network, data, count)
 
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
         """Return the predictor of a trained model."""

@@ -4,50 +4,41 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
-from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor
 from tasks.empathetic.answering.answer import Answer, ReplyPrediction, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.answering.language_hint import language_hint
+from tasks.empathetic.answering.reading import ContextReader, ReadContext
 from tasks.empathetic.care.responder import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from tasks.empathetic.data.context_input import checked_context, parsed_context
-from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
-from tasks.empathetic.data.language import Language
-from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION, emotion_id
-from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.data.context_input import parsed_context
+from tasks.empathetic.data.encoding import DialogueEncoder
+from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.selection.building import store_of_corpus
-from tasks.empathetic.selection.finder import ReadContext, ReplyFinder
+from tasks.empathetic.selection.finder import ReplyFinder
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import Reranker
 from tasks.empathetic.selection.store import ReplyStore
-from tasks.empathetic.selection.vectors import SelectionModel, context_vectors
-
-if TYPE_CHECKING:
-    from paddle import nn
-
-    from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.selection.vectors import SelectionModel
 
 
-class EmpatheticPredictor(GenerationPredictor):
+class EmpatheticPredictor(ContextReader, GenerationPredictor):
     """Answers conversations with an emotion and replies.
 
     Args:
         config: decoding settings, and what the model reads.
         trained: the model.
-        encoder: an existing one, so that its lexicon is not read again.
+        encoder: see `ContextReader`.
         reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
         find_replies: makes the store of people's replies with the model and its encoder; None finds none.
         load_ranker: reads the bundle's ranker; None where there is none.
@@ -57,6 +48,7 @@ class EmpatheticPredictor(GenerationPredictor):
         care: answers turns that speak of self-harm, in the place of the model.
         reranker: orders the candidates.
         store: of people's replies, or None.
+        finder: what finds them; None without a store.
     """
 
     def __init__(
@@ -69,62 +61,21 @@ class EmpatheticPredictor(GenerationPredictor):
         load_ranker: Callable[[], CandidateRanker] | None = None,
         judge: Judge | None = None,
     ) -> None:
-        self.config: EmpatheticConfig = config
+        super().__init__(config, trained, encoder)
         self.care = care_responder(config.care)
-        (self.vocabulary,) = trained.vocabularies.values()
-        self._trained = trained
-        over_arrays = trained.over_arrays(partial(numpy_emo_prepend, config, len(self.vocabulary)))
-        self._model: EmoPrepend | NumpyEmoPrepend = self.network if over_arrays is None else over_arrays
-        self._encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
-        self.store = None if find_replies is None else find_replies(self._model, self._encoder)
-        self._finder = None
+        self.store = None if find_replies is None else find_replies(self.model, self.encoder)
+        self.finder = None
         if self.store is not None:
-            self._finder = ReplyFinder(cast(SelectionModel, self._model), self._encoder, self.store)
+            self.finder = ReplyFinder(cast(SelectionModel, self.model), self.encoder, self.store)
         self.reranker = Reranker(
-            self._model,
-            self._encoder,
+            self.model,
+            self.encoder,
             reply_ngrams,
             self.store,
             load_ranker,
             config.selection.size > 0,
             judge,
         )
-
-    @property
-    def network(self) -> nn.Layer:
-        """The trained network in evaluation mode."""
-        return self._trained.network
-
-    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Return attention [B, T, S] of targets [B, T], begin token first, over contexts [B, S, k] of lengths [B]."""
-        arrays = (to_model(self._model, array) for array in (source, lengths, target))
-        with evaluation_mode(self._model):
-            return to_array(self._model.attention_weights(*arrays))
-
-    @property
-    def model(self) -> EmoPrepend | NumpyEmoPrepend:
-        """The model that answers: the network, or its form over arrays."""
-        return self._model
-
-    @property
-    def language(self) -> Language:
-        """The language that the model reads and writes."""
-        return self._encoder.language
-
-    @property
-    def finder(self) -> ReplyFinder | None:
-        """What finds people's replies; None without a store."""
-        return self._finder
-
-    @property
-    def emotions(self) -> tuple[str, ...]:
-        """The emotions that the model knows, in the order of its probabilities."""
-        return self.language.emotions
-
-    @property
-    def encoder(self) -> DialogueEncoder:
-        """The encoder of conversations."""
-        return self._encoder
 
     def prepare(self) -> None:
         """Load what the first answer would otherwise wait for.
@@ -178,8 +129,7 @@ class EmpatheticPredictor(GenerationPredictor):
             An answer to each context.
 
         Raises:
-            UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
-                needs the emotion and it is not given.
+            UserError: see `read`.
         """
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
@@ -255,11 +205,6 @@ class EmpatheticPredictor(GenerationPredictor):
         """Return the hint to somebody who wrote in another language, if there is one."""
         return record.get("hint")
 
-    @property
-    def needs_emotion(self) -> bool:
-        """Whether the model must be given the emotion."""
-        return self.config.emotion.prepend == "gold"
-
     def decoding_summary(self) -> str:
         """Describe search and ranking in a few words."""
         decoding, replies = self.config.decoding, self.config.replies
@@ -274,61 +219,19 @@ class EmpatheticPredictor(GenerationPredictor):
 
     def make_store(self, sources: Sequence[str]) -> ReplyStore:
         """Make a store of replies that fit other conversations too; see `store_of_corpus`."""
-        return store_of_corpus(sources, self.config, cast(SelectionModel, self._model), self._encoder)
-
-    def read(
-        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
-    ) -> list[ReadContext]:
-        """Encode contexts for the model.
-
-        Args:
-            contexts: conversations.
-            emotions: the emotion of each, which replaces the model's prediction where it is not None.
-
-        Raises:
-            UserError: see `answer`.
-        """
-        turns = [checked_context(context) for context in contexts]
-        labels = [None] * len(turns) if emotions is None else list(emotions)
-        given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
-        if self.needs_emotion and None in given:
-            raise UserError(
-                "this model is told the emotion (emotion.prepend: gold) and none is given; "
-                "give one, or use a model with emotion.prepend: predicted"
-            )
-        encoder = self._encoder
-        return [
-            ReadContext(own, encoder.pack(encoder.context(own), emotion), encoder.language, emotion)
-            for own, emotion in zip(turns, given, strict=True)
-        ]
+        return store_of_corpus(sources, self.config, cast(SelectionModel, self.model), self.encoder)
 
     def candidates(
         self, contexts: Sequence[ReadContext], options: SearchOptions
     ) -> list[list[ReplyPrediction]]:
         """Return the generator's replies and the nearest of the store, for contexts of one batch."""
         found: list[list[ReplyPrediction]] = [[] for _ in contexts]
-        if self.config.replies.generate or self._finder is None:
-            found = write_replies(
-                self._model, self._encoder, [context.packed for context in contexts], options
-            )
-        if self._finder is not None:
-            near = self._finder.find(contexts, self.config.replies.candidates, self.config.decoding.rerank)
+        if self.config.replies.generate or self.finder is None:
+            found = write_replies(self.model, self.encoder, [context.packed for context in contexts], options)
+        if self.finder is not None:
+            near = self.finder.find(contexts, self.config.replies.candidates, self.config.decoding.rerank)
             found = [own + more for own, more in zip(found, near, strict=True)]
         return found
-
-    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
-        """Add predicted emotions and vectors to the contexts of one batch."""
-        sources = [context.packed[0] for context in contexts]
-        source, lengths = (to_model(self._model, array) for array in pad_sources(sources))
-        with evaluation_mode(self._model):
-            probabilities = to_array(self._model.emotion_probabilities(source, lengths)).copy()  # [B, 32]
-        vectors: Sequence[np.ndarray | None] = [None] * len(contexts)
-        if self.config.selection.size:
-            vectors = list(context_vectors(cast(SelectionModel, self._model), sources))
-        return [
-            dataclasses.replace(context, predicted=own, vector=vector)
-            for context, own, vector in zip(contexts, probabilities, vectors, strict=True)
-        ]
 
     def search_options(
         self,

@@ -13,6 +13,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.emotion.labels import EMOTIONS
 
+VOCABULARY = "text"  # name of the one vocabulary of context and reply
 _MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
 # The first ids follow the special tokens; the roles of a history map to 0, SPEAKER_ID and LISTENER_ID.
 CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(

@@ -14,6 +14,7 @@ from paddle_dialog.objective import Perplexity
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.data.reserved import VOCABULARY
 from tasks.empathetic.data.sources import read_configured
 from tasks.empathetic.ranking.config import RankerConfig
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from paddle_dialog.bundle.trained import TrainedModel
 
-VOCABULARY = "text"
 OUTPUT = "output.weight"  # the only weight that a generator does not have
 
 

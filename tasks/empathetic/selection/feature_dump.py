@@ -22,8 +22,8 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.sources import parse_context
-from tasks.empathetic.selection.finder import ReadContext
 from tasks.empathetic.selection.rerank import distinct
 from tasks.empathetic.selection.vectors import log_probs
 

@@ -3,51 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tasks.empathetic.answering.answer import Nearness, ReplyPrediction
-from tasks.empathetic.data.encoding import DialogueEncoder, Packed
-from tasks.empathetic.data.language import Language
+from tasks.empathetic.answering.reading import ReadContext
+from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.store import ReplyStore, highest
 from tasks.empathetic.selection.vectors import SelectionModel, log_probs
-
-
-@dataclass(frozen=True)
-class ReadContext:
-    """A context as a model reads it.
-
-    Attributes:
-        turns: of the conversation, the speaker's first and last.
-        packed: as the encoder packs it.
-        language: of the conversation.
-        given: the emotion that the user has given, a class id, or None.
-        predicted: probabilities of the emotions [32]; None before the model has run.
-        vector: of unit length [K]; None before the model has run, and for a model without selection.
-    """
-
-    turns: Sequence[str]
-    packed: Packed
-    language: Language
-    given: int | None = None
-    predicted: np.ndarray | None = None
-    vector: np.ndarray | None = None
-
-    @cached_property
-    def words(self) -> list[tuple[str, ...]]:
-        """Tokens of each turn."""
-        return [self.language.tokens_of(turn) for turn in self.turns]
-
-    @property
-    def emotions(self) -> np.ndarray:
-        """Probabilities of the emotions [32]; 1 for the given one, if any."""
-        if self.given is not None:
-            return np.eye(len(self.language.emotions))[self.given]
-        assert self.predicted is not None, "the model was not asked"
-        return self.predicted
 
 
 class ReplyFinder:

@@ -26,7 +26,7 @@ from paddle_dialog.judge import JUDGE, Judge, fit_order
 from paddle_dialog.shipped import find_model
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.selection.finder import ReadContext
+from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.selection.rerank import AGAINST
 from tasks.empathetic.selection.vectors import log_probs, reply_states
 

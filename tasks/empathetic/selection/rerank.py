@@ -17,11 +17,11 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
 from tasks.empathetic.answering.answer import ReplyPrediction
+from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
 from tasks.empathetic.selection.config import ReplyRerankConfig
-from tasks.empathetic.selection.finder import ReadContext
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.store import ReplyStore

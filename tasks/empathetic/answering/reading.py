@@ -1,0 +1,152 @@
+"""Conversations as a trained model reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
+from paddle_dialog.errors import UserError
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.context_input import checked_context
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
+from tasks.empathetic.data.language import Language
+from tasks.empathetic.emotion.labels import emotion_id
+from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.selection.vectors import SelectionModel, context_vectors
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from tasks.empathetic.network.emo_prepend import EmoPrepend
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """A context as a model reads it.
+
+    Attributes:
+        turns: of the conversation, the speaker's first and last.
+        packed: as the encoder packs it.
+        language: of the conversation.
+        given: the emotion that the user has given, a class id, or None.
+        predicted: probabilities of the emotions [32]; None before the model has run.
+        vector: of unit length [K]; None before the model has run, and for a model without selection.
+    """
+
+    turns: Sequence[str]
+    packed: Packed
+    language: Language
+    given: int | None = None
+    predicted: np.ndarray | None = None
+    vector: np.ndarray | None = None
+
+    @cached_property
+    def words(self) -> list[tuple[str, ...]]:
+        """Tokens of each turn."""
+        return [self.language.tokens_of(turn) for turn in self.turns]
+
+    @property
+    def emotions(self) -> np.ndarray:
+        """Probabilities of the emotions [32]; 1 for the given one, if any."""
+        if self.given is not None:
+            return np.eye(len(self.language.emotions))[self.given]
+        assert self.predicted is not None, "the model was not asked"
+        return self.predicted
+
+
+class ContextReader:
+    """Reads conversations with a trained model.
+
+    Args:
+        config: what the model reads.
+        trained: the model.
+        encoder: an existing one, so that its lexicon is not read again.
+
+    Attributes:
+        vocabulary: of contexts and replies.
+        model: the network, or its form over arrays.
+        encoder: of conversations.
+    """
+
+    def __init__(
+        self, config: EmpatheticConfig, trained: TrainedModel, encoder: DialogueEncoder | None = None
+    ) -> None:
+        self.config: EmpatheticConfig = config
+        (self.vocabulary,) = trained.vocabularies.values()
+        self._trained = trained
+        over_arrays = trained.over_arrays(partial(numpy_emo_prepend, config, len(self.vocabulary)))
+        self.model: EmoPrepend | NumpyEmoPrepend = self.network if over_arrays is None else over_arrays
+        self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
+
+    @property
+    def network(self) -> nn.Layer:
+        """The trained network in evaluation mode."""
+        return self._trained.network
+
+    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Return attention [B, T, S] of targets [B, T], begin token first, over contexts [B, S, k] of lengths [B]."""
+        arrays = (to_model(self.model, array) for array in (source, lengths, target))
+        with evaluation_mode(self.model):
+            return to_array(self.model.attention_weights(*arrays))
+
+    @property
+    def language(self) -> Language:
+        """The language that the model reads and writes."""
+        return self.encoder.language
+
+    @property
+    def emotions(self) -> tuple[str, ...]:
+        """The emotions that the model knows, in the order of its probabilities."""
+        return self.language.emotions
+
+    @property
+    def needs_emotion(self) -> bool:
+        """Whether the model must be given the emotion."""
+        return self.config.emotion.prepend == "gold"
+
+    def read(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[ReadContext]:
+        """Encode contexts for the model.
+
+        Args:
+            contexts: conversations.
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
+
+        Raises:
+            UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
+                needs the emotion and it is not given.
+        """
+        turns = [checked_context(context) for context in contexts]
+        labels = [None] * len(turns) if emotions is None else list(emotions)
+        given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
+        if self.needs_emotion and None in given:
+            raise UserError(
+                "this model is told the emotion (emotion.prepend: gold) and none is given; "
+                "give one, or use a model with emotion.prepend: predicted"
+            )
+        return [
+            ReadContext(own, self.encoder.pack(self.encoder.context(own), emotion), self.language, emotion)
+            for own, emotion in zip(turns, given, strict=True)
+        ]
+
+    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Add predicted emotions and vectors to the contexts of one batch."""
+        sources = [context.packed[0] for context in contexts]
+        source, lengths = (to_model(self.model, array) for array in pad_sources(sources))
+        with evaluation_mode(self.model):
+            probabilities = to_array(self.model.emotion_probabilities(source, lengths)).copy()  # [B, 32]
+        vectors: Sequence[np.ndarray | None] = [None] * len(contexts)
+        if self.config.selection.size:
+            vectors = list(context_vectors(cast(SelectionModel, self.model), sources))
+        return [
+            dataclasses.replace(context, predicted=own, vector=vector)
+            for context, own, vector in zip(contexts, probabilities, vectors, strict=True)
+        ]
