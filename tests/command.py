@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import runpy
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,3 +68,14 @@ def run_here(tool: str, *arguments: object, stdin: bytes = b"") -> Outcome:
             status = exit_.code
     assert isinstance(status, int)
     return Outcome(status, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))
+
+
+def records(outcome: Outcome) -> list[dict[str, Any]]:
+    """Return the JSON lines of a command that did its work."""
+    assert outcome.status == 0, outcome.stderr
+    return [json.loads(line) for line in outcome.stdout.splitlines()]
+
+
+def texts(outcome: Outcome) -> list[list[str]]:
+    """Return the candidates in each of its JSON lines."""
+    return [[p["text"] for p in record["predictions"]] for record in records(outcome)]

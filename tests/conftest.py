@@ -91,6 +91,18 @@ def _train(folder: Path, family: str) -> Trained:
     return Trained(config, folder / family, folder / "dev.tsv", outcome)
 
 
+@pytest.fixture(params=RECIPES)
+def model(request: pytest.FixtureRequest, trained: dict[str, Trained]) -> Trained:
+    """Return the model of each family in turn."""
+    return trained[request.param]
+
+
+@pytest.fixture
+def lstm(trained: dict[str, Trained]) -> Trained:
+    """Return the recurrent model."""
+    return trained["lstm"]
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Yield a headless browser."""

@@ -23,6 +23,15 @@ from tasks.couplet.task import TASK
 
 LEVEL = "春山秋天霜高江溪清香"  # characters with one tone only
 OBLIQUE = "雨水月柳鸟雪海客老绿"
+FORM = {  # of a pair that keeps all rules, as JSON has it
+    "length_equal": True,
+    "punctuation_aligned": True,
+    "final_level": True,
+    "final_pair": True,
+    "tone_opposed": 1.0,
+    "repeats_mirrored": True,
+    "shares_character": False,
+}
 NO_RULES = dict.fromkeys(
     ("same_length", "copy_punctuation", "mirror_repeats", "no_shared_character", "final_tone"), False
 )

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from couplet_toys import FORM
 from page_browser import idle
 
-FORM = {
-    "length_equal": True,
-    "punctuation_aligned": True,
-    "final_level": True,
-    "final_pair": True,
-    "tone_opposed": 1.0,
-    "repeats_mirrored": True,
-    "shares_character": False,
-}
 SCROLLS = ["春满人间", "国泰民安", "万象更新", "前程似锦", "福满门庭"]
 PAIRS = [("李白桃红春色好", "明山秀水画图新"), ("李树逢春开锦绣", "明灯照夜写文章")]
 KNOWN = {"first": "李白桃红春意闹", "second": "明山秀水画图新", "distance": 2}

@@ -112,3 +112,13 @@ def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
     while not holds():
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.005)
+
+
+def refusal(response: Any, status: int) -> str:
+    """Return the sentence of an error, whose form is checked."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    (key, sentence), *more = response.json().items()
+    assert key == "error" and not more
+    assert sentence and "\n" not in sentence and "Traceback" not in sentence
+    return sentence

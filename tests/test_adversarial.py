@@ -1,20 +1,14 @@
-"""Adversarial training: the losses by hand, who learns from what, toys, checkpoints and what ships."""
+"""Adversarial training: who learns from what, what is judged, and toys."""
 
-import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 import pytest
-from command import run_here
 from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
 
-from paddle_dialog.bundle.folder import load_bundle, read_weights
-from paddle_dialog.layers.pointer_generator import extended_log_probs, first_positions, log_mixture
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.dataset import NO_EMOTION, DialogueDataset, collate
+from paddle_dialog.bundle.folder import read_weights
+from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
@@ -23,9 +17,7 @@ from tasks.empathetic.network.adversarial import (
     AdversarialLoss,
     Adversary,
     emotional_loss,
-    frozen,
     semantic_loss,
-    written_words,
 )
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
@@ -33,17 +25,6 @@ from tasks.empathetic.task import TASK
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)
 ON = {"semantic": 0.5, "emotional": 0.5, "size": 12}
-RUN = """
-task: empathetic
-model: {{name: causal_transformer, width: 16, num_heads: 2, inner_width: 24, num_layers: 1, dropout: 0.1}}
-generator: {{context_weight: 0.5}}
-selection: {{size: 6}}
-adversarial: {{semantic: 0.2, emotional: 0.3, size: 8}}
-data: {{max_length: 60, batch_size: 16, mark_turns: true}}
-training: {{max_steps: 4, learning_rate: 0.01, eval_every: 2, save_every: 2, show_examples: 1, ema_decay: 0.5}}
-decoding: {{strategy: greedy, max_length: 5}}
-output_dir: {folder}/run
-"""
 
 
 def collated(config: Any, dialogues: list[Dialogue], vocabulary: Any) -> list[paddle.Tensor]:
@@ -54,63 +35,6 @@ def collated(config: Any, dialogues: list[Dialogue], vocabulary: Any) -> list[pa
 def adversary_of(network: EmoPrepend) -> Adversary:
     assert network.adversary is not None
     return network.adversary
-
-
-def test_the_losses_are_those_computed_by_hand() -> None:
-    sigmoid = lambda x: 1.0 / (1.0 + math.exp(-x))  # noqa: E731
-    logits = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]], np.float32)
-    rows = [-(math.log(sigmoid(p)) + math.log(sigmoid(-w))) / 2 - math.log(sigmoid(d)) for p, w, d in logits]
-    assert float(semantic_loss(paddle.to_tensor(logits))) == pytest.approx(np.mean(rows), rel=1e-5)
-
-    carried = np.zeros([2, 3, WRITTEN + 1], np.float32)
-    carried[0, 0, 5], carried[0, 1, WRITTEN], carried[0, 2, 5] = math.log(32.0), math.log(96.0), math.log(8.0)
-    loss = emotional_loss(
-        paddle.to_tensor(carried), paddle.to_tensor([5, NO_EMOTION])
-    )  # row 1 counts nothing
-    by_hand = (-math.log(32 / 64) - math.log(96 / 128)) / 2 - math.log(8 / 40)
-    assert float(loss) == pytest.approx(by_hand, rel=1e-5)
-    unknown = emotional_loss(paddle.to_tensor(carried), paddle.to_tensor([NO_EMOTION, NO_EMOTION]))
-    assert float(unknown) == 0.0
-
-
-def test_the_mixture_is_that_of_the_pointer_generator() -> None:
-    rng = np.random.default_rng(0)
-    logits, gate = (paddle.to_tensor(rng.normal(size=shape).astype("float32")) for shape in ([2, 6], [2]))
-    attention = F.softmax(paddle.to_tensor(rng.normal(size=[2, 4]).astype("float32")))
-    ids = paddle.to_tensor([[1, 6, 1, 7], [5, 5, 2, 0]])
-    apart = np.exp(log_mixture(logits, gate, attention).numpy())  # [2, 6 + 4]
-    np.testing.assert_allclose(apart.sum(-1), 1.0, rtol=1e-5)
-    joined = np.concatenate([apart[:, :6], np.zeros([2, 2])], axis=1)
-    for row in range(2):
-        np.add.at(joined[row], ids.numpy()[row], apart[row, 6:])
-    expected = np.exp(extended_log_probs(logits, gate, attention, ids, first_positions(ids), 2).numpy())
-    np.testing.assert_allclose(joined, expected, atol=1e-6)
-
-
-def test_words_are_drawn_by_their_probability_and_pass_the_gradient_of_the_softmax() -> None:
-    paddle.seed(3)
-    words = paddle.eye(5)  # so that a vector says which word it is
-    logits = paddle.log(paddle.to_tensor([0.1, 0.2, 0.3, 0.35, 0.05])).expand([1, 4000, 5]).clone()
-    gate, attention = paddle.zeros([1, 4000]), paddle.to_tensor([0.25, 0.75]).expand([1, 4000, 2])
-    source = paddle.to_tensor([[4, 9]])  # 9 is outside the vocabulary and so unknown
-    drawn = written_words([logits, gate, attention], [source], words, 1.0).numpy()
-    assert set(np.unique(drawn.round(5))) == {0.0, 1.0} and (drawn.sum(-1).round(5) == 1.0).all()
-    shares = np.array([0.05, 0.1, 0.15, 0.175, 0.025 + 0.125])
-    shares[Vocabulary.unk_id] += 0.375
-    np.testing.assert_allclose(drawn.mean((0, 1)), shares, atol=0.03)
-
-    logits.stop_gradient = False
-    few = logits[:, :3]
-    paddle.seed(8)
-    vectors = written_words([few], [], words, 0.7)
-    weights = paddle.to_tensor(np.random.default_rng(1).normal(size=[1, 3, 5]).astype("float32"))
-    (gradient,) = paddle.grad((vectors * weights).sum(), few, retain_graph=True)
-    paddle.seed(8)
-    noise = -paddle.log(-paddle.log(paddle.rand([1, 3, 5])))
-    soft = F.softmax((few + noise) / 0.7)
-    (expected,) = paddle.grad((soft * weights).sum(), few)
-    np.testing.assert_allclose(gradient.numpy(), expected.numpy(), atol=1e-5)
-    np.testing.assert_array_equal(vectors.argmax(-1).numpy(), soft.argmax(-1).numpy())
 
 
 @FAMILIES
@@ -273,81 +197,6 @@ def test_the_toy_is_still_learned_with_the_switch_on(family: str) -> None:
         if float(criterion.token_nll.sum() / labels[2].sum()) < 0.05:
             return
     pytest.fail("the reply was not learned")
-
-
-def test_a_frozen_layer_passes_gradients_and_takes_none() -> None:
-    layer, x = paddle.nn.Linear(2, 1), paddle.ones([1, 2])
-    layer.bias.stop_gradient, x.stop_gradient = True, False
-    with frozen(layer):
-        y = layer(x)
-    y.sum().backward()
-    assert layer.weight.grad is None and x.grad is not None
-    assert not layer.weight.stop_gradient and layer.bias.stop_gradient
-
-
-def run_files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (folder / "run" / "last").glob("*.safetensors")}
-
-
-def test_a_run_resumes_to_the_bit_and_ships_no_discriminator(tmp_path: Path) -> None:
-    for name in ("whole", "parts"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "toy.yaml").write_text(RUN.format(folder=tmp_path / name), encoding="utf-8")
-    whole, parts = (tmp_path / name / "toy.yaml" for name in ("whole", "parts"))
-    outcome = run_here("train", "-c", whole)
-    assert outcome.status == 0, outcome.stderr
-    assert run_here("train", "-c", parts, "-o", "training.max_steps=2").status == 0
-    resumed = run_here("train", "-c", parts, "--resume", "auto")
-    assert resumed.status == 0, resumed.stderr
-    one, other = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
-    assert "training_only.safetensors" in one and one == other
-
-    for name in ("best", "last"):
-        bundle = load_bundle(tmp_path / "whole" / "run" / name)
-        assert not any("adversary" in key for key in bundle.weights)
-        assert ("training_only.safetensors" in bundle.extra) == (name == "last")
-        weights = ["-c", whole, "--weights", tmp_path / "whole" / "run" / name]
-        assert run_here("predict", *weights, "I won.", "--json").status == 0
-        evaluated = run_here("evaluate", *weights, "--data", "sample", "--json")
-        assert evaluated.status == 0, evaluated.stderr
-
-    begun = run_here(
-        "train", "-c", parts, "-o", f"training.start_from={tmp_path}/whole/run/best", "--overwrite"
-    )
-    assert begun.status == 0, begun.stderr
-    off = ["-o", "adversarial.semantic=0", "-o", "adversarial.emotional=0", "-o", "training.max_steps=6"]
-    refused = run_here("train", "-c", whole, "--resume", "auto", *off)
-    assert refused.status == 2 and "adversary." in refused.stderr and "Traceback" not in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("semantic: -1", "adversarial.semantic"),
-        ("temperature: 0", "adversarial.temperature"),
-        ("size: 0", "adversarial.size"),
-        ("meaning: 1", "adversarial.meaning"),
-    ],
-)
-def test_a_wrong_setting_is_told_in_one_line(setting: str, told: str, tmp_path: Path) -> None:
-    recipe = tmp_path / "toy.yaml"
-    recipe.write_text(f"task: empathetic\nadversarial: {{{setting}}}\n", encoding="utf-8")
-    outcome = run_here("train", "-c", recipe, "-o", f"output_dir={tmp_path}/run")
-    assert outcome.status == 2 and told in outcome.stderr and len(outcome.stderr.strip().splitlines()) == 1
-
-
-def test_a_ranker_has_no_words_to_judge(tmp_path: Path) -> None:
-    recipe = tmp_path / "ranker.yaml"
-    recipe.write_text(
-        "task: empathetic.ranking\nmodel: {name: causal_transformer}\ngenerator: {pointer: false}\n"
-        "adversarial: {semantic: 1}\n",
-        encoding="utf-8",
-    )
-    outcome = run_here("train", "-c", recipe, "-o", f"output_dir={tmp_path}/run")
-    assert (
-        outcome.status == 2
-        and "adversarial.semantic: is 1.0, but a ranker writes no words to judge" in outcome.stderr
-    )
 
 
 def test_the_defaults_are_off() -> None:
