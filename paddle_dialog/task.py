@@ -25,9 +25,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData
-from paddle_dialog.data.training_data import EncodedData, EpochBatches, TrainingData
+from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective
 from paddle_dialog.text.vocabulary import Vocabulary

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from paddle.io import BatchSampler
 
+from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.lengths import Int64Array, order_by_length
 from paddle_dialog.errors import UserError
 
 
-class LengthBucketSampler(BatchSampler):
+class LengthBucketSampler(EpochBatches, BatchSampler):
     """Batches of indices whose examples are of similar length, so that little padding is needed.
 
     An epoch with shuffling: all indices are permuted and cut into pools of `bucket_batches` steps; each
@@ -76,50 +77,25 @@ class LengthBucketSampler(BatchSampler):
         self.bucket_batches = bucket_batches
         self.num_replicas = num_replicas
         self.rank = rank
-        self.epoch = 0
-        self._skip = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, from 0, whose batches the next iteration gives (`Model.fit` does not call it)."""
-        self.epoch = epoch
-
-    def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch.
-
-        Raises:
-            UserError: the epoch has fewer batches.
-        """
-        if not 0 <= count <= len(self):
-            raise UserError(
-                f"cannot resume after {count} batches of an epoch that has {len(self)}; "
-                "use the data and batch size the run was started with"
-            )
-        self._skip = count
 
     def __len__(self) -> int:
-        """Return the number of batches of one replica in a whole epoch, whatever `skip_batches` was told."""
         step, count = self._step_size, len(self._keys)
         return count // step if self.drop_last else -(-count // step)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Return the batches of this replica in the current epoch, as lists of indices."""
-        skip, self._skip = self._skip, 0
-        return self._batches(self._epoch_order(), skip)
 
     @property
     def _step_size(self) -> int:
         """Examples of all replicas in one step."""
         return self.batch_size * self.num_replicas
 
-    def _batches(self, order: tuple[Int64Array, Int64Array], skip: int) -> Iterator[list[int]]:
-        indices, starts = order
+    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+        indices, starts = self._order(epoch)
         for start in starts[skip:]:
             step = indices[start : start + self._step_size]
             yield share_of_step(step, self.num_replicas, self.rank).tolist()
 
-    def _epoch_order(self) -> tuple[Int64Array, Int64Array]:
+    def _order(self, epoch: int) -> tuple[Int64Array, Int64Array]:
         """Return all indices in the order they are cut in, and where each step starts."""
-        generator = np.random.Generator(np.random.PCG64([self.seed, self.epoch]))
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         count = len(self._keys)
         used = len(self) * self._step_size if self.drop_last else count
         if self.shuffle:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.files import count_lines, read_lines
 from paddle_dialog.data.lengths import Int64Array, order_by_length
 from paddle_dialog.errors import UserError
@@ -28,7 +29,7 @@ class StreamedData:
     lengths: Callable[[Any], Sequence[int]]
 
 
-class StreamedBatches:
+class StreamedBatches(EpochBatches):
     """Batches of examples of similar length from a file that is read in line order.
 
     The file is cut into blocks with the lines of `bucket_batches` steps. One block at a time is in memory: its
@@ -66,40 +67,15 @@ class StreamedBatches:
                 f"{data.path}: {self.num_lines} lines are too few for {num_replicas} processes; start fewer"
             )
         self.bucket_batches = bucket_batches
-        self.epoch = 0
         self._data = data
         self._seed = seed
         self._step_lines = batch_size * num_replicas
         self._num_replicas = num_replicas
         self._rank = rank
-        self._skip = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, from 0, whose batches the next iteration gives."""
-        self.epoch = epoch
-
-    def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch.
-
-        Raises:
-            UserError: the epoch has fewer batches.
-        """
-        if not 0 <= count <= len(self):
-            raise UserError(
-                f"cannot resume after {count} batches of an epoch that has {len(self)}; "
-                "use the data and batch size the run was started with"
-            )
-        self._skip = count
 
     def __len__(self) -> int:
-        """Return the number of batches of one replica in a whole epoch, whatever `skip_batches` was told."""
         last = self._num_blocks - 1
         return last * self.bucket_batches + self._steps_of_block(last)
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        """Return the batches of this replica in the current epoch, as lists of examples."""
-        skip, self._skip = self._skip, 0
-        return self._batches(self.epoch, skip)
 
     @property
     def _num_blocks(self) -> int:

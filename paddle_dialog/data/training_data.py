@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,25 +13,6 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle import io
-
-
-class EpochBatches(Protocol):
-    """The batches of an epoch, as lists of what the loader takes: indices, or examples that are streamed.
-
-    They must be a function of the data, the settings and the epoch alone, so that a run can be resumed inside one.
-    """
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, from 0, that the next iteration gives."""
-
-    def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after so many batches."""
-
-    def __len__(self) -> int:
-        """Return the number of batches in a whole epoch, the same in every process."""
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        """Iterate over the batches of this process."""
 
 
 @dataclass

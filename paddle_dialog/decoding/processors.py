@@ -154,24 +154,13 @@ class MinimumLength:
         scores[prefixes.length < lengths, self._eos_id] = FORBIDDEN
 
 
-class ExactLength:
-    """Forbid the end token before, and everything else at, a given length."""
-
-    def __init__(self, lengths: int | Sequence[int], eos_id: int) -> None:
-        """Set the length.
-
-        Args:
-            lengths: tokens without the end token; one number, or one for each input.
-            eos_id: end token.
-        """
-        self._lengths = lengths
-        self._eos_id = eos_id
+class ExactLength(MinimumLength):
+    """Forbid the end token before, and everything else at, a given length; arguments as for `MinimumLength`."""
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
         """See `LogitsProcessor`."""
-        lengths = _of_rows(self._lengths, prefixes)  # [N]
-        scores[prefixes.length < lengths, self._eos_id] = FORBIDDEN
-        for row in np.flatnonzero(prefixes.length >= lengths).tolist():
+        super().__call__(scores, prefixes)
+        for row in np.flatnonzero(prefixes.length >= _of_rows(self._lengths, prefixes)).tolist():
             allow_only(scores, row, self._eos_id)
 
 

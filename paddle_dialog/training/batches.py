@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from paddle import io
 
+from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.streaming import StreamedData
-from paddle_dialog.data.training_data import EpochBatches, TrainingData
+from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import num_ranks, rank, sum_over_ranks
 from paddle_dialog.training.progress import Progress

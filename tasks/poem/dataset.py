@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from paddle import io
 
+from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -150,8 +151,8 @@ def single_rows(
     return Rows([poem.stream(titled, titled) for poem in poems])
 
 
-class ConsecutiveBatches:
-    """Batches of the rows' windows in the order of the text.
+class ConsecutiveBatches(EpochBatches):
+    """Batches of the rows' windows in the order of the text, the same in every epoch; the data set lays out another.
 
     Args:
         windows: number of windows, of `rows` rows for each process.
@@ -162,20 +163,12 @@ class ConsecutiveBatches:
 
     def __init__(self, windows: int, rows: int, processes: int = 1, rank: int = 0) -> None:
         self._steps, self._rows = windows // (rows * processes), rows
-        self._all, self._first, self._skip = rows * processes, rank * rows, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Do nothing: the order is always the same; the data set lays out another text."""
-
-    def skip_batches(self, count: int) -> None:
-        """Let the next iteration start after so many batches."""
-        self._skip = count
+        self._all, self._first = rows * processes, rank * rows
 
     def __len__(self) -> int:
         return self._steps
 
-    def __iter__(self) -> Iterator[list[int]]:
-        skip, self._skip = self._skip, 0
+    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
         for step in range(skip, self._steps):
             first = step * self._all + self._first
             yield list(range(first, first + self._rows))
