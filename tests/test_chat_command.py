@@ -9,12 +9,11 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ROOT, run_here
+from command import run_here, start
 from empathetic_toys import save_model
 
 from tasks.empathetic.data.sources import read_dialogues
@@ -75,10 +74,8 @@ def test_a_history_that_cannot_be_written_and_a_model_without_dialogues(
 def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe: Path, tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     leader, follower = pty.openpty()
-    command = [sys.executable, "tools/chat.py", "-c", str(recipe), "--history", str(file)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
-    pipes = {"stdin": follower, "stdout": follower, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **pipes)
+    options = {"stdin": follower, "stdout": follower, "environment": {"TERM": "dumb"}}
+    process = start("chat", "-c", recipe, "--history", file, start_new_session=True, **options)
     os.close(follower)
     assert wait_for(leader, r"> ").endswith("> ")
     os.write(leader, "my dog died 🏝\n".encode())

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.poem.config import InputKind, VerseConfig
 from tasks.poem.forms import FormName
@@ -75,18 +75,8 @@ class PoemEndpoint(Endpoint[PoemRequest]):
     answer_model = PoemAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:
-        own = PoemRequest.model_fields
-        self.request_model = create_model(
-            "PoemRequest",
-            __base__=PoemRequest,
-            __doc__=PoemRequest.__doc__,
-            text=(str, Field("", max_length=limits.characters, description=own["text"].description)),
-            title=(
-                str | None,
-                Field(None, max_length=limits.characters, description=own["title"].description),
-            ),
-            n_best=(int, Field(1, ge=1, le=limits.n_best, description=own["n_best"].description)),
-        )
+        length, count = Field(max_length=limits.characters), Field(le=limits.n_best)
+        self.request_model = bounded(PoemRequest, text=length, title=length, n_best=count)
 
     def use(self, predictor: PoemPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
