@@ -51,6 +51,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         finder: what finds them; None without a store.
     """
 
+    config: EmpatheticConfig
+
     def __init__(
         self,
         config: EmpatheticConfig,
