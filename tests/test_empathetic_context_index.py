@@ -10,7 +10,7 @@ import pytest
 from empathetic_store_toys import TEXTS, make_store, predictor, toy_config
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from tasks.empathetic.data.language import ENGLISH
+from tasks.empathetic.data.language import ENGLISH, character_pairs
 from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.store import ReplyStore
 
@@ -48,6 +48,18 @@ def test_the_cosine_is_that_of_scikit_learn() -> None:
     wanted = weights @ wanted / np.linalg.norm(weights, axis=1) / np.linalg.norm(wanted)
     found = ours.by_words([ENGLISH.tokens_of(turn) for turn in ("my new bike", "?", "a dog")], 4)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("turn", "pairs"),
+    [
+        ("他们给我起外号！", ["他们", "们给", "给我", "我起", "起外", "外号"]),
+        ("嗯，OK 就是 3号，哦", ["嗯", "ok", "就是", "3", "号", "哦"]),
+        ("？！", []),
+    ],
+)
+def test_chinese_turns_are_compared_by_pairs_of_characters(turn: str, pairs: list[str]) -> None:
+    assert character_pairs(turn) == pairs
 
 
 def test_the_last_turn_counts_twice() -> None:

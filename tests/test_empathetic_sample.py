@@ -2,6 +2,10 @@
 
 from collections import defaultdict
 
+import pytest
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.data.tokenise import tokenise
 from tasks.empathetic.emotion.labels import EMOTIONS
@@ -59,3 +63,13 @@ def test_small_talk_has_both_no_emotion_and_emotions_and_longer_conversations():
     without = [dialogue for dialogue in dialogues if dialogue.emotion is None]
     assert 0.4 < len(without) / len(dialogues) < 0.6
     assert sum(len(dialogue.context) == 3 for dialogue in dialogues) >= 30
+
+
+def test_everyday_dialogues_are_chinese_and_short_and_say_nothing_twice():
+    dialogues = read_dialogues("everyday", "zh")
+    assert len(dialogues) == 900 and {len(d.context) for d in dialogues} == {1, 3}
+    assert len({d.target for d in dialogues}) == 900
+    for dialogue in dialogues:
+        assert 6 <= len(dialogue.target) <= 40 and is_hanzi(dialogue.target[0])
+    with pytest.raises(UserError, match="everyday: these dialogues are Chinese"):
+        read_dialogues("everyday")

@@ -16,7 +16,7 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.context_input import checked_context
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
-from tasks.empathetic.data.language import Language
+from tasks.empathetic.data.language import Language, Tokens
 from tasks.empathetic.emotion.labels import emotion_id
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
 from tasks.empathetic.selection.vectors import SelectionModel, context_vectors
@@ -51,6 +51,11 @@ class ReadContext:
     def words(self) -> list[tuple[str, ...]]:
         """Tokens of each turn."""
         return [self.language.tokens_of(turn) for turn in self.turns]
+
+    @property
+    def terms(self) -> list[Tokens]:
+        """What each turn is compared by with those of the store."""
+        return [self.language.terms(turn) for turn in self.turns]
 
     @property
     def emotions(self) -> np.ndarray:

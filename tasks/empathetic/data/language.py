@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ class Language:
         detokenise: tokens of a reply to readable text.
         units: tokens to what figures count: words, or the characters of pieces.
         stock_phrase: the units of what listeners say too often.
+        terms: one turn to what conversations are compared by.
         opening: how many units begin a reply alike, for `common_openings`; 0 where that is not reported.
 
     Attributes:
@@ -41,6 +43,7 @@ class Language:
     detokenise: Callable[[Iterable[str]], str]
     units: Callable[[Tokens], Tokens]
     stock_phrase: tuple[str, ...]
+    terms: Callable[[str], Tokens]
     opening: int = 0
     tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
     _memory: Any = field(init=False)  # the same, as functools knows it
@@ -61,8 +64,29 @@ class Language:
 
 
 ENGLISH = Language(
-    "en", EMOTIONS, tokenise, detokenise, units=lambda tokens: tokens, stock_phrase=("sorry", "to", "hear")
+    "en",
+    EMOTIONS,
+    tokenise,
+    detokenise,
+    units=lambda tokens: tokens,
+    stock_phrase=("sorry", "to", "hear"),
+    terms=tokenise,
 )
+_RUNS = re.compile(r"[\u4e00-\u9fff]+|[a-z0-9]+")
+
+
+def character_pairs(turn: str) -> list[str]:
+    """Return each two neighbouring hanzi of a Chinese turn, a hanzi that stands alone, and words of other letters.
+
+    The pieces of two turns on one thing are often cut at different places; pairs are not.
+    """
+    pairs = []
+    for run in _RUNS.findall(turn.lower()):
+        if run[0] < "\u4e00" or len(run) == 1:
+            pairs.append(run)
+        else:
+            pairs += [run[place : place + 2] for place in range(len(run) - 1)]
+    return pairs
 
 
 def language_of(name: Name, pieces: bytes | None) -> Language:
@@ -86,5 +110,6 @@ def language_of(name: Name, pieces: bytes | None) -> Language:
         join_pieces,
         units=lambda tokens: tuple(join_pieces(tokens)),
         stock_phrase=tuple("理解你"),
+        terms=character_pairs,
         opening=4,
     )

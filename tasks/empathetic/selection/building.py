@@ -112,7 +112,7 @@ def store_of_corpus(
     emotions = [emotion_bits([one.emotion for one in given], language.emotions) for given in kept.values()]
     examples = [one for given in kept.values() for one in given]
     contexts = ContextIndex.build(
-        [[language.tokens_of(turn) for turn in one.context] for one in examples],
+        [[language.terms(turn) for turn in one.context] for one in examples],
         [row for row, given in enumerate(kept.values()) for _ in given],
         _context_vectors([one.context for one in examples], model, encoder)
         if has_vectors

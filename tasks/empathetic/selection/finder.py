@@ -63,7 +63,7 @@ class ReplyFinder:
         if context.vector is not None:
             near["selection"] = store.vectors @ context.vector
         if store.contexts is not None:
-            near["context_words"] = store.contexts.by_words(context.words, size)
+            near["context_words"] = store.contexts.by_words(context.terms, size)
         if store.contexts is not None and context.vector is not None:
             near["context_vectors"] = store.contexts.by_vectors(context.vector, size)
         return near
