@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from paddle_dialog.bundle.task_files import reading
 from paddle_dialog.errors import UserError
 
 logger = logging.getLogger("paddle_dialog")
@@ -48,10 +48,8 @@ class Judge:
         Raises:
             UserError: the content is something else, or of another width.
         """
-        try:
+        with reading(where, "judge", "fit it anew"):
             weights = load(content)[_WEIGHTS]
-        except (SafetensorError, KeyError) as error:
-            raise UserError(f"{where}: holds no judge ({error}); fit it anew") from error
         if weights.shape != (width,):
             raise UserError(
                 f"{where}: is of a model of width {weights.size}, and this one has {width}; fit it anew"
