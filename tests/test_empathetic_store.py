@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_file
+from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_corpus, store_of_file
+from tasks.empathetic.selection.editing import editor_of
 from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
 from tasks.empathetic.selection.recall import recall_at_1
 from tasks.empathetic.selection.store import ReplyStore, highest
@@ -219,3 +222,40 @@ def test_recall_by_hand_and_by_chance() -> None:
     rng = np.random.default_rng(0)
     contexts, replies = rng.normal(size=(2, 1000, 8))
     assert recall_at_1(contexts, replies, range(1000), 1, candidates=5) == pytest.approx(0.2, abs=0.05)
+
+
+def test_replies_of_our_own_are_marked_and_weighed() -> None:
+    config = toy_config()
+    own = np.array([False, False, True, False, False])
+    store = dataclasses.replace(make_store(config), own=own)
+    again = ReplyStore.from_bytes(store.to_bytes(), "here")
+    assert again.own is not None and again.own.tolist() == own.tolist()
+    with pytest.raises(UserError, match="differ in number"):
+        ReplyStore.from_bytes(dataclasses.replace(store, own=own[:4]).to_bytes(), "here")
+    first = [
+        predictor(
+            store,
+            decoding={"rerank": {"own": weight, "candidates": 1}},
+            replies={"candidates": 5, "generate": False},
+        )
+        .answer([["my dog died ."]])[0]
+        .predictions[0]
+        .text
+        for weight in (50.0, -50.0)
+    ]
+    assert first[0] == TEXTS[2] != first[1]
+
+
+def test_replies_of_our_own_are_all_kept(tmp_path: Path) -> None:
+    config = toy_config(selection={"size": 0})
+    vocabulary = make_vocabulary()
+    model, encoder = make_network(config, len(vocabulary)), make_encoder(config, vocabulary)
+    people = tmp_path / "people.jsonl"
+    people.write_text('{"context": ["i won a prize"], "target": "What a good prize!"}\n', encoding="utf-8")
+    editor = editor_of(ENGLISH)
+    talk = [editor.tidied(one.target) for one in read_dialogues("small_talk")]
+    ours = {editor.same_words(ENGLISH.tokens_of(text)) for text in talk}
+    store = store_of_corpus(["small_talk", str(people)], config, model, encoder)
+    assert store.own is not None and store.own.sum() == len(ours) == len(store) - 1
+    assert not store.own[list(store.texts).index("What a good prize!")]
+    assert store_of_corpus([str(people)], config, model, encoder).own is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.language import ENGLISH, Language
-from tasks.empathetic.data.sources import Dialogue, read_configured
+from tasks.empathetic.data.sources import SHIPPED, Dialogue, read_configured
 from tasks.empathetic.selection.cleaning import Reply, fault_of
 from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.editing import editor_of
@@ -96,9 +97,11 @@ def store_of_corpus(
     Raises:
         UserError: a source cannot be read, or none of its replies is usable.
     """
-    dialogues = [dialogue for source in sources for dialogue in read_configured(config, source)]
+    read = {source: read_configured(config, source) for source in sources}
+    dialogues = [dialogue for source in sources for dialogue in read[source]]
+    ours = {id(dialogue) for source in sources if source in SHIPPED for dialogue in read[source]}
     language, has_vectors = encoder.language, config.selection.size > 0
-    kept, dropped = good_replies(dialogues, language)
+    kept, dropped = good_replies(dialogues, language, ours)
     told = ", ".join(f"{name} {dropped[name]:,}" for name in [*editor_of(language).rules, "repeated"])
     logger.info(
         "%s: %s replies, kept %s; left out: %s",
@@ -118,17 +121,20 @@ def store_of_corpus(
         if has_vectors
         else np.zeros((len(examples), 0), np.float32),
     )
-    return _store(list(kept), np.array(emotions, np.uint32), model, encoder, contexts, has_vectors)
+    store = _store(list(kept), np.array(emotions, np.uint32), model, encoder, contexts, has_vectors)
+    own = np.array([any(id(one) in ours for one in given) for given in kept.values()])  # [N]
+    return dataclasses.replace(store, own=own) if own.any() else store
 
 
 def good_replies(
-    dialogues: Sequence[Dialogue], language: Language = ENGLISH
+    dialogues: Sequence[Dialogue], language: Language = ENGLISH, kept_all: Collection[int] = ()
 ) -> tuple[dict[str, list[Dialogue]], Counter[str]]:
     """Find the replies that serve in other conversations too.
 
     Args:
         dialogues: examples, those of one conversation one after the other.
         language: of them.
+        kept_all: the `id` of those that were written to serve anywhere, whose replies no rule leaves out.
 
     Returns:
         Each reply, tidied, with every example that has it, and how many replies each rule of
@@ -144,7 +150,7 @@ def good_replies(
         asked = editor.question_mark in dialogue.context[-1]
         reply = Reply(text, language.tokens_of(text), asked)
         fault = fault_of(reply, use, editor.rules)
-        if fault is not None:
+        if fault is not None and id(dialogue) not in kept_all:
             dropped[fault] += 1
             continue
         _, given = kept.setdefault(editor.same_words(reply.tokens), (text, []))

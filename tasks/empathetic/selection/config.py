@@ -69,6 +69,10 @@ class ReplyRerankConfig:
     person: float = setting(
         0.0, "weight of being a person's reply (1) or the generator's (0); may be negative"
     )
+    own: float = setting(
+        0.0,
+        "weight of a reply's having been written for this project (small talk, everyday); may be negative",
+    )
     emotion: float = at_least(
         0.0,
         0.0,

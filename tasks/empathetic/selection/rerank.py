@@ -85,6 +85,7 @@ class Reranker:
             "ranker": self._rank,
             "judge": self._judged,
             "person": _each(lambda _, one: float(one.origin == "person")),
+            "own": _each(lambda _, one: float(self._is_own(one))),
             "emotion": _each(self._agreement),
             "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
             "overlap_earlier": _each(lambda context, one: overlaps(one.tokens, context.words)[1]),
@@ -204,6 +205,10 @@ class Reranker:
         bits = int(self._known(candidate.row).emotions[candidate.row])
         share = context.emotions / context.emotions.max()  # [32]
         return max((float(one) for place, one in enumerate(share) if bits >> place & 1), default=1.0)
+
+    def _is_own(self, candidate: ReplyPrediction) -> bool:
+        own = None if candidate.row is None else self._known(candidate.row).own
+        return own is not None and bool(own[candidate.row])
 
     def _known(self, row: int) -> ReplyStore:
         assert self._store is not None, f"row {row} of no store"

@@ -29,6 +29,7 @@ class ReplyStore:
         emotions: in which emotions of the speaker the reply was given, bit i for the i-th of its language, uint32
             [N]; 0 where nothing is known.
         contexts: the conversations in which the replies were given; None where they are not known.
+        own: whether each was written for this project (small talk, everyday), bool [N]; None where none was.
     """
 
     texts: Sequence[str]
@@ -36,6 +37,7 @@ class ReplyStore:
     log_probs: np.ndarray
     emotions: np.ndarray
     contexts: ContextIndex | None = None
+    own: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -48,6 +50,8 @@ class ReplyStore:
             "log_probs": self.log_probs.astype(np.float16),
             "emotions": self.emotions.astype(np.uint32),
         }
+        if self.own is not None:
+            tensors["own"] = self.own
         if self.contexts is not None:
             for field in fields(ContextIndex):
                 array = getattr(self.contexts, field.name)
@@ -70,13 +74,15 @@ class ReplyStore:
             texts = tensors["texts"].tobytes().decode("utf-8").split("\n")
             vectors = tensors["vectors"]
             log_probs, emotions = tensors["log_probs"].astype(np.float32), tensors["emotions"]
+            own = tensors.get("own")
             contexts = None
             if _CONTEXTS + "rows" in tensors:
                 index = {field.name: tensors[_CONTEXTS + field.name] for field in fields(ContextIndex)}
                 contexts = ContextIndex(**{**index, "vectors": _of_unit_length(index["vectors"])})
-        if vectors.ndim != 2 or not len(texts) == len(vectors) == len(log_probs) == len(emotions):
+        sizes = {len(array) for array in (vectors, log_probs, emotions, own) if array is not None}
+        if vectors.ndim != 2 or sizes != {len(texts)}:
             raise UserError(f"{where}: its replies and vectors differ in number; make it anew")
-        return cls(texts, _of_unit_length(vectors), log_probs, emotions, contexts)
+        return cls(texts, _of_unit_length(vectors), log_probs, emotions, contexts, own)
 
 
 def _in_steps(vectors: np.ndarray) -> np.ndarray:
