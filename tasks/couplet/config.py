@@ -76,12 +76,6 @@ class CoupletRerankConfig:
     reverse: float = at_least(
         0.0, 0.0, "weight of log p(given line | candidate) per token under the model of `reverse_weights`"
     )
-    judge: float = at_least(
-        0.0,
-        0.0,
-        "weight of what the bundle's judge makes of a 下联 by the decoder's state over the 上联 read after it; it is "
-        "fitted to ratings",
-    )
     tone_opposed: float = at_least(0.0, 0.0, "weight of the share of positions with opposed tones")
     consensus: float = at_least(
         0.0,
@@ -99,7 +93,7 @@ class CoupletRerankConfig:
     @property
     def is_active(self) -> bool:
         """Whether anything beside the model's own score counts."""
-        return bool(self.reverse or self.judge or self.tone_opposed or self.consensus)
+        return bool(self.reverse or self.tone_opposed or self.consensus)
 
 
 @dataclass(frozen=True)

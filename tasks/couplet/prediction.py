@@ -13,7 +13,6 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, judge_of_bundle
 from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.candidate import CoupletPrediction, notes_of
@@ -50,7 +49,6 @@ class CoupletPredictor(GenerationPredictor):
 
     Attributes:
         vocabulary: of both lines.
-        reverse_models: what reads the given line after its candidates, where the config asks for it.
 
     Raises:
         UserError: `rerank.reverse` is not 0, and neither `reverse` nor the model scores a 上联.
@@ -65,10 +63,7 @@ class CoupletPredictor(GenerationPredictor):
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
         self.step_model = model.step_model(config.model, len(self.vocabulary))
-        judge = judge_of_bundle(model.files.get(JUDGE), config.model.width, config.rerank.judge)
-        reads = config.rerank.reverse or judge is not None
-        self.reverse_models = self._reverse_models(reverse) if reads else {}
-        reranker = Reranker(config.rerank, self.reverse_models, judge)
+        reranker = Reranker(config.rerank, self._reverse_models(reverse) if config.rerank.reverse else {})
         self._table = CharacterTable(self.vocabulary)
         self._search = LineSearch(config, self.step_model, self._table, lambda: self.network, reranker)
 

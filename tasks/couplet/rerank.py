@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import StepModel, TextReader
+from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.errors import UserError
-from paddle_dialog.judge import Judge
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletRerankConfig
 from tasks.couplet.data.encoding import encode_sources
@@ -20,13 +17,6 @@ from tasks.couplet.data.marks import second_source
 from tasks.couplet.direction import TO_SECOND, Direction
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.search import Candidate
-
-
-class Reading(NamedTuple):
-    """A given line, read after each of its K candidates."""
-
-    scores: np.ndarray  # log p(line | candidate) per token, float64 [K]
-    states: np.ndarray  # the decoder's mean output over the line, [K, D]; [K, 0] where nobody wants it
 
 
 @dataclass(frozen=True)
@@ -44,38 +34,20 @@ class ReverseModel:
     vocabulary: Vocabulary
     source: Callable[[Vocabulary, str], list[int]] = second_source
 
-    def read(self, lines: Sequence[str], texts: Sequence[Sequence[str]], judged: bool) -> list[Reading]:
-        """Read each line after every one of its candidates.
-
-        Args:
-            lines: that were given.
-            texts: candidates of each line.
-            judged: whether the states are wanted.
-
-        Raises:
-            UserError: they are, and the model does not show them.
-        """
-        pairs = [(text, line) for line, own in zip(lines, texts, strict=True) for text in own]
-        ends = np.cumsum([len(own) for own in texts])[:-1]
+    def scores(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[np.ndarray]:
+        """Return log p(line | candidate) per token of every candidate, a float64 array [K] for each line."""
+        pairs = [
+            (text, line) for line, candidates in zip(lines, found, strict=True) for text, _ in candidates
+        ]
         if not pairs:
-            return [Reading(np.zeros(0), np.zeros((0, 0))) for _ in texts]
+            return [np.zeros(0) for _ in found]
         source, lengths = encode_sources(
             [np.asarray(self.source(self.vocabulary, text)) for text, _ in pairs]
         )
         targets = [self.vocabulary.encode(line) for _, line in pairs]
-        means = np.zeros((len(pairs), 0))  # [N, 0]
-        if judged:
-            if not isinstance(self.step_model, TextReader):
-                raise UserError(
-                    "rerank.judge: this model shows no states to judge; set it to 0, or take a Transformer"
-                )
-            states = self.step_model.text_states(source, lengths, targets, np.arange(len(pairs)))
-            means = np.stack([state.mean(axis=0) for state in states])  # [N, D]
-            totals = self.step_model.state_log_probs(states, targets)
-        else:
-            totals = text_log_probs(self.step_model, source, lengths, targets)
-        scores = totals / [len(target) + 1 for target in targets]  # [N]
-        return [Reading(*own) for own in zip(np.split(scores, ends), np.split(means, ends), strict=True)]
+        totals = text_log_probs(self.step_model, source, lengths, targets)
+        scores = totals / [len(target) + 1 for target in targets]
+        return np.split(scores, np.cumsum([len(candidates) for candidates in found])[:-1])
 
 
 class Reranker:
@@ -83,19 +55,14 @@ class Reranker:
 
     Args:
         config: the weights.
-        reverse: for each direction what reads the given line; needed where its weight or the judge's is not 0.
-        judge: of 下联, by the states of the 上联 read after them; None where there is none.
+        reverse: for each direction what scores the given line; needed where its weight is not 0.
     """
 
     def __init__(
-        self,
-        config: CoupletRerankConfig,
-        reverse: Mapping[Direction, ReverseModel] | None = None,
-        judge: Judge | None = None,
+        self, config: CoupletRerankConfig, reverse: Mapping[Direction, ReverseModel] | None = None
     ) -> None:
         self._config = config
         self._reverse = reverse or {}
-        self._judge = judge
 
     def order(
         self, lines: Sequence[str], found: Sequence[list[Candidate]], direction: Direction = TO_SECOND
@@ -109,30 +76,19 @@ class Reranker:
         """
         if not self._config.is_active:
             return list(found)
-        reverse = self._reversed(lines, [[text for text, _ in candidates] for candidates in found], direction)
+        reverse = [np.zeros(len(candidates)) for candidates in found]
+        if self._config.reverse:
+            reverse = self._reverse[direction].scores(lines, found)
         return [
-            _sorted(candidates, self._sums(line, candidates, own))
-            for line, candidates, own in zip(lines, found, reverse, strict=True)
+            _sorted(candidates, self._sums(line, candidates, scores))
+            for line, candidates, scores in zip(lines, found, reverse, strict=True)
         ]
-
-    def _reversed(
-        self, lines: Sequence[str], texts: Sequence[Sequence[str]], direction: Direction
-    ) -> list[np.ndarray]:
-        """Return what the reverse direction and the judge add for each candidate, float64 [K] for each line."""
-        judge = self._judge if direction is TO_SECOND else None  # it was fitted to 下联
-        if not self._config.reverse and judge is None:
-            return [np.zeros(len(own)) for own in texts]
-        read = self._reverse[direction].read(lines, texts, judge is not None)
-        sums = [self._config.reverse * one.scores for one in read]
-        if judge is not None:
-            sums = [own + self._config.judge * judge(one.states) for own, one in zip(sums, read, strict=True)]
-        return sums
 
     def _sums(self, line: str, candidates: list[Candidate], reverse: np.ndarray) -> np.ndarray:
         """Compute the sum of each of K candidates, float64 [K]."""
         weights, texts = self._config, [text for text, _ in candidates]
         sums = weights.model * np.array([hypothesis.score for _, hypothesis in candidates])
-        sums = sums + reverse
+        sums = sums + weights.reverse * reverse
         if weights.tone_opposed:
             sums += weights.tone_opposed * np.array([form_report(line, text).tone_opposed for text in texts])
         if weights.consensus:
