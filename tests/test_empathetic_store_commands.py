@@ -136,7 +136,15 @@ def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path,
     assert [one["origin"] for one in first["candidates"]].count("true") == 1
     assert {one["origin"] for one in second["candidates"]} == {"model", "person"}
     names = {"model", "mutual_information", "length", "consensus", "selection", "person", "emotion"}
-    names |= {"overlap_last", "overlap_earlier", "echo", "repetition", "context_words", "context_vectors"}
+    names |= {
+        "own",
+        "overlap_last",
+        "overlap_earlier",
+        "echo",
+        "repetition",
+        "context_words",
+        "context_vectors",
+    }
     assert all(one["features"].keys() == names for one in first["candidates"])
 
 

@@ -34,7 +34,8 @@ __all__ = [
 
 _SHAPE = '{"context": [turn, …], "target": …, "emotion": …, "situation": …}'
 _CONVERSATION = re.compile(r'\s*\{.*"context"\s*:', re.DOTALL)
-SHIPPED = ("sample", "small_talk", "everyday")  # files of the task's folder
+SERVING = ("small_talk", "everyday")  # whose replies serve in any conversation
+SHIPPED = ("sample", *SERVING)  # files of the task's folder
 _FILES = {"en": "{}.jsonl", "zh": "{}_zh.jsonl"}  # by language
 _CSV = (".csv", ".csv.xz", ".csv.gz")
 

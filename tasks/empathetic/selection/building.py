@@ -16,7 +16,7 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.language import ENGLISH, Language
-from tasks.empathetic.data.sources import SHIPPED, Dialogue, read_configured
+from tasks.empathetic.data.sources import SERVING, Dialogue, read_configured
 from tasks.empathetic.selection.cleaning import Reply, fault_of
 from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.editing import editor_of
@@ -99,7 +99,7 @@ def store_of_corpus(
     """
     read = {source: read_configured(config, source) for source in sources}
     dialogues = [dialogue for source in sources for dialogue in read[source]]
-    ours = {id(dialogue) for source in sources if source in SHIPPED for dialogue in read[source]}
+    ours = {id(dialogue) for source in sources if source in SERVING for dialogue in read[source]}
     language, has_vectors = encoder.language, config.selection.size > 0
     kept, dropped = good_replies(dialogues, language, ours)
     told = ", ".join(f"{name} {dropped[name]:,}" for name in [*editor_of(language).rules, "repeated"])
