@@ -3,7 +3,8 @@
 python -m paddle_dialog.bundle.averaging RUN/best LATER/best --share 0.35 --output DIR
 
 Models that come from one another by further training lie in one valley, and a point between them is often lower than
-both (Wortsman et al. 2022, "Model Soups", section 3). Everything else in the bundle is the first one's.
+both (Wortsman et al. 2022, "Model Soups", section 3). Everything else in the bundle is the first one's; what was made
+with its weights (a store of replies, a judge) has to be made anew.
 """
 
 from __future__ import annotations
@@ -38,9 +39,7 @@ def averaged(first: Bundle, second: Bundle, share: float) -> Bundle:
         name: (1 - share) * array.astype(np.float32) + share * second.weights[name].astype(np.float32)
         for name, array in first.weights.items()
     }
-    return dataclasses.replace(
-        first, weights={name: array.astype(np.float32) for name, array in weights.items()}
-    )
+    return dataclasses.replace(first, weights=weights)
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -30,8 +30,8 @@ class Language:
         detokenise: tokens of a reply to readable text.
         units: tokens to what figures count: words, or the characters of pieces.
         stock_phrase: the units of what listeners say too often.
-        terms: one turn to what conversations are compared by.
         opening: how many units begin a reply alike, for `common_openings`; 0 where that is not reported.
+        pairs: one turn to what conversations are compared by; None where that is its tokens.
 
     Attributes:
         tokens_of: `tokenise` with a memory, which `forget` empties.
@@ -43,8 +43,8 @@ class Language:
     detokenise: Callable[[Iterable[str]], str]
     units: Callable[[Tokens], Tokens]
     stock_phrase: tuple[str, ...]
-    terms: Callable[[str], Tokens]
     opening: int = 0
+    pairs: Callable[[str], Tokens] | None = None
     tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
     _memory: Any = field(init=False)  # the same, as functools knows it
 
@@ -53,6 +53,10 @@ class Language:
         remembering = lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(split(turn)))
         object.__setattr__(self, "tokens_of", remembering)
         object.__setattr__(self, "_memory", remembering)
+
+    def terms(self, turn: str) -> Tokens:
+        """Return what a turn is compared by with those of other conversations."""
+        return self.tokens_of(turn) if self.pairs is None else self.pairs(turn)
 
     def remembered(self) -> int:
         """Return how many turns `tokens_of` remembers."""
@@ -70,7 +74,6 @@ ENGLISH = Language(
     detokenise,
     units=lambda tokens: tokens,
     stock_phrase=("sorry", "to", "hear"),
-    terms=tokenise,
 )
 _RUNS = re.compile(r"[\u4e00-\u9fff]+|[a-z0-9]+")
 
@@ -110,6 +113,6 @@ def language_of(name: Name, pieces: bytes | None) -> Language:
         join_pieces,
         units=lambda tokens: tuple(join_pieces(tokens)),
         stock_phrase=tuple("理解你"),
-        terms=character_pairs,
         opening=4,
+        pairs=character_pairs,
     )
