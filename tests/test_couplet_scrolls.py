@@ -7,7 +7,7 @@ import pytest
 
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.association import Association, count_association
-from tasks.couplet.composing.ranking import quality, relevance
+from tasks.couplet.composing.ranking import Scores, quality, relevance
 from tasks.couplet.composing.themes import load_association as load_themes
 from tasks.couplet.composing.themes import main_themes, read_themes
 from tasks.couplet.data.couplets import Couplet
@@ -89,15 +89,16 @@ def test_lines_that_speak_of_the_theme_are_held_to_be_better():
     assert relevance(fitting, [doctors]) > 5 * relevance(other, [doctors])
     assert relevance(fitting, read_themes("围棋子")) == relevance(fitting, []) == 0
 
-    def good(lines, theme="", scores=(-2.5, -1.5), relaxed=(), named=False):
-        return quality(lines, scores, relaxed, read_themes(theme), named)
+    def good(lines, theme="", scores=(-2.5, -1.5, -1.0), relaxed=(), named=False):
+        return quality(lines, Scores(*scores), relaxed, read_themes(theme), named)
 
     assert good(fitting, "医院") > good(other, "医院")
-    assert good(other, scores=(-1.0, -0.5)) == good(other, scores=(-1.9, -0.9)) > good(other)
+    assert good(other, scores=(-1.9, -0.5, -1.0)) == good(other, scores=(-1.9, -0.9, -1.0)) > good(other)
+    assert good(other, scores=(-2.5, -1.5, -0.5)) > good(other)
+    less = good(other, scores=(-1.0, -1.5, -1.0)) - good(other, scores=(-1.9, -1.5, -1.0))
+    assert 0 < less < good(other, scores=(-1.6, -1.5, -1.0)) - good(other, scores=(-2.5, -1.5, -1.0))
     assert good(("东风吹绿神州岸", other[1])) < good(other)
-    assert good(("东风吹绿神州岸", other[1]), "国庆", (-2.5, -1.5)) > good(
-        ("东风吹绿九州岸", other[1]), "国庆"
-    )
+    assert good(("东风吹绿神州岸", other[1]), "国庆") > good(("东风吹绿九州岸", other[1]), "国庆")
     assert good(other, relaxed=["final_tone"]) == pytest.approx(good(other) - 1)
     sad = ("东风吹落江南泪", other[1])
     assert good(sad) == good(other) and good(sad, named=True) == pytest.approx(good(other) - 0.4)

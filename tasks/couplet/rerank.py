@@ -34,11 +34,9 @@ class ReverseModel:
     vocabulary: Vocabulary
     source: Callable[[Vocabulary, str], list[int]] = second_source
 
-    def scores(self, lines: Sequence[str], found: Sequence[list[Candidate]]) -> list[np.ndarray]:
-        """Return log p(line | candidate) per token of every candidate, a float64 array [K] for each line."""
-        pairs = [
-            (text, line) for line, candidates in zip(lines, found, strict=True) for text, _ in candidates
-        ]
+    def scores(self, lines: Sequence[str], found: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """Return log p(line | answer) per token of all answers to each line, a float64 array [K] for each."""
+        pairs = [(text, line) for line, texts in zip(lines, found, strict=True) for text in texts]
         if not pairs:
             return [np.zeros(0) for _ in found]
         source, lengths = encode_sources(
@@ -47,7 +45,7 @@ class ReverseModel:
         targets = [self.vocabulary.encode(line) for _, line in pairs]
         totals = text_log_probs(self.step_model, source, lengths, targets)
         scores = totals / [len(target) + 1 for target in targets]
-        return np.split(scores, np.cumsum([len(candidates) for candidates in found])[:-1])
+        return np.split(scores, np.cumsum([len(texts) for texts in found])[:-1])
 
 
 class Reranker:
@@ -78,7 +76,8 @@ class Reranker:
             return list(found)
         reverse = [np.zeros(len(candidates)) for candidates in found]
         if self._config.reverse:
-            reverse = self._reverse[direction].scores(lines, found)
+            texts = [[text for text, _ in candidates] for candidates in found]
+            reverse = self._reverse[direction].scores(lines, texts)
         return [
             _sorted(candidates, self._sums(line, candidates, scores))
             for line, candidates, scores in zip(lines, found, reverse, strict=True)

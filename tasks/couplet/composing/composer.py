@@ -12,14 +12,14 @@ from paddle_dialog.errors import UserError
 from tasks.couplet.composing.drafts import Draft, make_drafts
 from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal, choose
-from tasks.couplet.composing.ranking import KNOWN_COST, quality
+from tasks.couplet.composing.ranking import KNOWN_COST, Scores, quality
 from tasks.couplet.composing.request import Wish
 from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
 from tasks.couplet.rules.form import form_report
 
-DRAFTS = 20  # of each couplet in one round
+DRAFTS = 40  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
-ANSWERED = 32  # 上联 of a round that are answered
+ANSWERED = 64  # 上联 of a round that are answered
 # What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
 _ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
 _USUAL_ROUNDS = 2
@@ -46,10 +46,18 @@ class FirstLine:
 
 @dataclass(frozen=True)
 class SecondLine:
-    """A 下联 with its log-probability per token and the rules it breaks."""
+    """A 下联.
+
+    Args:
+        text: as shown.
+        score: log-probability per token, the end included.
+        reverse: the same of its 上联, given it.
+        relaxed: rules it could not be held to.
+    """
 
     text: str
     score: float
+    reverse: float
     relaxed: tuple[str, ...]
 
 
@@ -142,7 +150,8 @@ def _proposal(wish: Wish, first: FirstLine, second: SecondLine) -> Proposal:
     fixed = frozenset({*first.draft.first, *first.draft.second})
     given = len(first.draft.first) + len(first.draft.pattern.commas)  # told to the model, so likely
     free = first.score * sizes[0] / max(1, sizes[0] - given)
-    good = quality((first.text, second.text), (free, second.score), relaxed, wish.themes, bool(wish.name))
+    scores = Scores(free, second.score, second.reverse)
+    good = quality((first.text, second.text), scores, relaxed, wish.themes, bool(wish.name))
     return Proposal(first.text, second.text, score, form, relaxed, good, fixed=fixed)
 
 

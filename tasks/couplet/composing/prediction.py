@@ -15,6 +15,7 @@ from tasks.couplet.composing.proposals import Proposal
 from tasks.couplet.composing.request import Wish, read_wish
 from tasks.couplet.composing.themes import usual_themes
 from tasks.couplet.data.marks import knows_marks
+from tasks.couplet.direction import TO_SECOND
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rules.constraints import Rules
 from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
@@ -141,4 +142,12 @@ class ComposingPredictor(CoupletPredictor):
             decoding=decoding,
             distance=0.0,  # what is proposed is made to differ as a whole
         )
-        return [[SecondLine(c.text, c.score, tuple(c.relaxed)) for c in candidates] for candidates in found]
+        back = self._reverse_models(None)[TO_SECOND]
+        reverse = back.scores([first.text for first in firsts], [[c.text for c in each] for each in found])
+        return [
+            [
+                SecondLine(c.text, c.score, float(score), tuple(c.relaxed))
+                for c, score in zip(each, scores, strict=True)
+            ]
+            for each, scores in zip(found, reverse, strict=True)
+        ]

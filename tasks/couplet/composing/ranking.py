@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from tasks.couplet.composing.themes import Theme, load_association, main_names
 
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
 SECOND_WEIGHT = 1.2  # of the 下联 beside the 上联, whose likelihood says less
+FIRST_WEIGHT, REVERSE_WEIGHT = (
+    0.3,
+    0.3,
+)  # of the 上联 by itself without that bound, and after its 下联; fitted to ratings
 RELAXED_COST = 1.0  # for each rule that is not kept
 SET_PHRASE_COST = 0.25  # for each of them
 THEME_WEIGHT = 0.5  # of the association of both lines with the themes, in nats
@@ -64,9 +69,23 @@ GLAD_OCCASIONS = (
 )
 
 
+class Scores(NamedTuple):
+    """Log-probabilities per token.
+
+    Args:
+        first: of the 上联, per token that was left to the model.
+        second: of the 下联 after the 上联.
+        reverse: of the 上联 after the 下联.
+    """
+
+    first: float
+    second: float
+    reverse: float
+
+
 def quality(
     lines: tuple[str, str],
-    scores: tuple[float, float],
+    scores: Scores,
     relaxed: Sequence[str],
     themes: Sequence[Theme],
     named: bool,
@@ -75,17 +94,19 @@ def quality(
 
     Args:
         lines: 上联 and 下联.
-        scores: their log-probabilities per token, of the 上联 per token that was left to the model.
+        scores: what the model gives them.
         relaxed: rules it does not keep.
         themes: it was asked to speak of.
         named: whether it has a name, which is a glad occasion unless a theme says otherwise.
     """
-    first, second = min(scores[0], LIKELY_FIRST), min(scores[1], LIKELY_SECOND)
+    first, second = min(scores.first, LIKELY_FIRST), min(scores.second, LIKELY_SECOND)
     asked = "".join(word for theme in themes for word in theme.words)
     phrases = sum(phrase in line for line in lines for phrase in SET_PHRASES if phrase not in asked)
     likely = (first + SECOND_WEIGHT * second) / (1 + SECOND_WEIGHT)
     return (
         likely
+        + FIRST_WEIGHT * scores.first
+        + REVERSE_WEIGHT * scores.reverse
         + THEME_WEIGHT * relevance(lines, themes)
         - RELAXED_COST * len(relaxed)
         - SET_PHRASE_COST * phrases
