@@ -6,8 +6,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import uvicorn
 from chromium import PATIENCE
 from composing_toys import composing_toy
@@ -65,6 +68,7 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
         "composing": (composing_toy, COUPLET.endpoints(limits)),
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
         "people": (_people_predictor, [ReplyEndpoint(limits)]),
+        "written": (partial(_people_predictor, own=True), [ReplyEndpoint(limits)]),
     }
     chosen = [made[task] for task in tasks]
 
@@ -177,8 +181,12 @@ def _reply_predictor() -> EmpatheticPredictor:
     return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
 
 
-def _people_predictor() -> EmpatheticPredictor:
+def _people_predictor(own: bool = False) -> EmpatheticPredictor:
+    """Return a model with a store, whose replies are `own` or a person's."""
     rerank = {"selection": 1.0, "model": 0.1, "candidates": 3}
-    return _store_predictor(
-        decoding={"max_length": 8, "beam_size": 3, "rerank": rerank}, replies={"candidates": 2}
-    )
+    decoding = {"max_length": 8, "beam_size": 3, "rerank": rerank}
+    made = _store_predictor(decoding=decoding, replies={"candidates": 2})
+    if not own or made.store is None:
+        return made
+    store = replace(made.store, own=np.ones(len(made.store), dtype=bool))
+    return _store_predictor(store, decoding=decoding, replies={"candidates": 2})

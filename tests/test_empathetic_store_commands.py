@@ -138,6 +138,7 @@ def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path,
     names = {"model", "mutual_information", "length", "consensus", "selection", "person", "emotion"}
     names |= {
         "own",
+        "own_words",
         "overlap_last",
         "overlap_earlier",
         "echo",

@@ -1,4 +1,4 @@
-"""The mark of a reply that a person wrote, on the page in both languages."""
+"""The mark of a reply from the store, on the page in both languages."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ pytestmark = needs_chromium
 
 
 @pytest.mark.parametrize(
-    ("locale", "mark"), [("en-US", "from a person · similarity {}"), ("zh-CN", "取自语料 · 相似度 {}")]
+    ("origin", "locale", "mark"),
+    [
+        ("people", "en-US", "from a person · similarity {}"),
+        ("people", "zh-CN", "取自语料 · 相似度 {}"),
+        ("written", "en-US", "written for this project · similarity {}"),
+        ("written", "zh-CN", "为本项目所写 · 相似度 {}"),
+    ],
 )
-def test_a_persons_reply_is_marked_with_its_similarity(browser: Any, locale: str, mark: str) -> None:
-    with served("people") as address, opened(browser, address, locale=locale) as page:
+def test_a_stored_reply_is_marked_with_its_similarity(
+    browser: Any, origin: str, locale: str, mark: str
+) -> None:
+    with served(origin) as address, opened(browser, address, locale=locale) as page:
         page.click("#tab-empathetic")
         assert page.locator("#empathetic-people").is_visible()
         with page.expect_response("**/v1/reply") as response:
@@ -35,6 +43,4 @@ def test_a_persons_reply_is_marked_with_its_similarity(browser: Any, locale: str
 
 
 def _mark(mark: str, reply: dict[str, Any]) -> str | None:
-    return (
-        mark.format(f"{reply['similarity']:.2f}".replace("-", "−")) if reply["origin"] == "person" else None
-    )
+    return mark.format(f"{reply['similarity']:.2f}".replace("-", "−")) if reply["origin"] != "model" else None

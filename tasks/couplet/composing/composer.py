@@ -17,9 +17,9 @@ from tasks.couplet.composing.request import Wish
 from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
 from tasks.couplet.rules.form import form_report
 
-DRAFTS = 40  # of each couplet in one round
+DRAFTS = 80  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
-ANSWERED = 64  # 上联 of a round that are answered
+ANSWERED = 128  # 上联 of a round that are answered
 # What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
 _ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
 _USUAL_ROUNDS = 2
@@ -142,15 +142,20 @@ def _speaks_of(wish: Wish, first: str, second: str) -> bool:
     return all(any(word in first or word in second for word in theme.words) for theme in wish.themes)
 
 
+def _free_score(first: FirstLine) -> float:
+    """Return the log-probability per token that was left to the model; what it is told is likely."""
+    size = len(first.text) + 1
+    given = len(first.draft.first) + len(first.draft.pattern.commas)
+    return first.score * size / max(1, size - given)
+
+
 def _proposal(wish: Wish, first: FirstLine, second: SecondLine) -> Proposal:
     form = form_report(first.text, second.text)
     relaxed = (*broken_tones(first.text), *second.relaxed)
     sizes = len(first.text) + 1, len(second.text) + 1
     score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
     fixed = frozenset({*first.draft.first, *first.draft.second})
-    given = len(first.draft.first) + len(first.draft.pattern.commas)  # told to the model, so likely
-    free = first.score * sizes[0] / max(1, sizes[0] - given)
-    scores = Scores(free, second.score, second.reverse)
+    scores = Scores(_free_score(first), second.score, second.reverse)
     good = quality((first.text, second.text), scores, relaxed, wish.themes, bool(wish.name))
     return Proposal(first.text, second.text, score, form, relaxed, good, fixed=fixed)
 

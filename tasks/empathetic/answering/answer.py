@@ -41,14 +41,15 @@ class ReplyPrediction(Prediction):
 
     Args:
         tokens: as the model wrote or reads it.
-        origin: who wrote it: a `person`, for a conversation of the training data or of a user's file, or the
-            `model`; `care` marks the fixed sentence to somebody who speaks of self-harm, whose score is 0.
-        near: of a person's reply to the context; None of the model's own.
-        row: of a person's reply in the store.
+        origin: who wrote it: a `person`, for a conversation of the training data or of a user's file; a language
+            model, for this project's store (`written`); or the `model` that answers. `care` marks the fixed
+            sentence to somebody who speaks of self-harm, whose score is 0.
+        near: of a stored reply to the context; None of the model's own.
+        row: of a stored reply in the store.
     """
 
     tokens: tuple[str, ...]
-    origin: Literal["model", "person", "care"] = "model"
+    origin: Literal["model", "person", "written", "care"] = "model"
     near: Nearness | None = None
     row: int | None = None
 
@@ -60,7 +61,8 @@ class ReplyPrediction(Prediction):
 
 def origin_note(record: Mapping[str, Any]) -> str:
     """Return the note beside a reply of `ReplyPrediction.as_dict`; empty for one of the model's own."""
-    return f" (from a person, {record['similarity']:.2f})" if record["origin"] == "person" else ""
+    note = {"person": "from a person", "written": "written for this project"}.get(record["origin"])
+    return "" if note is None else f" ({note}, {record['similarity']:.2f})"
 
 
 @dataclass(frozen=True)

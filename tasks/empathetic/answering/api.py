@@ -81,12 +81,13 @@ class ReplyCandidate(BaseModel):
 
     text: str
     score: float = Field(description="Log-probability per token, the end included.")
-    origin: Literal["person", "model", "care"] = Field(
-        description="Who wrote it: a person, for another conversation of the training data, or the model; care is "
-        "the fixed sentence to somebody who speaks of self-harm."
+    origin: Literal["person", "written", "model", "care"] = Field(
+        description="Who wrote it: a person, for another conversation of the training data; a language model, for "
+        "this project's store (written); or the model that answers. care is the fixed sentence to somebody who "
+        "speaks of self-harm."
     )
     similarity: float | None = Field(
-        None, description="How near a person's reply is to the context, a cosine; none for the model's."
+        None, description="How near a stored reply is to the context, a cosine; none for the model's."
     )
 
 

@@ -50,8 +50,8 @@ def read_dialogues(source: str, language: str = "en", reply_characters: int = 0)
 
     Args:
         source: `sample`, `small_talk` or `everyday` (dialogues written for this project; `everyday`, things that
-            happen and what a listener says to them, in Chinese alone), the official archive
-            `….tar.gz` (its train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of
+            happen and what a listener says to them), the official archive `….tar.gz` (its train split) or
+            `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of
             any other name with one JSON object a line (see `parse_dialogues`). CSV and JSONL may end in `.xz`
             or `.gz`.
         language: whose shipped dialogues and emotions are meant.
@@ -64,8 +64,6 @@ def read_dialogues(source: str, language: str = "en", reply_characters: int = 0)
         UserError: the source cannot be read, or a line of it is not an example (named by file and number).
     """
     if source in SHIPPED:
-        if source == "everyday" and language != "zh":
-            raise UserError("everyday: these dialogues are Chinese; take small_talk, or language: zh")
         with importlib.resources.as_file(
             importlib.resources.files("tasks.empathetic") / _FILES[language].format(source)
         ) as path:

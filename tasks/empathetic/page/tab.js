@@ -195,11 +195,13 @@ function bubble(who, text) {
   return element("p", { class: "bubble", lang: tagOfText(text) }, element("span", { class: "unseen" }, `${word(who)}: `), text);
 }
 
-/** The mark of a reply that a person wrote; none of the model's own. */
+/** The mark of a reply from the store; none of the model's own. */
 function originTags({ origin, similarity }) {
-  if (origin !== "person") return [];
-  const tag = word("fromPerson", { similarity: similarity.toFixed(2).replace("-", "−") });
-  return [element("p", { class: "origin", title: word("fromPersonMeaning") }, tag)];
+  const marks = { person: ["fromPerson", "fromPersonMeaning"], written: ["writtenForUs", "writtenForUsMeaning"] };
+  if (!(origin in marks)) return [];
+  const [mark, meaning] = marks[origin];
+  const tag = word(mark, { similarity: similarity.toFixed(2).replace("-", "−") });
+  return [element("p", { class: "origin", title: word(meaning) }, tag)];
 }
 
 function replyTools(exchange) {

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from tasks.empathetic.data.sources import SERVING, Dialogue, read_configured
 from tasks.empathetic.selection.cleaning import Reply, fault_of
 from tasks.empathetic.selection.context_index import ContextIndex
 from tasks.empathetic.selection.editing import editor_of
-from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore, emotion_bits
+from tasks.empathetic.selection.felt import FeelingModel, emotions_of_replies
+from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
 from tasks.empathetic.selection.vectors import (
     BATCH,
     SelectionModel,
@@ -112,7 +114,7 @@ def store_of_corpus(
     )
     if not kept:
         raise UserError(f"{', '.join(sources)}: none of the replies serves in other conversations; give more")
-    emotions = [emotion_bits([one.emotion for one in given], language.emotions) for given in kept.values()]
+    emotions = emotions_of_replies(list(kept.values()), ours, cast(FeelingModel, model), encoder)
     examples = [one for given in kept.values() for one in given]
     contexts = ContextIndex.build(
         [[language.terms(turn) for turn in one.context] for one in examples],
@@ -121,7 +123,7 @@ def store_of_corpus(
         if has_vectors
         else np.zeros((len(examples), 0), np.float32),
     )
-    store = _store(list(kept), np.array(emotions, np.uint32), model, encoder, contexts, has_vectors)
+    store = _store(list(kept), emotions, model, encoder, contexts, has_vectors)
     own = np.array([any(id(one) in ours for one in given) for given in kept.values()])  # [N]
     return dataclasses.replace(store, own=own) if own.any() else store
 

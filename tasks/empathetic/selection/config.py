@@ -66,12 +66,15 @@ class ReplyRerankConfig:
         0.0,
         "weight of what the bundle's judge makes of the decoder's state over the reply; it is fitted to ratings",
     )
-    person: float = setting(
-        0.0, "weight of being a person's reply (1) or the generator's (0); may be negative"
-    )
+    person: float = setting(0.0, "weight of being a stored reply (1) or the generator's (0); may be negative")
     own: float = setting(
         0.0,
-        "weight of a reply's having been written for this project (small talk, everyday); may be negative",
+        "weight of a reply's having been written for this project (small_talk, everyday); may be negative",
+    )
+    own_words: float = setting(
+        0.0,
+        "weight of the cosine of `context_words` of such a reply, beside that of all; it fits what was said where "
+        "that is high, and speaks of something else where it is low",
     )
     emotion: float = at_least(
         0.0,

@@ -71,7 +71,7 @@ class ReplyFinder:
     def _made(
         self, context: ReadContext, rows: Sequence[int], near: dict[str, np.ndarray]
     ) -> list[ReplyPrediction]:
-        texts = [self._store.texts[row] for row in rows]
+        texts, own = [self._store.texts[row] for row in rows], self._store.own
         tokens = [self._encoder.language.tokens_of(text) for text in texts]
         scores = log_probs(self._model, self._encoder, tokens, context.packed).tolist()
         return [
@@ -79,7 +79,7 @@ class ReplyFinder:
                 text,
                 score,
                 words,
-                "person",
+                "written" if own is not None and own[row] else "person",
                 Nearness(**{name: float(cosines[row]) for name, cosines in near.items()}),
                 row,
             )

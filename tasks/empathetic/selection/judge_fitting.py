@@ -31,7 +31,7 @@ from tasks.empathetic.selection.rerank import AGAINST
 from tasks.empathetic.selection.vectors import log_probs, reply_states
 
 FITTED = (
-    "model", "selection", "context_words", "context_vectors", "person", "own", "emotion",
+    "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "emotion",
     "overlap_last", "overlap_earlier", "echo", "repetition",
 )  # fmt: skip
 PENALTY = 300.0  # chosen by cross-validation over contexts (docs/experiments.md)

@@ -84,8 +84,9 @@ class Reranker:
             "context_vectors": _each(lambda _, one: 0.0 if one.near is None else one.near.context_vectors),
             "ranker": self._rank,
             "judge": self._judged,
-            "person": _each(lambda _, one: float(one.origin == "person")),
-            "own": _each(lambda _, one: float(self._is_own(one))),
+            "person": _each(lambda _, one: float(one.row is not None)),
+            "own": _each(lambda _, one: float(one.origin == "written")),
+            "own_words": _each(lambda _, one: _nearness_of_own(one)),
             "emotion": _each(self._agreement),
             "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
             "overlap_earlier": _each(lambda context, one: overlaps(one.tokens, context.words)[1]),
@@ -118,7 +119,7 @@ class Reranker:
             UserError: a weight needs the n-grams of the training replies, and they are not known.
         """
         found = [distinct(own) for own in lists]
-        is_mixed = any(one.origin == "person" for own in found for one in own)
+        is_mixed = any(one.row is not None for own in found for one in own)
         if all(len(own) < 2 for own in found) or not (weights.is_active or is_mixed):
             return found
         sums = np.zeros(sum(map(len, found)))  # [N]
@@ -206,13 +207,14 @@ class Reranker:
         share = context.emotions / context.emotions.max()  # [32]
         return max((float(one) for place, one in enumerate(share) if bits >> place & 1), default=1.0)
 
-    def _is_own(self, candidate: ReplyPrediction) -> bool:
-        own = None if candidate.row is None else self._known(candidate.row).own
-        return own is not None and bool(own[candidate.row])
-
     def _known(self, row: int) -> ReplyStore:
         assert self._store is not None, f"row {row} of no store"
         return self._store
+
+
+def _nearness_of_own(candidate: ReplyPrediction) -> float:
+    """Return how near the words of its conversation are, of a reply that was written for this project."""
+    return 0.0 if candidate.near is None or candidate.origin != "written" else candidate.near.context_words
 
 
 def _vector(context: ReadContext) -> np.ndarray:
@@ -233,11 +235,11 @@ def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def distinct(candidates: Sequence[ReplyPrediction]) -> list[ReplyPrediction]:
-    """Return every text once, in the place of its first occurrence; a person's wins over the generator's."""
+    """Return every text once, in the place of its first occurrence; a stored one wins over the generator's."""
     texts: dict[tuple[str, ...], ReplyPrediction] = {}
     for candidate in candidates:
         known = texts.setdefault(candidate.tokens, candidate)
-        if candidate.origin == "person" and known.origin == "model":
+        if candidate.row is not None and known.row is None:
             texts[candidate.tokens] = candidate
     return list(texts.values())
 
