@@ -84,7 +84,7 @@ def test_people_and_model_are_ordered_by_one_sum() -> None:
         assert (np.diff(sums) <= 1e-5).all()
         marked = [record.get("similarity") for record in answer.as_dict()["predictions"]]
         assert [mark is None for mark in marked] == [p.origin == "model" for p in answer.predictions]
-    assert "the 3 nearest of 5 people's replies; the best by 0.5 model" in found.decoding_summary()
+    assert "the 3 nearest of 5 stored replies; the best by 0.5 model" in found.decoding_summary()
 
 
 def test_the_same_answers_alone_and_in_a_batch() -> None:
@@ -103,7 +103,7 @@ def test_the_store_alone_and_the_generator_alone() -> None:
         assert [p.origin for p in answer.predictions] == ["person"] * 2 and similar == sorted(
             similar, reverse=True
         )
-    assert people.decoding_summary() == "the 2 nearest of 5 people's replies; the best by 1 selection"
+    assert people.decoding_summary() == "the 2 nearest of 5 stored replies; the best by 1 selection"
     config, vocabulary = toy_config(replies={"store": False}), make_vocabulary()
     encoder = make_encoder(config, vocabulary)
     network = make_network(config, len(vocabulary))

@@ -212,8 +212,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         decoding, replies = self.config.decoding, self.config.replies
         search = search_summary(decoding, self.search_options(decoding, decoding.n_best))
         if self.store is not None:
-            people = f"the {replies.candidates} nearest of {len(self.store):,} people's replies"
-            both = f"{search}; with {people}" if replies.generate else people
+            stored = f"the {replies.candidates} nearest of {len(self.store):,} stored replies"
+            both = f"{search}; with {stored}" if replies.generate else stored
             return f"{both}; the best by {decoding.rerank.summary()}"
         if ranks(decoding):
             return f"{search}; the best of {decoding.rerank.candidates} by {decoding.rerank.summary()}"
