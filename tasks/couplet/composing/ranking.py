@@ -16,10 +16,8 @@ from tasks.couplet.composing.themes import Theme, load_association, main_names
 
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
 SECOND_WEIGHT = 1.2  # of the 下联 beside the 上联, whose likelihood says less
-FIRST_WEIGHT, REVERSE_WEIGHT = (
-    0.3,
-    0.3,
-)  # of the 上联 by itself without that bound, and after its 下联; fitted to ratings
+FIRST_WEIGHT = 0.3  # of the 上联 by itself without that bound; fitted to ratings, as the next
+REVERSE_WEIGHT = 0.3  # of the 上联 after its 下联
 RELAXED_COST = 1.0  # for each rule that is not kept
 SET_PHRASE_COST = 0.25  # for each of them
 THEME_WEIGHT = 0.5  # of the association of both lines with the themes, in nats
