@@ -11,7 +11,7 @@ from paddle_dialog.text.tones import Tone
 from tasks.couplet.composing.drafts import make_drafts
 from tasks.couplet.composing.patterns import Pattern, usual_patterns, wanted_patterns
 from tasks.couplet.composing.request import read_wish
-from tasks.couplet.composing.themes import main_themes, read_themes, usual_themes
+from tasks.couplet.composing.themes import has_word, main_themes, read_themes, usual_themes
 from tasks.couplet.composing.tone_schemes import broken_tones, schemes
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
@@ -60,7 +60,7 @@ def test_the_tones_of_known_lines(line, broken):
 
 
 def test_themes_of_the_table_go_by_several_names_and_others_are_words_themselves():
-    assert len(main_themes()) == 68 and len(set(main_themes())) == 68
+    assert len(main_themes()) == 288 == len(set(main_themes()))
     assert usual_themes()["新年"].words == usual_themes()["春节"].words
     spring, chess = read_themes(" 春节、 象牙 ")
     assert "新春" in spring.words and chess.words == ("象牙",)
@@ -68,6 +68,23 @@ def test_themes_of_the_table_go_by_several_names_and_others_are_words_themselves
         len(word) == 2 and all(map(is_hanzi, word)) for t in usual_themes().values() for word in t.words
     )
     assert read_themes("") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "stands"),
+    [
+        ("外婆桥上月", "外婆", True),
+        ("竹外婆娑云里客", "外婆", False),
+        ("三更喜见外婆", "外婆", True),
+        ("春风又见吾外婆", "外婆", True),
+        ("桃李密枝春不老", "李密", False),
+        ("月下，外婆犹未睡", "外婆", True),
+        ("月下，问外婆安否", "外婆", False),
+        ("遥看象牙塔", "象牙塔", True),
+    ],
+)
+def test_a_word_stands_in_the_rhythm_of_its_clause(line, word, stands):
+    assert has_word(line, word) is stands
 
 
 @pytest.mark.parametrize(

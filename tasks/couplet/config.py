@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.preferences import PreferencesConfig
 from paddle_dialog.config.schema import DataConfig, GenerationConfig
 
 
@@ -36,6 +37,17 @@ class CoupletDataConfig(DataConfig):
                 "streaming",
                 "reads pairs of 上联 and 下联 alone; set reverse and compose to 0 and verse to null",
             )
+
+
+@dataclass(frozen=True)
+class CoupletPreferencesConfig(PreferencesConfig):
+    """What is learned from rated couplets beside the corpus (direct preference optimisation)."""
+
+    own_rating: float | None = setting(
+        None,
+        "rating of the corpus's own 下联 among the answers to its 上联; null leaves it out",
+    )
+    own_length: int = at_least(1, 12, "characters of the 上联 that have it, and of longer ones")
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,7 @@ class CoupletConfig(GenerationConfig):
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "choice", "rerank")
 
     data: CoupletDataConfig = field(default_factory=CoupletDataConfig)
+    preferences: CoupletPreferencesConfig = field(default_factory=CoupletPreferencesConfig)
     rules: RulesConfig = field(default_factory=RulesConfig)
     choice: ChoiceConfig = field(default_factory=ChoiceConfig)
     rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)
@@ -110,6 +123,17 @@ class CoupletConfig(GenerationConfig):
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if self.preferences.ratings is not None:
+            if self.training.start_from is None:
+                yield (
+                    "preferences.ratings",
+                    "are of answers by weights; name those weights by training.start_from",
+                )
+            if self.data.streaming:
+                yield (
+                    "data.streaming",
+                    "reads couplets alone; set it to false, or preferences.ratings to null",
+                )
         if self.decoding.engine == "reference" and self.rules.enabled:
             yield (
                 "decoding.engine",

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.interface import StepModel, TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletRerankConfig
@@ -36,16 +36,40 @@ class ReverseModel:
 
     def scores(self, lines: Sequence[str], found: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """Return log p(line | answer) per token of all answers to each line, a float64 array [K] for each."""
-        pairs = [(text, line) for line, texts in zip(lines, found, strict=True) for text in texts]
+        pairs = _pairs(lines, found)
         if not pairs:
             return [np.zeros(0) for _ in found]
-        source, lengths = encode_sources(
-            [np.asarray(self.source(self.vocabulary, text)) for text, _ in pairs]
-        )
         targets = [self.vocabulary.encode(line) for _, line in pairs]
-        totals = text_log_probs(self.step_model, source, lengths, targets)
-        scores = totals / [len(target) + 1 for target in targets]
-        return np.split(scores, np.cumsum([len(texts) for texts in found])[:-1])
+        totals = text_log_probs(self.step_model, *self._sources(pairs), targets)
+        return _split(totals / [len(target) + 1 for target in targets], found)
+
+    def read(
+        self, lines: Sequence[str], found: Sequence[Sequence[str]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return what `scores` does, and the model's mean states over each line after its answers, [K, D] for each.
+
+        The model must offer `TextReader`.
+        """
+        pairs, model = _pairs(lines, found), self.step_model
+        assert pairs and isinstance(model, TextReader)
+        targets = [self.vocabulary.encode(line) for _, line in pairs]
+        states = model.text_states(*self._sources(pairs), targets, np.arange(len(pairs)))
+        totals = model.state_log_probs(states, targets)
+        means = np.stack([state.mean(axis=0) for state in states])  # [all, D]
+        return _split(totals / [len(target) + 1 for target in targets], found), _split(means, found)
+
+    def _sources(self, pairs: Sequence[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray]:
+        return encode_sources([np.asarray(self.source(self.vocabulary, text)) for text, _ in pairs])
+
+
+def _pairs(lines: Sequence[str], found: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+    """Return each answer with the line that it answers."""
+    return [(text, line) for line, texts in zip(lines, found, strict=True) for text in texts]
+
+
+def _split(values: np.ndarray, found: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """Return the values of the answers to each line."""
+    return np.split(values, np.cumsum([len(texts) for texts in found])[:-1])
 
 
 class Reranker:

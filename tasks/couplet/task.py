@@ -15,17 +15,18 @@ import numpy as np
 from paddle_dialog.bundle.growing import grown
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.generation_task import GenerationTask
+from paddle_dialog.judge import JUDGE
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.events import Display
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
-from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.data.marks import with_marks
-from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
+from tasks.couplet.data.couplets import read_couplets
+from tasks.couplet.data.encoding import VOCABULARY
 from tasks.couplet.known.index import COUPLET_INDEX
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rerank import ReverseModel
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
 
-VOCABULARY = "text"  # one vocabulary for both lines
-
 
 class CoupletTask(GenerationTask):
     """Writes the second line of a couplet, given the first."""
@@ -50,48 +49,36 @@ class CoupletTask(GenerationTask):
     name = "couplet"
     config_class = CoupletConfig
     can_stream = True
-    path_keys = ("data.verse",)
-    file_names = (COUPLET_INDEX,)
+    path_keys = ("data.verse", "preferences.ratings")
+    file_names = (COUPLET_INDEX, JUDGE)
 
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read, limit and encode the couplets; the vocabulary is built from the training pairs alone."""
-        from tasks.couplet.data.dataset import collate
-        from tasks.couplet.data.uses import encode_uses, regulated
+        from tasks.couplet.training_data import training_data
 
-        settings = config.data
-        if settings.streaming:
-            train_pairs: list[Couplet] = []
-            notes = [f"training data {settings.train}: streamed"]
-        else:
-            train_pairs, report = limit_length(
-                read_couplets(settings.train), settings.max_length, settings.overlong
-            )
-            notes = [f"training data {settings.train}: {report}"]
-        verse: list[Couplet] = []
-        if settings.verse is not None:
-            pairs, report = limit_length(
-                read_couplets(settings.verse), settings.max_length, settings.overlong
-            )
-            verse = regulated(pairs)
-            notes.append(f"verse {settings.verse}: {report}; {len(verse):,} end oblique and level")
-        vocabulary = self._vocabulary(config, vocabularies, train_pairs + verse)
-        train: EncodedData | StreamedData
-        if settings.streaming:
-            train = stream_couplets(settings, vocabulary)
-        elif settings.has_uses:
-            train = encode_uses(train_pairs, verse, settings, vocabulary, config.seed)
-            notes.append(f"{len(train.dataset):,} examples of all uses")
-        else:
-            train = _encode(train_pairs, vocabulary)
-        notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
-        dev = None
-        if settings.dev is not None:
-            pairs, report = limit_length(read_couplets(settings.dev), settings.max_length, settings.overlong)
-            notes.append(f"dev data {settings.dev}: {report}")
-            dev = _encode(pairs, vocabulary)
-        return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
+        return training_data(self, config, vocabularies)
+
+    def training_batches(
+        self, config: CoupletConfig, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
+    ) -> EpochBatches:
+        """Return the order of the training examples; those of rated answers come with ordinary ones."""
+        from tasks.couplet.preferences.dataset import RatedBatches, RatedDataset
+
+        dataset = None if isinstance(examples, StreamedData) else examples.dataset
+        if not isinstance(dataset, RatedDataset):
+            return super().training_batches(config, examples, processes, rank)
+        inputs = config.preferences.inputs
+        return RatedBatches(dataset, config.data.batch_size, inputs, config.seed, processes, rank)
+
+    def build_criterion(self, config: CoupletConfig) -> nn.Layer:
+        """Return the cross-entropy per token, with the order of rated answers where there are any."""
+        from paddle_dialog.training.losses import SequenceCrossEntropy
+        from paddle_dialog.training.preferences import PreferenceLoss
+
+        own = SequenceCrossEntropy(config.training.label_smoothing)
+        return own if config.preferences.ratings is None else PreferenceLoss(own, config.preferences)
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build the model of the family that the config names."""
@@ -220,34 +207,6 @@ class CoupletTask(GenerationTask):
         loaded = load_model(Path(rerank.reverse_weights), self)
         vocabulary = loaded.trained.vocabularies[VOCABULARY]
         return ReverseModel(loaded.trained.step_model(loaded.config.model, len(vocabulary)), vocabulary)
-
-    def _vocabulary(
-        self,
-        config: CoupletConfig,
-        vocabularies: Mapping[str, Vocabulary] | None,
-        train: list[Couplet],
-    ) -> Vocabulary:
-        """Return the start's vocabulary, the file the config names, or one built from the training pairs."""
-        mark = with_marks if config.data.has_uses else _unchanged
-        if vocabularies is not None:
-            return mark(vocabularies[VOCABULARY])
-        if config.data.vocabulary is not None:
-            return mark(Vocabulary.load(config.data.vocabulary))
-        if config.data.streaming:
-            return streamed_vocabulary(config.data)
-        lines = (line for pair in train for line in (pair.first, pair.second))
-        return mark(Vocabulary.build(lines, config.data.min_count, config.data.max_vocabulary))
-
-
-def _unchanged(vocabulary: Vocabulary) -> Vocabulary:
-    return vocabulary
-
-
-def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
-    from tasks.couplet.data.dataset import CoupletDataset
-
-    dataset = CoupletDataset(pairs, vocabulary)
-    return EncodedData(dataset, dataset.lengths)
 
 
 TASK = CoupletTask()

@@ -14,6 +14,7 @@ from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal, choose
 from tasks.couplet.composing.ranking import KNOWN_COST, Scores, quality
 from tasks.couplet.composing.request import Wish
+from tasks.couplet.composing.themes import has_word
 from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
 from tasks.couplet.rules.form import form_report
 
@@ -53,12 +54,14 @@ class SecondLine:
         score: log-probability per token, the end included.
         reverse: the same of its 上联, given it.
         relaxed: rules it could not be held to.
+        judged: what the judge says of the couplet, 0 without one.
     """
 
     text: str
     score: float
     reverse: float
     relaxed: tuple[str, ...]
+    judged: float = 0.0
 
 
 AnswerLines = Callable[[Sequence[FirstLine]], Sequence[Sequence[SecondLine]]]
@@ -139,7 +142,9 @@ class Composer:
 
 
 def _speaks_of(wish: Wish, first: str, second: str) -> bool:
-    return all(any(word in first or word in second for word in theme.words) for theme in wish.themes)
+    return all(
+        any(has_word(line, word) for line in (first, second) for word in theme.words) for theme in wish.themes
+    )
 
 
 def _free_score(first: FirstLine) -> float:
@@ -155,7 +160,7 @@ def _proposal(wish: Wish, first: FirstLine, second: SecondLine) -> Proposal:
     sizes = len(first.text) + 1, len(second.text) + 1
     score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
     fixed = frozenset({*first.draft.first, *first.draft.second})
-    scores = Scores(_free_score(first), second.score, second.reverse)
+    scores = Scores(_free_score(first), second.score, second.reverse, second.judged)
     good = quality((first.text, second.text), scores, relaxed, wish.themes, bool(wish.name))
     return Proposal(first.text, second.text, score, form, relaxed, good, fixed=fixed)
 

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+import numpy as np
+
+from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.errors import UserError
+from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.composing.composer import Composer, FirstLine, SecondLine
 from tasks.couplet.composing.first_lines import FirstLineWriter
@@ -31,6 +35,12 @@ ONLY_SECOND = "this bundle knows only 下联 for 上联; take the shipped pretra
 
 class ComposingPredictor(CoupletPredictor):
     """Answers 上联, and writes couplets from a theme, from a name or from nothing."""
+
+    @cached_property
+    def judge(self) -> Judge | None:
+        """What values couplets, fitted to ratings; None where the bundle has none."""
+        content = self._trained.files.get(JUDGE)
+        return None if content is None else Judge.from_bytes(content, self.config.model.width)
 
     @property
     def composes(self) -> bool:
@@ -142,12 +152,23 @@ class ComposingPredictor(CoupletPredictor):
             decoding=decoding,
             distance=0.0,  # what is proposed is made to differ as a whole
         )
-        back = self._reverse_models(None)[TO_SECOND]
-        reverse = back.scores([first.text for first in firsts], [[c.text for c in each] for each in found])
+        texts = [[candidate.text for candidate in each] for each in found]
+        reverse, judged = self._read_back([first.text for first in firsts], texts)
         return [
             [
-                SecondLine(c.text, c.score, float(score), tuple(c.relaxed))
-                for c, score in zip(each, scores, strict=True)
+                SecondLine(c.text, c.score, float(score), tuple(c.relaxed), float(value))
+                for c, score, value in zip(*own, strict=True)
             ]
-            for each, scores in zip(found, reverse, strict=True)
+            for own in zip(found, reverse, judged, strict=True)
         ]
+
+    def _read_back(
+        self, lines: Sequence[str], found: Sequence[Sequence[str]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return scores of each 上联 after its answers, and what the judge says, [K] each; 0 without one."""
+        back = self._reverse_models(None)[TO_SECOND]
+        if self.judge is None or not isinstance(self.step_model, TextReader):
+            scores = back.scores(lines, found)
+            return scores, [np.zeros(len(own)) for own in scores]
+        scores, states = back.read(lines, found)
+        return scores, [self.judge(own) for own in states]

@@ -68,17 +68,19 @@ GLAD_OCCASIONS = (
 
 
 class Scores(NamedTuple):
-    """Log-probabilities per token.
+    """Log-probabilities per token, and a judgement.
 
     Args:
         first: of the 上联, per token that was left to the model.
         second: of the 下联 after the 上联.
         reverse: of the 上联 after the 下联.
+        judged: what a judge fitted to ratings says of the couplet, in the same unit.
     """
 
     first: float
     second: float
     reverse: float
+    judged: float = 0.0
 
 
 def quality(
@@ -105,6 +107,7 @@ def quality(
         likely
         + FIRST_WEIGHT * scores.first
         + REVERSE_WEIGHT * scores.reverse
+        + scores.judged
         + THEME_WEIGHT * relevance(lines, themes)
         - RELAXED_COST * len(relaxed)
         - SET_PHRASE_COST * phrases

@@ -14,6 +14,7 @@ from tasks.couplet.association import Association
 TABLE = "themes.npz"  # counted by tools/associations.py
 LONGEST_WORD = 4  # characters
 MOST_THEMES = 3
+_CLAUSE = re.compile("[^，。！？；：、]+")
 _BETWEEN = re.compile(r"[\s,，、;；/+＋]+")
 
 
@@ -78,6 +79,19 @@ def read_themes(text: str) -> tuple[Theme, ...]:
     if len(themes) > MOST_THEMES:
         raise UserError(f"theme: {len(themes)} words; a couplet has room for {MOST_THEMES} at most")
     return tuple(themes)
+
+
+def has_word(line: str, word: str) -> bool:
+    """Return whether a word stands in a line in the rhythm of 2+2+…, or ends a clause.
+
+    So 外婆 does not stand in 竹外婆娑, where it is parts of two words.
+    """
+    size = len(word)
+    for clause in _CLAUSE.findall(line):
+        for start in range(len(clause) - size + 1):
+            if clause[start : start + size] == word and (start % 2 == 0 or start + size == len(clause)):
+                return True
+    return False
 
 
 def _check_word(word: str) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.text.vocabulary import Vocabulary
 
+VOCABULARY = "text"  # one for both lines
 Example = tuple[np.ndarray, np.ndarray]  # ids of 上联 and of 下联, without begin and end
 
 

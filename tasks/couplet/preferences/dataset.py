@@ -1,0 +1,154 @@
+"""Rated answers beside the ordinary examples of a run, and batches of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from paddle import io
+
+from paddle_dialog.data.epochs import EpochBatches
+from paddle_dialog.data.training_data import EncodedData
+from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.data.dataset import collate
+from tasks.couplet.data.encoding import Example, encode_sources
+from tasks.couplet.preferences.ratings import RatedAnswer
+
+SCORED = 256  # texts that are scored together
+
+
+class RatedInput(NamedTuple):
+    """The rated answers to one input, A of them with M texts."""
+
+    texts: list[Example]
+    answers: np.ndarray  # of each text, int64 [M]
+    ratings: np.ndarray  # float32 [A]
+    before: np.ndarray  # log-probability under the weights before, float32 [A]
+
+
+class RatedDataset(io.Dataset):
+    """Ordinary examples, and after them the rated inputs.
+
+    Args:
+        examples: the ordinary ones.
+        rated: answers to each input.
+        vocabulary: of both lines.
+        before: the model that training starts from.
+    """
+
+    def __init__(
+        self,
+        examples: EncodedData,
+        rated: Sequence[Sequence[RatedAnswer]],
+        vocabulary: Vocabulary,
+        before: StepModel,
+    ) -> None:
+        super().__init__()
+        self.examples = examples
+        self._inputs = [_encode(answers, vocabulary) for answers in rated]
+        texts = [text for each in self._inputs for text in each.texts]
+        scores = np.split(_log_probs(before, texts), np.cumsum([len(each.texts) for each in self._inputs]))
+        for each, own in zip(self._inputs, scores, strict=False):
+            np.add.at(each.before, each.answers, own)
+
+    @property
+    def rated(self) -> range:
+        """Indices of the rated inputs."""
+        return range(len(self) - len(self._inputs), len(self))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the ordinary examples."""
+        getattr(self.examples.dataset, "set_epoch", lambda _: None)(epoch)
+
+    def __len__(self) -> int:
+        return len(self.examples.lengths) + len(self._inputs)
+
+    def __getitem__(self, index: int) -> Example | RatedInput:
+        ordinary = len(self.examples.lengths)
+        return self.examples.dataset[index] if index < ordinary else self._inputs[index - ordinary]
+
+
+class RatedBatches(EpochBatches, io.BatchSampler):
+    """Batches of ordinary examples and rated inputs; an epoch has every rated input once.
+
+    Args:
+        dataset: of both.
+        examples: ordinary ones of a batch, drawn anew for each.
+        inputs: rated ones of a batch.
+        seed: of the order and the draws.
+        processes: how many share each step.
+        rank: which of them this one is.
+    """
+
+    def __init__(
+        self,
+        dataset: RatedDataset,
+        examples: int,
+        inputs: int,
+        seed: int,
+        processes: int = 1,
+        rank: int = 0,
+    ) -> None:
+        self._rated, self._ordinary = np.array(dataset.rated), len(dataset.examples.lengths)
+        self._examples, self._inputs, self._seed = examples, inputs, seed
+        self._processes, self._rank = processes, rank
+
+    def __len__(self) -> int:
+        return -(-len(self._rated) // (self._inputs * self._processes))
+
+    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+        order = np.random.default_rng((self._seed, epoch)).permutation(self._rated)
+        parts = np.array_split(order, len(self) * self._processes)
+        for step in range(skip, len(self)):
+            number = step * self._processes + self._rank
+            random = np.random.default_rng((self._seed, epoch, number))
+            yield [*random.integers(self._ordinary, size=self._examples).tolist(), *parts[number].tolist()]
+
+
+def collate_rated(examples: Sequence[Example | RatedInput]) -> list[np.ndarray]:
+    """Pad ordinary examples and, after them, rated inputs to a batch; without rated ones as `collate` does.
+
+    Returns:
+        source ids [N + M, S], source lengths [N + M], target input ids [N + M, T] and output ids [N + M, T]; of A
+        answers to the rated inputs what `PreferenceLoss` takes: the mask of their texts [M, T], the answer of each
+        text [M], the input of each answer [A], ratings [A], log-probabilities before [A]; last the mask [N, T].
+    """
+    rated = [each for each in examples if isinstance(each, RatedInput)]
+    ordinary = [each for each in examples if not isinstance(each, RatedInput)]
+    *arrays, mask = collate([*ordinary, *(text for each in rated for text in each.texts)])
+    if not rated:
+        return [*arrays, mask]
+    sizes = [len(each.ratings) for each in rated]
+    starts = np.cumsum([0, *sizes[:-1]])
+    return [
+        *arrays,
+        mask[len(ordinary) :],
+        np.concatenate([each.answers + start for each, start in zip(rated, starts, strict=True)]),
+        np.repeat(np.arange(len(rated)), sizes),
+        np.concatenate([each.ratings for each in rated]),
+        np.concatenate([each.before for each in rated]),
+        mask[: len(ordinary)],
+    ]
+
+
+def _encode(answers: Sequence[RatedAnswer], vocabulary: Vocabulary) -> RatedInput:
+    """Encode the answers to one input; their log-probabilities are 0 as yet."""
+    texts = [answer.texts(vocabulary) for answer in answers]
+    arrays = [(np.array(asked, np.int32), np.array(text, np.int32)) for own in texts for asked, text in own]
+    numbers = np.repeat(np.arange(len(answers)), [len(own) for own in texts])
+    ratings = np.array([answer.rating for answer in answers], np.float32)
+    return RatedInput(arrays, numbers, ratings, np.zeros(len(answers), np.float32))
+
+
+def _log_probs(model: StepModel, texts: Sequence[Example]) -> np.ndarray:
+    """Return the log-probability of each text, its end included, [M]."""
+    found = np.zeros(len(texts))
+    order = np.argsort([len(asked) for asked, _ in texts], kind="stable")  # little padding
+    for start in range(0, len(order), SCORED):
+        batch = order[start : start + SCORED]
+        source, lengths = encode_sources([texts[number][0] for number in batch])
+        found[batch] = text_log_probs(model, source, lengths, [texts[number][1] for number in batch])
+    return found

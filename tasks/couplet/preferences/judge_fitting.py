@@ -1,0 +1,96 @@
+"""Fit the judge of composed couplets to ratings, and write the bundle with it.
+
+python -m tasks.couplet.preferences.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+
+Of the ratings those of couplets that were composed count (docs/couplets.md says how they stand in a file). The judge
+reads the decoder's mean state over the 上联 after its 下联, beside the order that composing has without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from paddle_dialog.bundle.folder import load_bundle, save_bundle
+from paddle_dialog.command_line import base_parser, load_model, run_tool
+from paddle_dialog.decoding.interface import TextReader
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.errors import UserError
+from paddle_dialog.judge import JUDGE, Judge, fit_order
+from paddle_dialog.shipped import find_model
+from paddle_dialog.text.characters import is_hanzi
+from tasks.couplet.composing.prediction import ComposingPredictor
+from tasks.couplet.composing.ranking import Scores, quality
+from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.data.marks import first_source
+from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings
+from tasks.couplet.rerank import ReverseModel
+
+PENALTY = 1000.0  # chosen by cross-validation over requests (docs/experiments.md)
+
+
+def measured(predictor: ComposingPredictor, answers: Sequence[RatedAnswer]) -> np.ndarray:
+    """Return the worth of N composed couplets without a judge, and the states that it reads, [N, 1 + D]."""
+    vocabulary, model = predictor.vocabulary, predictor.step_model
+    texts = [text for answer in answers for text in answer.texts(vocabulary)]  # 下联, 上联, 下联, …
+    source, lengths = encode_sources([np.asarray(asked) for asked, _ in texts])
+    log_probs = text_log_probs(model, source, lengths, [text for _, text in texts])
+    seconds, firsts = log_probs.reshape(-1, 2).T  # [N] each
+    back = ReverseModel(model, vocabulary, first_source)
+    reverse, states = back.read([a.first for a in answers], [[a.second] for a in answers])
+    worth = []
+    for answer, first, second, own in zip(answers, firsts, seconds, reverse, strict=True):
+        free = sum(map(is_hanzi, answer.first)) - sum(map(is_hanzi, answer.template or "")) + 1
+        scores = Scores(first / free, second / (len(answer.second) + 1), float(own[0]))
+        worth.append(quality((answer.first, answer.second), scores, (), (), False))
+    return np.concatenate([np.array(worth)[:, None], np.concatenate(states)], axis=1)
+
+
+def composed(path: str) -> Iterator[list[RatedAnswer]]:
+    """Iterate over the requests of a file of ratings to which couplets were composed."""
+    for answers in read_ratings(path):
+        own = [answer for answer in answers if answer.template is not None]
+        if len(own) > 1:
+            yield own
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Fit the judge and write the bundle."""
+    predictor = load_model(arguments)[1].predictor
+    if not isinstance(predictor, ComposingPredictor) or not predictor.composes:
+        raise UserError(f"{arguments.weights}: these weights compose nothing; take pretrained/couplet")
+    if not isinstance(predictor.step_model, TextReader):
+        raise UserError(f"{arguments.weights}: only Transformers show the states that a judge reads")
+    requests = list(composed(arguments.ratings))
+    if not requests:
+        raise UserError(f"{arguments.ratings}: no ratings of composed couplets in this file")
+    rows = [measured(predictor, answers) for answers in requests]
+    values = np.array([answer.rating for answers in requests for answer in answers])
+    numbers = np.repeat(np.arange(len(requests)), [len(own) for own in rows])
+    weights = fit_order(np.concatenate(rows), values, numbers, 1, PENALTY)
+    if weights[0] <= 0:
+        raise UserError(
+            f"{arguments.ratings}: these ratings go against the order that composing has; give more"
+        )
+    print(f"{len(values):,} couplets to {len(requests):,} requests")
+    bundle = load_bundle(find_model(arguments.weights))
+    judge = Judge(weights[1:] / weights[0]).to_bytes()  # in the unit of that order
+    save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, JUDGE: judge}), Path(arguments.output))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = base_parser(__doc__)
+    parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
+    parser.add_argument("--ratings", required=True, metavar="FILE", help="rated answers")
+    parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main, make_parser()))

@@ -1,0 +1,120 @@
+"""The examples of a run as ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.data.streaming import StreamedData
+from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.task import Task
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
+from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
+from tasks.couplet.data.dataset import CoupletDataset
+from tasks.couplet.data.encoding import VOCABULARY
+from tasks.couplet.data.marks import with_marks
+from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
+from tasks.couplet.data.uses import encode_uses, regulated
+from tasks.couplet.preferences.dataset import RatedDataset, collate_rated
+from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings, with_own
+
+
+def training_data(
+    task: Task, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
+) -> TrainingData:
+    """Read, limit and encode the couplets; the vocabulary is built from the training pairs alone.
+
+    Args:
+        task: the couplet task, which loads the weights that rated answers are of.
+        config: the settings.
+        vocabularies: of weights that exist; None makes one from the training pairs.
+    """
+    settings, notes = config.data, list[str]()
+    train: EncodedData | StreamedData
+    if settings.streaming:
+        notes.append(f"training data {settings.train}: streamed")
+        vocabulary = _vocabulary(config, vocabularies, [])
+        train = stream_couplets(settings, vocabulary)
+    else:
+        pairs = _read(config, settings.train, "training data", notes)
+        verse = [] if settings.verse is None else regulated(_read(config, settings.verse, "verse", notes))
+        if verse:
+            notes.append(f"verse: {len(verse):,} end oblique and level")
+        vocabulary = _vocabulary(config, vocabularies, pairs + verse)
+        if settings.has_uses:
+            train = encode_uses(pairs, verse, settings, vocabulary, config.seed)
+            notes.append(f"{len(train.lengths):,} examples of all uses")
+        else:
+            train = _encode(pairs, vocabulary)
+        if config.preferences.ratings is not None:
+            rated = _rated(config.preferences, pairs, notes)
+            train = _with_ratings(task, config, train, rated, vocabulary)
+    notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
+    dev = None
+    if settings.dev is not None:
+        dev = _encode(_read(config, settings.dev, "dev data", notes), vocabulary)
+    return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate_rated, notes)
+
+
+def _read(config: CoupletConfig, source: str, what: str, notes: list[str]) -> list[Couplet]:
+    """Read couplets within the length, and note how many."""
+    settings = config.data
+    pairs, report = limit_length(read_couplets(source), settings.max_length, settings.overlong)
+    notes.append(f"{what} {source}: {report}")
+    return pairs
+
+
+def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
+    dataset = CoupletDataset(pairs, vocabulary)
+    return EncodedData(dataset, dataset.lengths)
+
+
+def _rated(
+    settings: CoupletPreferencesConfig, pairs: list[Couplet], notes: list[str]
+) -> list[list[RatedAnswer]]:
+    """Read the rated answers, and add the corpus's own where the settings give it a rating."""
+    assert settings.ratings is not None
+    rated = read_ratings(settings.ratings)
+    notes.append(
+        f"rated answers {settings.ratings}: {sum(map(len, rated)):,} to {len(rated):,} inputs; an epoch has each once"
+    )
+    if settings.own_rating is not None:
+        owned = with_own(rated, pairs, settings.own_rating, settings.own_length)
+        notes.append(f"rated {settings.own_rating:g}: the corpus's own answers to {owned:,} of them")
+    return rated
+
+
+def _with_ratings(
+    task: Task,
+    config: CoupletConfig,
+    examples: EncodedData,
+    rated: list[list[RatedAnswer]],
+    vocabulary: Vocabulary,
+) -> EncodedData:
+    """Add the rated answers, scored by the weights that training starts from."""
+    assert config.training.start_from is not None
+    loaded = load_model(Path(config.training.start_from), task)
+    before = loaded.trained.step_model(loaded.config.model, len(vocabulary))
+    dataset = RatedDataset(examples, rated, vocabulary, before)
+    return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))
+
+
+def _vocabulary(
+    config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None, train: list[Couplet]
+) -> Vocabulary:
+    """Return the start's vocabulary, the file the config names, or one built from the training pairs."""
+    settings = config.data
+    if vocabularies is not None:
+        vocabulary = vocabularies[VOCABULARY]
+    elif settings.vocabulary is not None:
+        vocabulary = Vocabulary.load(settings.vocabulary)
+    elif settings.streaming:
+        return streamed_vocabulary(settings)
+    else:
+        lines = (line for pair in train for line in (pair.first, pair.second))
+        vocabulary = Vocabulary.build(lines, settings.min_count, settings.max_vocabulary)
+    return with_marks(vocabulary) if settings.has_uses else vocabulary

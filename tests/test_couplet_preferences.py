@@ -1,0 +1,195 @@
+"""Couplets learned from rated answers: file, batches, and the real command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_here
+from conftest import Trained
+from couplet_toys import LEVEL, OBLIQUE, Table
+
+from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.data.training_data import EncodedData
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.composing.ranking import Scores, quality
+from tasks.couplet.data.couplets import Couplet
+from tasks.couplet.data.dataset import CoupletDataset, collate
+from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.data.marks import compose_source, with_marks
+from tasks.couplet.preferences.dataset import RatedBatches, RatedDataset, collate_rated
+from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings, with_own
+from tasks.couplet.task import TASK
+
+VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, "，", *LEVEL, *OBLIQUE]))
+ANSWERED = [RatedAnswer("春雨", "秋霜", 7), RatedAnswer("春雨", "江山", 2)]
+COMPOSED = [RatedAnswer("春月", "秋江", 6, "春？", "柳"), RatedAnswer("高柳", "清溪", 4, "？柳")]
+
+
+def dataset(inputs: list[list[RatedAnswer]] | None = None) -> RatedDataset:
+    pairs = CoupletDataset([Couplet("春山雨", "秋水天"), Couplet("月", "霜")], VOCABULARY)
+    model = Table(1, vocab_size=len(VOCABULARY), steps=12, sources=len(VOCABULARY))
+    return RatedDataset(EncodedData(pairs, pairs.lengths), inputs or [ANSWERED, COMPOSED], VOCABULARY, model)
+
+
+def write(path: Path, *records: object) -> Path:
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_a_file_names_the_first_line_once_or_with_each_answer(tmp_path: Path) -> None:
+    answered = {"first": "春雨", "answers": [{"second": a.second, "rating": a.rating} for a in ANSWERED]}
+    composed = {"answers": [{key: value for key, value in vars(a).items() if value} for a in COMPOSED]}
+    assert read_ratings(write(tmp_path / "ratings.jsonl", answered, "", composed)) == [ANSWERED, COMPOSED]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("{", "a line must be"),
+        ({"first": "春"}, "'answers'"),
+        ({"first": "春", "answers": [{"second": "秋"}]}, "'rating'"),
+        ({"first": "春", "answers": [{"second": 3, "rating": 1}]}, "second: 3 is not a text"),
+        ({"first": "春", "answers": [{"second": "秋", "rating": float("nan")}]}, "not a finite number"),
+        ({"first": "春", "answers": [{"second": "秋", "rating": 1, "template": "？？"}]}, "not as long as"),
+    ],
+)
+def test_a_line_that_is_not_as_it_should_be_is_named(tmp_path: Path, record: object, said: str) -> None:
+    good = {"first": "春", "answers": [{"second": "秋", "rating": 1}]}
+    path = write(tmp_path / "ratings.jsonl", good, record)
+    with pytest.raises(UserError) as error:
+        read_ratings(path)
+    assert f"{path}:2: " in str(error.value) and said in str(error.value)
+
+
+def test_a_file_without_ratings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no rated answers"):
+        read_ratings(write(tmp_path / "ratings.jsonl", "", ""))
+
+
+def test_the_corpus_answers_too_where_it_is_given_a_rating() -> None:
+    known, other = RatedAnswer("春山雨", "秋水天", 3), RatedAnswer("春山雨", "秋水霜", 3)
+    short, unknown = RatedAnswer("月", "江", 3), RatedAnswer("柳山雨", "秋水天", 3)
+    composed = RatedAnswer("春山雨", "秋水霜", 3, "？？？")
+    rated = [[other], [known], [short], [unknown], [composed]]
+    corpus = [Couplet("春山雨", "秋水天"), Couplet("月", "霜")]
+    assert with_own(rated, corpus, 7, 2) == 1
+    assert rated == [[other, RatedAnswer("春山雨", "秋水天", 7)], [known], [short], [unknown], [composed]]
+
+
+def test_an_answer_that_was_composed_has_two_texts() -> None:
+    encode = VOCABULARY.encode
+    assert ANSWERED[0].texts(VOCABULARY) == [(encode("春雨"), encode("秋霜"))]
+    second, first = COMPOSED[0].texts(VOCABULARY)
+    assert second == (encode("春月"), encode("秋江"))
+    assert first == (compose_source(VOCABULARY, ["春", None], "柳"), encode("春月"))
+
+
+def test_the_log_probabilities_before_are_those_of_all_texts() -> None:
+    found, model = dataset(), Table(1, vocab_size=len(VOCABULARY), steps=12, sources=len(VOCABULARY))
+    for rated, answers in zip((found[2], found[3]), (ANSWERED, COMPOSED), strict=True):
+        for before, answer in zip(rated.before, answers, strict=True):
+            single = 0.0
+            for asked, text in answer.texts(VOCABULARY):
+                source, lengths = encode_sources([np.array(asked)])
+                single += float(text_log_probs(model, source, lengths, [text])[0])
+            assert before == pytest.approx(single, rel=1e-5)
+
+
+def test_a_batch_has_the_examples_first_and_tells_what_belongs_to_what() -> None:
+    found = dataset()
+    batch = collate_rated([found[2], found[0], found[3]])
+    source, _, _, label, text_mask, answers, inputs, ratings, before, mask = batch
+    assert source.shape[0] == 1 + 2 + 4 == label.shape[0]
+    assert mask.tolist() == [[1, 1, 1, 1]] and text_mask.sum(1).tolist() == [3] * 6
+    assert answers.tolist() == [0, 1, 2, 2, 3, 3] and inputs.tolist() == [0, 0, 1, 1]
+    assert ratings.tolist() == [7, 2, 6, 4] and before.shape == (4,)
+    plain = [found[0], found[1]]
+    for ours, usual in zip(collate_rated(plain), collate(plain), strict=True):
+        assert np.array_equal(ours, usual)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_an_epoch_has_every_rated_input_once(processes: int) -> None:
+    found = dataset([ANSWERED] * 7)
+    samplers = [RatedBatches(found, 3, 2, 5, processes, rank) for rank in range(processes)]
+    batches = [list(sampler) for sampler in samplers]
+    assert {len(own) for own in batches} == {len(samplers[0])}
+    drawn = [index for own in batches for batch in own for index in batch]
+    assert Counter(index for index in drawn if index >= 2) == Counter(found.rated)
+    assert all(sum(index < 2 for index in batch) == 3 for own in batches for batch in own)
+    again = RatedBatches(found, 3, 2, 5, processes, 0)
+    again.skip_batches(1)
+    assert list(again) == batches[0][1:]
+    again.set_epoch(1)
+    assert list(again) != batches[0]
+
+
+def test_a_judge_weighs_in_the_order_of_proposals() -> None:
+    plain, judged = Scores(-1.0, -1.0, -1.0), Scores(-1.0, -1.0, -1.0, 0.25)
+    lines = "春雨", "秋霜"
+    assert quality(lines, judged, (), (), False) == quality(lines, plain, (), (), False) + 0.25
+
+
+@pytest.fixture
+def recipe(trained: dict[str, Trained], tmp_path: Path) -> Path:
+    """Return a recipe that learns from ratings of the session's tiny model: it is to prefer the last answer."""
+    model = trained["transformer"]
+    train = (model.folder.parent / "train.tsv").read_text(encoding="utf-8").splitlines()
+    firsts = [line.split("\t")[0] for line in train[:12]]
+    seconds = [line.split("\t")[1] for line in train[:12]]
+    rated = [
+        {"first": first, "answers": [{"second": seconds[n], "rating": 1}, {"second": seconds[n - 1], "rating": 9}]}
+        for n, first in enumerate(firsts)
+    ]  # fmt: skip
+    write(tmp_path / "ratings.jsonl", *rated)
+    path = tmp_path / "rated.yaml"
+    path.write_text(
+        f"""base: {model.config}
+preferences: {{ratings: {tmp_path}/ratings.jsonl, strength: 0.1, inputs: 4, examples_weight: 0.1, own_rating: 5}}
+training: {{start_from: {model.folder}/best, learning_rate: 3.0e-3, epochs: 8, eval_every: 0}}
+output_dir: {tmp_path}/run
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_the_command_learns_the_order(trained: dict[str, Trained], recipe: Path) -> None:
+    outcome = run_here("train", "-c", recipe)
+    assert outcome.status == 0, outcome.stderr
+    assert "24 to 12 inputs" in outcome.stderr and "own answers to 0 of them" in outcome.stderr
+    assert "dev perplexity" in outcome.stderr
+
+    def margin(folder: Path) -> float:
+        """Return by how much the better answers are likelier, in the mean."""
+        loaded = load_model(folder, TASK)
+        vocabulary = loaded.trained.vocabularies["text"]
+        model = loaded.trained.step_model(loaded.config.model, len(vocabulary))
+        inputs = read_ratings(recipe.parent / "ratings.jsonl")
+        texts = [text for answers in inputs for answer in answers for text in answer.texts(vocabulary)]
+        source, lengths = encode_sources([np.array(asked) for asked, _ in texts])
+        found = text_log_probs(model, source, lengths, [text for _, text in texts]).reshape(-1, 2)
+        return float((found[:, 1] - found[:, 0]).mean())
+
+    assert margin(recipe.parent / "run" / "last") > margin(trained["transformer"].folder / "best") + 5.0
+    assert "already finished" in run_here("train", "-c", recipe, "--resume", "auto").stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("training.start_from=null", "name those weights by training.start_from"),
+        ("data.streaming=true", "preferences.ratings to null"),
+        ("preferences.ratings=nowhere.jsonl", "nowhere.jsonl"),
+        ("preferences.strength=0", "preferences.strength"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(recipe: Path, override: str, said: str) -> None:
+    assert said in run_here("train", "-c", recipe, "-o", override).error_line()
