@@ -46,6 +46,17 @@ def test_the_store_ships_and_is_exported_again(shipped: Path, tmp_path: Path) ->
     assert load_bundle(tmp_path / "again").extra[REPLY_STORE] == content
 
 
+def test_a_store_is_made_without_the_lexicon_where_the_bundle_has_its_marks(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(source: str) -> None:
+        raise AssertionError(f"the lexicon {source} is not installed here")
+
+    monkeypatch.setattr("tasks.empathetic.emotion.lexicon.EmotionLexicon.load", missing)
+    given = ("export", "--weights", shipped, "--output", tmp_path / "again", "--data", "sample")
+    assert run_here(*given).status == 0
+
+
 def test_answers_say_where_they_are_from(recipe: Path, shipped: Path) -> None:
     arguments = ("-c", recipe, "--weights", shipped, "I won a prize!", "--n-best", 9)
     outcome = run("predict", *arguments, "--json")

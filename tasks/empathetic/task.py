@@ -23,7 +23,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.events import Display
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.encoding import HINTS, NEXT, make_encoder
+from tasks.empathetic.data.encoding import HINTS, NEXT, DialogueEncoder, make_encoder
 from tasks.empathetic.data.language import language_of
 from tasks.empathetic.data.pieces import PIECES
 from tasks.empathetic.data.reserved import VOCABULARY
@@ -163,9 +163,7 @@ class EmpatheticTask(GenerationTask):
         predictor = EmpatheticPredictor(
             config,
             model,
-            make_encoder(
-                config, vocabulary, files.get(HINTS), language_of(config.language, files.get(PIECES))
-            ),
+            _encoder(config, model),
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
             partial(find_store, config, files.get(REPLY_STORE)),
             None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
@@ -204,11 +202,7 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
         """Make the store of replies from dialogues with the model's final weights."""
-        vocabulary, language = (
-            model.vocabularies[VOCABULARY],
-            language_of(config.language, model.files.get(PIECES)),
-        )
-        predictor = EmpatheticPredictor(config, model, make_encoder(config, vocabulary, language=language))
+        predictor = EmpatheticPredictor(config, model, _encoder(config, model))
         return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
 
     def products(
@@ -227,6 +221,13 @@ class EmpatheticTask(GenerationTask):
         from tasks.empathetic.answering.api import ReplyEndpoint
 
         return [ByLanguage(lambda: ReplyEndpoint(limits))]
+
+
+def _encoder(config: EmpatheticConfig, model: TrainedModel) -> DialogueEncoder:
+    """Return the encoder of a trained model, with the hints that its bundle brings."""
+    files = model.files
+    language = language_of(config.language, files.get(PIECES))
+    return make_encoder(config, model.vocabularies[VOCABULARY], files.get(HINTS), language)
 
 
 TASK = EmpatheticTask()
