@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from tasks.couplet.direction import Direction
 from tasks.couplet.rerank import Reranker
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules
-from tasks.couplet.rules.search import Candidate, search_by_rules
+from tasks.couplet.rules.search import Candidate, Found, search_by_rules
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -88,32 +89,41 @@ class LineSearch:
                 for each in self.decode(sources, options)
             ]
             return [each[:wanted] for each in self._reranker.order(lines, texts, direction)]
-
-        def search(
-            numbers: Sequence[int],
-            processors: Sequence[LogitsProcessor],
-            options: SearchOptions = options,
-        ) -> list[list[Hypothesis]]:
-            chosen = [sources[number] for number in numbers]
-            return self.decode(chosen, replace(options, processors=processors))
-
+        search = partial(self._search, sources, options)
         found = search_by_rules(lines, locks, rules, self._table, search, direction)
         ordered = self._reranker.order(lines, [each.candidates for each in found], direction)
         if wanted == 1 or decoding.strategy != "beam" or not distance:
             return [each[:wanted] for each in ordered]
-        wide = max(self._config.choice.beam_size, wanted)
-        further = replace(options, beam_size=wide, n_best=wide, groups=1, diversity_penalty=0.0)
-        chosen = choose(
-            [replace(each, candidates=candidates) for each, candidates in zip(found, ordered, strict=True)],
-            wanted,
-            distance,
-            rules.banned,
-            self._table,
-            lambda numbers, processors: search(numbers, processors, further),
-            length_divisor(options.length_penalty, options.alpha),
-        )
+        found = [replace(each, candidates=best) for each, best in zip(found, ordered, strict=True)]
+        chosen = self._apart(sources, options, found, wanted, distance, rules.banned)
         others = self._reranker.order(lines, [each[1:] for each in chosen], direction)
         return [[each[0], *rest] for each, rest in zip(chosen, others, strict=True)]
+
+    def _search(
+        self,
+        sources: Sequence[np.ndarray],
+        options: SearchOptions,
+        numbers: Sequence[int],
+        processors: Sequence[LogitsProcessor],
+    ) -> list[list[Hypothesis]]:
+        """Search for the answers to some of the lines, given by number, under rules."""
+        return self.decode([sources[number] for number in numbers], replace(options, processors=processors))
+
+    def _apart(
+        self,
+        sources: Sequence[np.ndarray],
+        options: SearchOptions,
+        found: Sequence[Found],
+        wanted: int,
+        distance: float,
+        banned: Sequence[str],
+    ) -> list[list[Candidate]]:
+        """Return the best candidate of each line, and others that keep their distance."""
+        wide = max(self._config.choice.beam_size, wanted)
+        further = replace(options, beam_size=wide, n_best=wide, groups=1, diversity_penalty=0.0)
+        divisor = length_divisor(options.length_penalty, options.alpha)
+        search = partial(self._search, sources, further)
+        return choose(found, wanted, distance, banned, self._table, search, divisor)
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[list[Hypothesis]]:
         """Answer encoded lines greedily, without rules."""

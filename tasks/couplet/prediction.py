@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -149,10 +148,7 @@ class CoupletPredictor(GenerationPredictor):
                 given[batch], locks[batch], rules, decoding, wanted, apart, direction
             )
             for line, candidates in zip(given[batch], found, strict=True):
-                found_here = [self._prediction(line, text, h, rules, direction) for text, h in candidates]
-                answers.append(
-                    [self._with_known(line, one, direction) for one in found_here] if known else found_here
-                )
+                answers.append([self._prediction(line, *c, rules, direction, known) for c in candidates])
         return answers
 
     def check(self, line: str, template: str | None = None, direction: Direction = TO_SECOND) -> str:
@@ -254,17 +250,18 @@ class CoupletPredictor(GenerationPredictor):
         return locks
 
     def _prediction(
-        self, line: str, text: str, hypothesis: Hypothesis, rules: Rules, direction: Direction
+        self,
+        line: str,
+        text: str,
+        hypothesis: Hypothesis,
+        rules: Rules,
+        direction: Direction,
+        with_known: bool,
     ) -> CoupletPrediction:
-        form = form_report(*direction.pair(line, text))
-        broken = []
+        pair = direction.pair(line, text)
+        form, broken, known = form_report(*pair), [], None
         if self.config.decoding.engine != "reference":
             broken = broken_rules(line, text, form, rules, direction)
-        return CoupletPrediction(text, hypothesis.score, form, broken)
-
-    def _with_known(
-        self, line: str, prediction: CoupletPrediction, direction: Direction
-    ) -> CoupletPrediction:
-        compared: Line = "first" if direction.writes_first else "second"
-        known = self.nearest_known(*direction.pair(line, prediction.text), [compared])
-        return replace(prediction, known=known)
+        if with_known:
+            known = self.nearest_known(*pair, ["first" if direction.writes_first else "second"])
+        return CoupletPrediction(text, hypothesis.score, form, broken, known)
