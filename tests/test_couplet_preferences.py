@@ -54,6 +54,7 @@ def test_a_file_names_the_first_line_once_or_with_each_answer(tmp_path: Path) ->
     [
         ("{", "a line must be"),
         ({"first": "春"}, "'answers'"),
+        ({"first": "春", "answers": []}, "answers: empty"),
         ({"first": "春", "answers": [{"second": "秋"}]}, "'rating'"),
         ({"first": "春", "answers": [{"second": 3, "rating": 1}]}, "second: 3 is not a text"),
         ({"first": "春", "answers": [{"second": "秋", "rating": float("nan")}]}, "not a finite number"),
@@ -189,7 +190,20 @@ def test_the_command_learns_the_order(trained: dict[str, Trained], recipe: Path)
         ("data.streaming=true", "preferences.ratings to null"),
         ("preferences.ratings=nowhere.jsonl", "nowhere.jsonl"),
         ("preferences.strength=0", "preferences.strength"),
+        ("data.reverse=0.5", "start from weights trained for all uses"),
     ],
 )
 def test_settings_that_cannot_be_used_are_named(recipe: Path, override: str, said: str) -> None:
     assert said in run_here("train", "-c", recipe, "-o", override).error_line()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"second": "秋" * 99, "rating": 2}, "a line has 99 characters"),
+        ({"second": "秋", "rating": 2, "template": "？"}, "start from weights trained for all uses"),
+    ],
+)
+def test_ratings_that_the_weights_cannot_read_are_refused(recipe: Path, answer: dict, said: str) -> None:
+    write(recipe.parent / "ratings.jsonl", {"first": "春", "answers": [answer]})
+    assert said in run_here("train", "-c", recipe).error_line()

@@ -10,13 +10,14 @@ import numpy as np
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
 from tasks.couplet.data.dataset import CoupletDataset
 from tasks.couplet.data.encoding import VOCABULARY
-from tasks.couplet.data.marks import with_marks
+from tasks.couplet.data.marks import knows_marks, with_marks
 from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
 from tasks.couplet.data.uses import encode_uses, regulated
 from tasks.couplet.preferences.dataset import RatedDataset, collate_rated
@@ -96,8 +97,20 @@ def _with_ratings(
     vocabulary: Vocabulary,
 ) -> EncodedData:
     """Add the rated answers, scored by the weights that training starts from."""
-    assert config.training.start_from is not None
-    loaded = load_model(Path(config.training.start_from), task)
+    start, limit = config.training.start_from, config.data.max_length
+    assert start is not None
+    longest = max(len(line) for answers in rated for a in answers for line in (a.first, a.second))
+    if longest > limit:
+        raise UserError(
+            f"preferences.ratings: a line has {longest} characters, and data.max_length is {limit}"
+        )
+    loaded = load_model(Path(start), task)
+    composed = any(answer.template is not None for answers in rated for answer in answers)
+    if loaded.trained.vocabularies[VOCABULARY] != vocabulary or (composed and not knows_marks(vocabulary)):
+        raise UserError(
+            f"training.start_from: {start} knows 下联 alone, and the ratings, data.reverse or data.compose are "
+            "of more; start from weights trained for all uses"
+        )
     before = loaded.trained.step_model(loaded.config.model, len(vocabulary))
     dataset = RatedDataset(examples, rated, vocabulary, before)
     return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))

@@ -9,20 +9,17 @@ reads the decoder's mean state over the 上联 after its 下联, beside the orde
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import load_bundle, save_bundle
-from paddle_dialog.command_line import base_parser, load_model, run_tool
+from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, fit_order
-from paddle_dialog.shipped import find_model
+from paddle_dialog.judge import Judge, fit_order
+from paddle_dialog.judge_command import judge_parser, save_with_judge
 from paddle_dialog.text.characters import is_hanzi
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.composing.ranking import Scores, quality
@@ -78,18 +75,12 @@ def main(arguments: argparse.Namespace) -> None:
             f"{arguments.ratings}: these ratings go against the order that composing has; give more"
         )
     print(f"{len(values):,} couplets to {len(requests):,} requests")
-    bundle = load_bundle(find_model(arguments.weights))
-    judge = Judge(weights[1:] / weights[0]).to_bytes()  # in the unit of that order
-    save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, JUDGE: judge}), Path(arguments.output))
+    save_with_judge(arguments, Judge(weights[1:] / weights[0]))  # in the unit of that order
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = base_parser(__doc__)
-    parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
-    parser.add_argument("--ratings", required=True, metavar="FILE", help="rated answers")
-    parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
-    return parser
+    return judge_parser(__doc__, "rated answers")
 
 
 if __name__ == "__main__":

@@ -97,9 +97,12 @@ def _inputs(path: Path) -> Iterator[list[RatedAnswer]]:
             continue
         try:
             record = json.loads(line)
-            yield [_answer({**record, **answer}) for answer in record["answers"]]
+            answers = [_answer({**record, **answer}) for answer in record["answers"]]
+            if not answers:
+                raise ValueError("answers: empty")
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}:{number}: {error!r}; a line must be {_FORM}") from error
+        yield answers
 
 
 def _answer(fields: dict[str, Any]) -> RatedAnswer:

@@ -10,20 +10,17 @@ config's `decoding.rerank`. docs/replies.md says how to rate.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import load_bundle, save_bundle
-from paddle_dialog.command_line import base_parser, load_model, run_tool
+from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, fit_order
-from paddle_dialog.shipped import find_model
+from paddle_dialog.judge import Judge, fit_order
+from paddle_dialog.judge_command import judge_parser, save_with_judge
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.answering.reading import ReadContext
@@ -127,18 +124,12 @@ def main(arguments: argparse.Namespace) -> None:
     print("judge: 1.0")
     for name, weight in zip(names, weights, strict=False):
         print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
-    bundle = load_bundle(find_model(arguments.weights))
-    judge = Judge(weights[len(names) :]).to_bytes()
-    save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, JUDGE: judge}), Path(arguments.output))
+    save_with_judge(arguments, Judge(weights[len(names) :]))
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = base_parser(__doc__)
-    parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
-    parser.add_argument("--ratings", required=True, metavar="FILE", help="rated replies, one context a line")
-    parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
-    return parser
+    return judge_parser(__doc__, "rated replies, one context a line")
 
 
 if __name__ == "__main__":
