@@ -42,16 +42,19 @@ class ReplyPrediction(Prediction):
     Args:
         tokens: as the model wrote or reads it.
         origin: who wrote it: a `person`, for a conversation of the training data or of a user's file; a language
-            model, for this project's store (`written`); or the `model` that answers. `care` marks the fixed
-            sentence to somebody who speaks of self-harm, whose score is 0.
+            model, for this project's store (`written`); the speaker, whose words a reply says back (`reflected`); or
+            the `model` that answers. `care` marks the fixed sentence to somebody who speaks of self-harm, whose score
+            is 0.
         near: of a stored reply to the context; None of the model's own.
         row: of a stored reply in the store.
+        emotion: of the speaker, for which a reflected reply is meant; None for any.
     """
 
     tokens: tuple[str, ...]
-    origin: Literal["model", "person", "written", "care"] = "model"
+    origin: Literal["model", "person", "written", "reflected", "care"] = "model"
     near: Nearness | None = None
     row: int | None = None
+    emotion: str | None = None
 
     def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""
@@ -61,6 +64,8 @@ class ReplyPrediction(Prediction):
 
 def origin_note(record: Mapping[str, Any]) -> str:
     """Return the note beside a reply of `ReplyPrediction.as_dict`; empty for one of the model's own."""
+    if record["origin"] == "reflected":
+        return " (in your own words)"
     note = {"person": "from a person", "written": "written for this project"}.get(record["origin"])
     return "" if note is None else f" ({note}, {record['similarity']:.2f})"
 

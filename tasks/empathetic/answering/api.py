@@ -81,9 +81,10 @@ class ReplyCandidate(BaseModel):
 
     text: str
     score: float = Field(description="Log-probability per token, the end included.")
-    origin: Literal["person", "written", "model", "care"] = Field(
+    origin: Literal["person", "written", "reflected", "model", "care"] = Field(
         description="Who wrote it: a person, for another conversation of the training data; a language model, for "
-        "this project's store (written); or the model that answers. care is the fixed sentence to somebody who "
+        "this project's store (written); the speaker, whose words the reply says back (reflected); or the model that "
+        "answers. care is the fixed sentence to somebody who "
         "speaks of self-harm."
     )
     similarity: float | None = Field(

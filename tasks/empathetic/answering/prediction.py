@@ -24,12 +24,13 @@ from tasks.empathetic.data.context_input import parsed_context
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
+from tasks.empathetic.reflection.reflector import Reflector
 from tasks.empathetic.selection.building import store_of_corpus
 from tasks.empathetic.selection.finder import ReplyFinder
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import Reranker
 from tasks.empathetic.selection.store import ReplyStore
-from tasks.empathetic.selection.vectors import SelectionModel
+from tasks.empathetic.selection.vectors import SelectionModel, log_probs
 
 
 class EmpatheticPredictor(ContextReader, GenerationPredictor):
@@ -49,6 +50,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         reranker: orders the candidates.
         store: of people's replies, or None.
         finder: what finds them; None without a store.
+        reflector: says back what the speaker said; None where the config wants none.
     """
 
     config: EmpatheticConfig
@@ -69,6 +71,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         self.finder = None
         if self.store is not None:
             self.finder = ReplyFinder(cast(SelectionModel, self.model), self.encoder, self.store)
+        wanted = config.replies.reflections > 0 and config.replies.store is not False
+        self.reflector = Reflector(self.language.name, self.emotions) if wanted else None
         self.reranker = Reranker(
             self.model,
             self.encoder,
@@ -233,7 +237,24 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         if self.finder is not None:
             near = self.finder.find(contexts, self.config.replies.candidates, self.config.decoding.rerank)
             found = [own + more for own, more in zip(found, near, strict=True)]
+        if self.reflector is not None:
+            count = self.config.replies.reflections
+            found = [
+                own + self.reflected(context, count) for own, context in zip(found, contexts, strict=True)
+            ]
         return found
+
+    def reflected(self, context: ReadContext, count: int) -> list[ReplyPrediction]:
+        """Return at most `count` replies that say back what the speaker said; none without a reflector."""
+        if self.reflector is None:
+            return []
+        replies = self.reflector.replies(context.turns[-1], context.emotions, count)
+        tokens = [self.language.tokens_of(reply.text) for reply in replies]
+        scores = log_probs(cast(SelectionModel, self.model), self.encoder, tokens, context.packed).tolist()
+        return [
+            ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion)
+            for reply, score, words in zip(replies, scores, tokens, strict=True)
+        ]
 
     def search_options(
         self,

@@ -195,12 +195,16 @@ function bubble(who, text) {
   return element("p", { class: "bubble", lang: tagOfText(text) }, element("span", { class: "unseen" }, `${word(who)}: `), text);
 }
 
-/** The mark of a reply from the store; none of the model's own. */
+/** The mark of a reply from the store, or in the speaker's words; none of the model's own. */
 function originTags({ origin, similarity }) {
-  const marks = { person: ["fromPerson", "fromPersonMeaning"], written: ["writtenForUs", "writtenForUsMeaning"] };
+  const marks = {
+    person: ["fromPerson", "fromPersonMeaning"],
+    written: ["writtenForUs", "writtenForUsMeaning"],
+    reflected: ["reflected", "reflectedMeaning"],
+  };
   if (!(origin in marks)) return [];
   const [mark, meaning] = marks[origin];
-  const tag = word(mark, { similarity: similarity.toFixed(2).replace("-", "−") });
+  const tag = word(mark, { similarity: (similarity ?? 0).toFixed(2).replace("-", "−") });
   return [element("p", { class: "origin", title: word(meaning) }, tag)];
 }
 

@@ -24,6 +24,12 @@ class RepliesConfig:
         "keep what the model makes of `file` beside it, as `<file>.vectors.safetensors`, for the next start",
     )
     candidates: int = at_least(1, 20, "how many of the nearest replies are ranked for a context")
+    reflections: int = at_least(
+        0,
+        0,
+        "how many replies that say back what the speaker said, in frames written for this project, are ranked for a "
+        "context; none with `store: false`",
+    )
     generate: bool = setting(True, "the generator writes candidates too")
 
 
@@ -76,11 +82,13 @@ class ReplyRerankConfig:
         "weight of the cosine of `context_words` of such a reply, beside that of all; it fits what was said where "
         "that is high, and speaks of something else where it is low",
     )
+    reflected: float = setting(0.0, "weight of saying back what the speaker said; may be negative")
     emotion: float = at_least(
         0.0,
         0.0,
-        "weight of how well the emotions in which people gave the reply fit the one that is felt: p of the likeliest "
-        "of them over that of the likeliest of all; 1 where none is known, as with the generator's",
+        "weight of how well the emotions in which people gave the reply, or for which a reflected one is meant, fit "
+        "the one that is felt: p of the likeliest of them over that of the likeliest of all; 1 where none is known, "
+        "as with the generator's",
     )
     overlap_last: float = setting(
         0.0, "weight of the share of the reply's content words that stand in the last turn; may be negative"

@@ -28,9 +28,10 @@ from tasks.empathetic.selection.rerank import AGAINST
 from tasks.empathetic.selection.vectors import log_probs, reply_states
 
 FITTED = (
-    "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "emotion",
+    "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "reflected", "emotion",
     "overlap_last", "overlap_earlier", "echo", "repetition",
 )  # fmt: skip
+MOST_REFLECTIONS = 500  # all that there are to a turn, of which some were rated
 PENALTY = 300.0  # chosen by cross-validation over contexts (docs/experiments.md)
 Rated = tuple[list[str], list[str], np.ndarray]  # context, replies, values [N]
 
@@ -96,6 +97,8 @@ def _candidates(
         found = dict(
             zip(stored, predictor.finder.given(context, [rows[text] for text in stored]), strict=True)
         )
+    reflected = {one.text: one for one in predictor.reflected(context, MOST_REFLECTIONS)}
+    found |= {text: reflected[text] for text in texts if text in reflected and text not in found}
     others = {text: predictor.language.tokens_of(text) for text in texts if text not in found}
     scores = log_probs(predictor.model, predictor.encoder, [*others.values()], context.packed)
     for (text, tokens), score in zip(others.items(), scores, strict=True):

@@ -87,6 +87,7 @@ class Reranker:
             "person": _each(lambda _, one: float(one.row is not None)),
             "own": _each(lambda _, one: float(one.origin == "written")),
             "own_words": _each(lambda _, one: _nearness_of_own(one)),
+            "reflected": _each(lambda _, one: float(one.origin == "reflected")),
             "emotion": _each(self._agreement),
             "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
             "overlap_earlier": _each(lambda context, one: overlaps(one.tokens, context.words)[1]),
@@ -119,7 +120,7 @@ class Reranker:
             UserError: a weight needs the n-grams of the training replies, and they are not known.
         """
         found = [distinct(own) for own in lists]
-        is_mixed = any(one.row is not None for own in found for one in own)
+        is_mixed = any(one.origin != "model" for own in found for one in own)
         if all(len(own) < 2 for own in found) or not (weights.is_active or is_mixed):
             return found
         sums = np.zeros(sum(map(len, found)))  # [N]
@@ -200,11 +201,13 @@ class Reranker:
         )
 
     def _agreement(self, context: ReadContext, candidate: ReplyPrediction) -> float:
-        """Return p of the likeliest emotion in which the reply was given over that of the likeliest of all."""
+        """Return p of the likeliest emotion in or for which the reply was given over that of the likeliest of all."""
+        share = context.emotions / context.emotions.max()  # [32]
+        if candidate.emotion is not None:
+            return float(share[self._encoder.language.emotions.index(candidate.emotion)])
         if candidate.row is None:
             return 1.0
         bits = int(self._known(candidate.row).emotions[candidate.row])
-        share = context.emotions / context.emotions.max()  # [32]
         return max((float(one) for place, one in enumerate(share) if bits >> place & 1), default=1.0)
 
     def _known(self, row: int) -> ReplyStore:

@@ -1,4 +1,4 @@
-"""The lists of English words by which replies are cleaned and compared, from `word_lists.txt`."""
+"""Lists of words in text files; `word_lists.txt` has those by which English replies are cleaned and compared."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _HEAD = re.compile(r"\[(?P<name>[^]]+)\].*")
 
 
 def word_list(name: str) -> frozenset[str]:
-    """Return a list by name."""
+    """Return a list of `word_lists.txt` by name."""
     return _lists()[name]
 
 
-@lru_cache(maxsize=1)
-def _lists() -> dict[str, frozenset[str]]:
-    text = (importlib.resources.files(__package__) / "word_lists.txt").read_text(encoding="utf-8")
+def read_lists(package: str, name: str) -> dict[str, frozenset[str]]:
+    """Read the lists of a text file of a package: `[name]` and a remark, then the words, with blanks between them."""
+    text = (importlib.resources.files(package) / name).read_text(encoding="utf-8")
     lists: dict[str, set[str]] = {}
     for line in text.splitlines():
         head = _HEAD.fullmatch(line)
@@ -25,3 +25,9 @@ def _lists() -> dict[str, frozenset[str]]:
         else:
             words.update(line.split())
     return {name: frozenset(words) for name, words in lists.items()}
+
+
+@lru_cache(maxsize=1)
+def _lists() -> dict[str, frozenset[str]]:
+    assert __package__ is not None
+    return read_lists(__package__, "word_lists.txt")

@@ -1,0 +1,1 @@
+"""Replies that say back what the speaker has said."""

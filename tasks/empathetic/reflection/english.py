@@ -1,0 +1,69 @@
+"""Clauses of an English turn."""
+
+from __future__ import annotations
+
+import re
+
+from tasks.empathetic.reflection.clause import Clause
+from tasks.empathetic.reflection.words import alternatives, words
+
+SHORTEST, LONGEST = 3, 14  # words of a clause
+LIKELIEST_LENGTH = 8
+
+_SENTENCE = re.compile(r"[^.!?;\n]+([.!?;\n]*)")
+_JOINT = re.compile(r",? (?:and|but|so|because|when|which|while|since|until)(?= )|, |: | - ")
+_TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank)\b", re.IGNORECASE)
+_WAS = re.compile(r"\byou((?: (?:really|just|also|still|never|actually|always|only))?) (?:am|was)\b")
+
+
+def clauses(turn: str) -> list[Clause]:
+    """Return the clauses of a turn that can be said back."""
+    found: list[str] = []
+    for sentence in _SENTENCE.finditer(turn):
+        if "?" in sentence[1]:
+            continue
+        whole = sentence[0].removesuffix(sentence[1])
+        text = _usable(whole)
+        parts = [text] if text is not None else [_usable(part) for part in _JOINT.split(whole)]
+        found += [part for part in parts if part is not None]
+    return [
+        Clause(said_back(text), "plain", _weight(text, place / len(found)))
+        for place, text in enumerate(found)
+    ]
+
+
+def _usable(part: str) -> str | None:
+    """Return a clause without what leads to it; None if it cannot stand alone."""
+    text = " ".join(part.split()).strip("\"'()*~,-… ")
+    lead = re.compile(rf"(?:{alternatives('en', 'leads').replace('_', ' ')})\b[ ,]+", re.IGNORECASE)
+    while (found := lead.match(text)) is not None:
+        text = text[found.end() :]
+    own = text.split()
+    if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text):
+        return None
+    first = own[0].lower().replace("’", "'")
+    if first not in words("en", "subjects") and not (own[0][0].isupper() and own[0][1:].islower()):
+        return None
+    return None if own[-1].lower() in words("en", "ends") or first in words("en", "unfinished") else text
+
+
+def said_back(text: str) -> str:
+    """Turn first persons into second ones."""
+    second = dict(pair.split("=") for pair in words("en", "second"))
+    own = text.replace("’", "'").split()
+    if own[0].lower() in words("en", "subjects"):
+        own[0] = own[0].lower()
+    back = re.sub(r"[A-Za-z']+", lambda word: second.get(word[0].lower(), word[0]), " ".join(own))
+    return _WAS.sub(lambda found: f"you{found[1]} {'are' if found[0].endswith('am') else 'were'}", back)
+
+
+def _weight(text: str, place: float) -> float:
+    """Prefer what is about the speaker, long enough to tell something, and said last (`place` in 0–1)."""
+    own = text.lower().split()
+    first = own[0].replace("’", "'")
+    return (
+        1.0 * (first in words("en", "first"))
+        - 0.5 * (first in words("en", "vague"))
+        + 0.3 * place
+        - abs(len(own) - LIKELIEST_LENGTH) / 12
+    )

@@ -1,0 +1,94 @@
+"""Replies that say back what the speaker has said, in a frame that answers the feeling.
+
+Reflective listening (Rogers 1951, "Client-Centered Therapy"), by the means of ELIZA (Weizenbaum 1966): the clause is
+the speaker's own with the persons changed, the frames were written for this project. Which clause and which frame fit
+is left to the ranking, which reads each with the conversation.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.empathetic.reflection import chinese, english
+from tasks.empathetic.reflection.clause import KINDS, Clause, Kind
+
+ANY = "any"  # in the place of an emotion in the files of frames
+CLAUSES = 5  # of a turn, at most
+LIKELY = 2  # emotions whose frames are tried, beside those for any
+
+_CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english.clauses, "zh": chinese.clauses}
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """A reply that says a clause back.
+
+    Args:
+        text: of the reply.
+        emotion: of the speaker, to which the frame belongs; None for any.
+    """
+
+    text: str
+    emotion: str | None
+
+
+class Reflector:
+    """Says back what a speaker has said.
+
+    Args:
+        language: `en` or `zh`.
+        emotions: that a model of it predicts.
+    """
+
+    def __init__(self, language: str, emotions: Sequence[str]) -> None:
+        self._emotions = emotions
+        self._clauses = _CLAUSES[language]
+        self._frames = read_frames(language)
+
+    def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
+        """Return replies to a turn.
+
+        Args:
+            turn: the speaker's last.
+            felt: probabilities of the emotions.
+            count: replies wanted, at most.
+
+        Returns:
+            Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
+        """
+        likely = [self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]]
+        found = sorted(self._clauses(turn), key=lambda clause: -clause.weight)[:CLAUSES]
+        tried: dict[str, Reflection] = {}
+        for turn_of in range(max(map(len, self._frames.values()))):
+            for clause in found:
+                for emotion in (*likely, ANY):
+                    frames = self._frames.get((clause.kind, emotion), [])
+                    if turn_of < len(frames):
+                        frame = frames[(zlib.crc32(clause.text.encode()) + turn_of) % len(frames)]
+                        text = framed(frame, clause.text)
+                        tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion))
+                    if len(tried) == count:
+                        return [*tried.values()]
+        return [*tried.values()]
+
+
+def framed(frame: str, clause: str) -> str:
+    """Put a clause into a frame, with a capital at the beginning."""
+    text = frame.replace("{}", clause)
+    return text[:1].upper() + text[1:]
+
+
+def read_frames(language: str) -> dict[tuple[Kind, str], list[str]]:
+    """Read `frames_en.tsv` or `frames_zh.tsv`: kind of clause, emotion or `any`, frame with {} for the clause."""
+    frames: dict[tuple[Kind, str], list[str]] = defaultdict(list)
+    path = importlib.resources.files(__package__ or "") / f"frames_{language}.tsv"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        kind, emotion, frame = line.split("\t")
+        frames[KINDS[KINDS.index(kind)], emotion].append(frame)
+    return frames

@@ -1,0 +1,128 @@
+"""Replies that say back what was said: persons, clauses, kinds, frames, and how they are ranked and marked."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from empathetic_store_toys import make_store, predictor, toy_config
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.empathetic.emotion.labels import EMOTIONS_OF
+from tasks.empathetic.reflection import chinese, english
+from tasks.empathetic.reflection.clause import Clause
+from tasks.empathetic.reflection.reflector import ANY, LIKELY, Reflector, framed, read_frames
+
+ENGLISH_TURNS = {
+    "My dog died last night": ["your dog died last night"],
+    "I was so nervous. I am fine now!": ["you were so nervous", "you are fine now"],
+    "Well, I really was proud of myself": ["you really were proud of yourself"],
+    "I’ve lost our keys and they changed my lock": ["you've lost your keys and they changed your lock"],
+    "Did I tell you? Thanks, you are kind. Ok.": [],  # questions, and what is said to the listener
+    "Sarah broke my heart": ["Sarah broke your heart"],
+    "If my boss": [],
+    "I studied for months and months for the hardest exam of my whole life, but I failed it in the end": [
+        "you studied for months",
+        "you failed it in the end",
+    ],
+}
+CHINESE_TURNS = {
+    "我每次做决定都很纠结。": [("你每次做决定都很纠结", "trouble")],
+    "但是我总觉得自己会失败。": [("你觉得自己会失败", "trouble")],
+    "我会试着跟他谈谈。": [("你会试着跟他谈谈", "plan")],
+    "我应该多陪陪孩子。": [("你打算多陪陪孩子", "plan")],
+    "我希望能够和他和好。": [("你希望能够和他和好", "wish")],
+    "我终于考上了研究生！": [("你终于考上了研究生", "good")],
+    "我一点也不开心。": [("你一点也不开心", "trouble")],
+    "他现在读高三。": [("他现在读高三", "plain")],
+    "谢谢你的建议。我该怎么办？": [],
+    "室友半夜打游戏，我睡不着。": [
+        ("室友半夜打游戏", "plain"),
+        ("室友半夜打游戏，你睡不着", "trouble"),
+        ("你睡不着", "trouble"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("turn", "wanted"), ENGLISH_TURNS.items())
+def test_english_clauses_are_said_back(turn: str, wanted: list[str]) -> None:
+    assert [clause.text for clause in english.clauses(turn)] == wanted
+
+
+@pytest.mark.parametrize(("turn", "wanted"), CHINESE_TURNS.items())
+def test_chinese_clauses_are_said_back(turn: str, wanted: list[tuple[str, str]]) -> None:
+    assert [(clause.text, clause.kind) for clause in chinese.clauses(turn)] == wanted
+
+
+def test_what_hurts_and_what_is_about_the_speaker_comes_first() -> None:
+    first = max(chinese.clauses("他现在读高三。我真的很担心他的成绩。"), key=lambda clause: clause.weight)
+    assert first.text == "你真的很担心他的成绩"
+    first = max(
+        english.clauses("It was a long day. My sister forgot my birthday again."), key=lambda c: c.weight
+    )
+    assert first.text == "your sister forgot your birthday again"
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_and_no_first_person_is_left(text: str) -> None:
+    assert not any("我" in clause.text for clause in chinese.clauses(text + "，我很难过。"))
+    for clause in english.clauses(text + ". I lost my keys."):
+        assert not re.search(r"\b(?:i|my|me|myself)\b", clause.text, re.IGNORECASE | re.ASCII)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> None:
+    frames = read_frames(language)
+    emotions = {*EMOTIONS_OF[language], ANY}
+    assert {emotion for _, emotion in frames} <= emotions
+    assert all(
+        frame.count("{}") == 1 and frame.strip() == frame for some in frames.values() for frame in some
+    )
+    assert all(len(some) == len(set(some)) for some in frames.values())
+    if language == "en":
+        assert {emotion for _, emotion in frames} == emotions
+    kinds = {"en": ["plain"], "zh": ["trouble", "good", "plan", "wish", "plain"]}[language]
+    assert all(frames[kind, ANY] for kind in kinds)
+
+
+def test_frames_are_those_of_the_likeliest_emotions(monkeypatch: pytest.MonkeyPatch) -> None:
+    emotions = EMOTIONS_OF["en"]
+    reflector = Reflector("en", emotions)
+    felt = np.linspace(0, 0.1, len(emotions))
+    found = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
+    assert len(found) == 12 == len({reply.text for reply in found})
+    assert {reply.emotion for reply in found} == {*emotions[-LIKELY:], None}
+    assert all("dog died last night" in reply.text or "miss him so much" in reply.text for reply in found)
+    assert all(reply.text[0].isupper() for reply in found)
+    again = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
+    assert again == found
+    assert reflector.replies("Thank you!", felt, 12) == [] == reflector.replies("", felt, 12)
+
+
+def test_a_frame_takes_any_clause() -> None:
+    clause = Clause("your dog {} died", "plain", 0.0)
+    assert framed("oh, {}.", clause.text) == "Oh, your dog {} died."
+
+
+def test_reflections_are_ranked_with_the_others_and_marked() -> None:
+    store = make_store(toy_config())
+    turn = ["my dog died last night ."]
+
+    def first(weight: float, **replies: object) -> tuple[str, str]:
+        told = predictor(
+            store,
+            decoding={"rerank": {"reflected": weight, "candidates": 1}},
+            replies={"candidates": 5, "reflections": 6, **replies},
+        )
+        (answer,) = told.answer([turn], n_best=20)
+        best = answer.predictions[0]
+        assert sum(one.origin == "reflected" for one in answer.predictions) == (0 if replies else 6)
+        assert "similarity" not in best.as_dict() or best.origin != "reflected"
+        return best.origin, best.text
+
+    origin, text = first(50.0)
+    assert origin == "reflected" and "our dog died last night" in text
+    assert first(-50.0)[0] != "reflected"
+    assert first(50.0, store=False)[0] == "model"  # the generator alone
