@@ -52,7 +52,7 @@ class Judge:
             weights = load(content)[_WEIGHTS]
         if weights.shape != (width,):
             raise UserError(
-                f"{where}: is of a model of width {weights.size}, and this one has {width}; fit it anew"
+                f"{where}: reads {weights.size} numbers of a text, and this model has {width}; fit it anew"
             )
         return cls(weights)
 
@@ -62,7 +62,7 @@ def judge_of_bundle(content: bytes | None, width: int, weight: float) -> Judge |
 
     Args:
         content: of the bundle's `JUDGE`; None where it has none, which is told in the log if the weight is not 0.
-        width: of its model.
+        width: D that its model's states have.
         weight: of the judge in the sum that orders the candidates.
 
     Raises:

@@ -110,4 +110,4 @@ def test_what_cannot_be_fitted_is_told(
     wrong = {**other.extra, JUDGE: Judge(np.zeros(3)).to_bytes()}
     save_bundle(dataclasses.replace(other, extra=wrong), tmp_path / "wrong")
     outcome = run_here("compose", "-c", "configs/couplet.yaml", "--weights", tmp_path / "wrong")
-    assert "is of a model of width 3, and this one has 16" in outcome.error_line()
+    assert "reads 3 numbers of a text, and this model has 16" in outcome.error_line()

@@ -31,6 +31,7 @@ from tasks.empathetic.data.sources import read_configured, read_dialogues
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
+from tasks.empathetic.selection.judged import judged_width
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import REPLY_NGRAMS
 from tasks.empathetic.selection.store import REPLY_STORE
@@ -167,7 +168,7 @@ class EmpatheticTask(GenerationTask):
             None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
             partial(find_store, config, files.get(REPLY_STORE)),
             None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
-            judge_of_bundle(judge, config.model.width, config.decoding.rerank.judge),
+            judge_of_bundle(judge, judged_width(config.model.width), config.decoding.rerank.judge),
         )
         predictor.prepare()
         return predictor

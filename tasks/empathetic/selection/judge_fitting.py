@@ -24,8 +24,9 @@ from paddle_dialog.judge_command import judge_parser, save_with_judge
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.answering.reading import ReadContext
+from tasks.empathetic.selection.judged import judged_states
 from tasks.empathetic.selection.rerank import AGAINST
-from tasks.empathetic.selection.vectors import log_probs, reply_states
+from tasks.empathetic.selection.vectors import log_probs
 
 FITTED = (
     "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "reflected", "emotion",
@@ -67,7 +68,7 @@ def read_ratings(path: str) -> Iterator[Rated]:
 def measured(
     predictor: EmpatheticPredictor, turns: list[str], texts: Sequence[str], rows: Mapping[str, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features [N, F] that `FITTED` names and the states [N, D] of replies to a context.
+    """Return the features [N, F] that `FITTED` names and the `judged_states` of replies to a context.
 
     Args:
         predictor: the model with its store.
@@ -79,8 +80,7 @@ def measured(
     found = _candidates(predictor, context, texts, rows)
     known = predictor.reranker.features
     features = [known[name]([context], [found]) for name in _fitted(predictor)]
-    states = reply_states(predictor.model, predictor.encoder, [one.tokens for one in found], context.packed)
-    return np.stack(features, axis=1), states
+    return np.stack(features, axis=1), judged_states(predictor.model, predictor.encoder, found, context)
 
 
 def _fitted(predictor: EmpatheticPredictor) -> list[str]:

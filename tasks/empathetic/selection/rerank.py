@@ -22,6 +22,7 @@ from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
 from tasks.empathetic.selection.config import ReplyRerankConfig
+from tasks.empathetic.selection.judged import judged_states
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.store import ReplyStore
@@ -29,7 +30,6 @@ from tasks.empathetic.selection.vectors import (
     JudgedModel,
     SelectionModel,
     log_probs,
-    reply_states,
     reply_vectors,
 )
 
@@ -195,7 +195,7 @@ class Reranker:
         """Return the judge's values [N]."""
         judge, model = cast(Judge, self._judge), cast(JudgedModel, self._model)
         return _joined(
-            judge(reply_states(model, self._encoder, [one.tokens for one in own], context.packed))
+            judge(judged_states(model, self._encoder, own, context))
             for context, own in zip(contexts, lists, strict=True)
             if own
         )
