@@ -15,7 +15,7 @@ def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None
     states = np.array([[3.0, 1.0], [0.0, 1.0]])
     again = Judge.from_bytes(judge.to_bytes(), 2)
     assert again(states).tolist() == judge(states).tolist() == [1.0, -2.0]
-    with pytest.raises(UserError, match="of width 2, and this one has 3"):
+    with pytest.raises(UserError, match="reads 2 numbers of a text, and this model has 3"):
         Judge.from_bytes(judge.to_bytes(), 3)
     with pytest.raises(UserError, match="holds no judge"):
         Judge.from_bytes(b"no", 3)

@@ -20,13 +20,18 @@ from tasks.empathetic.reflection.clause import KINDS, Clause, Kind
 
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
-SURE = 0.5  # probability of an emotion that tells what a plain clause is to the speaker
+SURE = 0.5  # probability of all bad or all good emotions that tells what a plain clause is to the speaker
 LIKELY = 2  # emotions whose frames are tried, beside those for any
 
-_FELT: dict[str, Kind] = {
-    **dict.fromkeys(("sad", "anxious", "angry", "annoyed"), "trouble"),
-    **dict.fromkeys(("happy", "calm"), "good"),
-}  # of the Chinese emotions; English frames are those of an emotion alone
+_BAD = (
+    "afraid", "angry", "annoyed", "anxious", "apprehensive", "ashamed", "devastated", "disappointed", "disgusted",
+    "embarrassed", "furious", "guilty", "jealous", "lonely", "sad", "terrified",
+)  # fmt: skip
+_GOOD = (
+    "calm", "confident", "content", "excited", "faithful", "grateful", "happy", "hopeful", "impressed", "joyful",
+    "prepared", "proud", "trusting",
+)  # fmt: skip
+_MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
 _CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english.clauses, "zh": chinese.clauses}
 
 
@@ -55,7 +60,6 @@ class Reflector:
         self._emotions = emotions
         self._clauses = _CLAUSES[language]
         self._frames = read_frames(language)
-        self._has_kinds = any(kind != "plain" for kind, _ in self._frames)
 
     def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
         """Return replies to a turn.
@@ -69,14 +73,14 @@ class Reflector:
             Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
         """
         likely = [self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]]
-        meant = _FELT.get(likely[0]) if self._has_kinds and felt.max() >= SURE else None
+        meant = self._meant(felt)
         found = sorted(self._clauses(turn), key=lambda clause: -clause.weight)[:CLAUSES]
         tried: dict[str, Reflection] = {}
         for turn_of in range(max(map(len, self._frames.values()))):
             for clause in found:
                 for emotion in (*likely, ANY):
-                    kind = meant if meant is not None and clause.kind == "plain" else clause.kind
-                    frames = self._frames.get((kind, emotion), [])
+                    kind = meant if clause.kind == "plain" else clause.kind
+                    frames = self._frames.get((kind, emotion)) or self._frames.get((clause.kind, emotion), [])
                     if turn_of < len(frames):
                         frame = frames[(zlib.crc32(clause.text.encode()) + turn_of) % len(frames)]
                         text = framed(frame, clause.text)
@@ -84,6 +88,13 @@ class Reflector:
                     if len(tried) == count:
                         return [*tried.values()]
         return [*tried.values()]
+
+    def _meant(self, felt: np.ndarray) -> Kind:
+        """Return what a plain clause is to somebody who feels so."""
+        for kind, emotions in _MEANT.items():
+            if sum(felt[place] for place, name in enumerate(self._emotions) if name in emotions) >= SURE:
+                return kind
+        return "plain"
 
 
 def framed(frame: str, clause: str) -> str:
