@@ -74,6 +74,21 @@ def test_answers_say_where_they_are_from(recipe: Path, shipped: Path) -> None:
     assert {reply["origin"] for reply in json.loads(alone.stdout)["predictions"]} == {"model"}
 
 
+def test_the_speakers_words_are_said_back(recipe: Path, shipped: Path) -> None:
+    words = ("-o", "replies.reflections=4", "-o", "decoding.rerank.reflected=50")
+    arguments = ("-c", recipe, "--weights", shipped, "My dog died last night.", *words)
+    outcome = run_here("predict", *arguments, "--json", "--n-best", 5)
+    assert outcome.status == 0, outcome.stderr
+    replies = json.loads(outcome.stdout)["predictions"]
+    assert [reply["origin"] for reply in replies[:4]] == ["reflected"] * 4
+    assert replies[4]["origin"] != "reflected"
+    assert all("your dog died last night" in reply["text"].lower() for reply in replies[:4])
+    assert not any("similarity" in reply for reply in replies[:4])
+    assert run_here("predict", *arguments).stdout.rstrip().endswith("(in your own words)")
+    alone = run_here("predict", *arguments, "--json", "-o", "replies.store=false")
+    assert json.loads(alone.stdout)["predictions"][0]["origin"] == "model"
+
+
 def test_a_chat_marks_a_persons_reply_and_goes_on_from_its_words(recipe: Path, shipped: Path) -> None:
     options = ("-o", "replies.generate=false", "-o", "decoding.rerank.model=0")
     outcome = run_here("chat", "-c", recipe, "--weights", shipped, *options, stdin=b"I won!\nthanks\n")
@@ -150,6 +165,7 @@ def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path,
     names |= {
         "own",
         "own_words",
+        "reflected",
         "overlap_last",
         "overlap_earlier",
         "echo",
