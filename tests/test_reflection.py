@@ -23,6 +23,10 @@ ENGLISH_TURNS = {
     "Did I tell you? Thanks, you are kind. Ok.": [],  # questions, and what is said to the listener
     "Sarah broke my heart": ["Sarah broke your heart"],
     "If my boss": [],
+    "They sent out an email saying that he may end up with a substitute teacher until they hire someone.": [],
+    "I am always so very alert at night, so that even when something really loud happens I remain calm": [
+        "you are always so very alert at night"
+    ],
     "I studied for months and months for the hardest exam of my whole life, but I failed it in the end": [
         "you studied for months",
         "you failed it in the end",
@@ -38,6 +42,10 @@ CHINESE_TURNS = {
     "我一点也不开心。": [("你一点也不开心", "trouble")],
     "他现在读高三。": [("他现在读高三", "plain")],
     "谢谢你的建议。我该怎么办？": [],
+    "男朋友没以前有耐心了，怎么办？": [("男朋友没以前有耐心了", "plain")],
+    "我失恋了该怎么办？": [("你失恋了", "plain")],
+    "我总是不够自信": [("你总是不够自信", "trouble")],
+    "我今年十二岁，我非常怕狗": [("你非常怕狗", "trouble")],
     "室友半夜打游戏，我睡不着。": [
         ("室友半夜打游戏", "plain"),
         ("室友半夜打游戏，你睡不着", "trouble"),

@@ -21,9 +21,7 @@ def clauses(turn: str) -> list[Clause]:
     """Return the clauses of a turn that can be said back, and each two neighbours that are short."""
     found: list[str] = []
     for sentence in _SENTENCE.finditer(turn):
-        if "？" in sentence[1] or "?" in sentence[1]:
-            continue
-        parts = [_usable(part) for part in _COMMA.split(sentence[0].removesuffix(sentence[1]))]
+        parts = [_usable(part) for part in _statements(sentence[0].removesuffix(sentence[1]), sentence[1])]
         for place, part in enumerate(parts):
             if part is None:
                 continue
@@ -37,12 +35,21 @@ def clauses(turn: str) -> list[Clause]:
     ]
 
 
+def _statements(sentence: str, mark: str) -> list[str]:
+    """Split a sentence at its commas; of a question the last part asks, unless its words of asking can go."""
+    parts = _COMMA.split(sentence)
+    if "？" in mark or "?" in mark:
+        asking = _pattern("asking", "$").search(parts[-1].rstrip())
+        parts[-1] = "" if asking is None else parts[-1][: asking.start()]
+    return parts
+
+
 def _usable(part: str) -> str | None:
     """Return a clause without what leads to it; None if it cannot stand alone."""
     text = part.strip(_EDGES)
     while (lead := _pattern("leads", "^").match(text)) is not None:
         text = text[lead.end() :]
-    text = re.sub("^我(?:总|老|一直)?(?:觉得|感觉|感到)自己", "我觉得自己", text)
+    text = re.sub("^我(?:总|老|一直)?(?:觉得|感觉|感到)自己", "我觉得自己", text.replace("我却", "我", 1))
     if not SHORTEST <= len(text) <= LONGEST:
         return None
     if any(
@@ -62,7 +69,7 @@ def _said_back(text: str) -> str:
 def _kind(text: str) -> Kind:
     if _pattern("intent", _SUBJECT).match(text):
         return "plan"
-    denied = rf"[不没无][有太是能会再]?(?:{alternatives('zh', 'good')})"
+    denied = rf"[不没无别].{{0,2}}(?:{alternatives('zh', 'good')})"
     if _pattern("trouble").search(text) or re.search(denied, text):
         return "trouble"
     kinds: tuple[Kind, ...] = ("plan", "wish")

@@ -11,7 +11,10 @@ SHORTEST, LONGEST = 3, 14  # words of a clause
 LIKELIEST_LENGTH = 8
 
 _SENTENCE = re.compile(r"[^.!?;\n]+([.!?;\n]*)")
-_JOINT = re.compile(r",? (?:and|but|so|because|when|which|while|since|until)(?= )|, |: | - ")
+_JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - ")
+_SUBORDINATE = re.compile(
+    r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*"
+)  # means little alone
 _TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank)\b", re.IGNORECASE)
 _WAS = re.compile(r"\byou((?: (?:really|just|also|still|never|actually|always|only))?) (?:am|was)\b")
 
@@ -24,12 +27,17 @@ def clauses(turn: str) -> list[Clause]:
             continue
         whole = sentence[0].removesuffix(sentence[1])
         text = _usable(whole)
-        parts = [text] if text is not None else [_usable(part) for part in _JOINT.split(whole)]
+        parts = [text] if text is not None else [_usable(part) for part in _parts(whole)]
         found += [part for part in parts if part is not None]
     return [
         Clause(said_back(text), "plain", _weight(text, place / len(found)))
         for place, text in enumerate(found)
     ]
+
+
+def _parts(sentence: str) -> list[str]:
+    """Split a long sentence into its main clauses."""
+    return [_SUBORDINATE.sub("", part) for part in _JOINT.split(sentence)]
 
 
 def _usable(part: str) -> str | None:

@@ -20,7 +20,7 @@ from tasks.empathetic.reflection.clause import KINDS, Clause, Kind
 
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
-SURE = 0.5  # probability of all bad or all good emotions that tells what a plain clause is to the speaker
+SURE = 0.6  # probability of all bad or all good emotions that tells what a plain clause is to the speaker
 LIKELY = 2  # emotions whose frames are tried, beside those for any
 
 _BAD = (
