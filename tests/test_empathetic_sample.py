@@ -64,7 +64,7 @@ def test_small_talk_has_both_no_emotion_and_emotions_and_longer_conversations():
     assert sum(len(dialogue.context) == 3 for dialogue in dialogues) >= 30
 
 
-@pytest.mark.parametrize(("language", "shortest", "longest"), [("en", 12, 160), ("zh", 6, 40)])
+@pytest.mark.parametrize(("language", "shortest", "longest"), [("en", 12, 160), ("zh", 6, 48)])
 def test_everyday_dialogues_are_short_and_say_nothing_twice(
     language: str, shortest: int, longest: int
 ) -> None:
