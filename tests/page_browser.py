@@ -69,6 +69,7 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
         "people": (_people_predictor, [ReplyEndpoint(limits)]),
         "written": (partial(_people_predictor, own=True), [ReplyEndpoint(limits)]),
+        "reflected": (partial(_people_predictor, reflections=2), [ReplyEndpoint(limits)]),
     }
     chosen = [made[task] for task in tasks]
 
@@ -181,11 +182,11 @@ def _reply_predictor() -> EmpatheticPredictor:
     return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
 
 
-def _people_predictor(own: bool = False) -> EmpatheticPredictor:
-    """Return a model with a store, whose replies are `own` or a person's."""
-    rerank = {"selection": 1.0, "model": 0.1, "candidates": 3}
+def _people_predictor(own: bool = False, reflections: int = 0) -> EmpatheticPredictor:
+    """Return a model with a store, whose replies are `own` or a person's, and that puts `reflections` first."""
+    rerank = {"selection": 1.0, "model": 0.1, "reflected": 50.0, "candidates": 3}
     decoding = {"max_length": 8, "beam_size": 3, "rerank": rerank}
-    made = _store_predictor(decoding=decoding, replies={"candidates": 2})
+    made = _store_predictor(decoding=decoding, replies={"candidates": 2, "reflections": reflections})
     if not own or made.store is None:
         return made
     store = replace(made.store, own=np.ones(len(made.store), dtype=bool))

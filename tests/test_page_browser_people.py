@@ -44,3 +44,15 @@ def test_a_stored_reply_is_marked_with_its_similarity(
 
 def _mark(mark: str, reply: dict[str, Any]) -> str | None:
     return mark.format(f"{reply['similarity']:.2f}".replace("-", "−")) if reply["origin"] != "model" else None
+
+
+@pytest.mark.parametrize(("locale", "mark"), [("en-US", "in your own words"), ("zh-CN", "用你自己的话")])
+def test_a_reply_in_the_speakers_words_is_marked(browser: Any, locale: str, mark: str) -> None:
+    with served("reflected") as address, opened(browser, address, locale=locale) as page:
+        page.click("#tab-empathetic")
+        with page.expect_response("**/v1/reply") as response:
+            say(page, "my dog died last night")
+        first = response.value.json()["predictions"][0]
+        assert first["origin"] == "reflected" and "similarity" not in first
+        assert "your dog died last night" in first["text"].lower()
+        assert page.locator(".turn.listener > .origin").all_text_contents() == [mark]

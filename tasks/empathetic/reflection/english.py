@@ -12,9 +12,8 @@ LIKELIEST_LENGTH = 8
 
 _SENTENCE = re.compile(r"[^.!?;\n]+([.!?;\n]*)")
 _JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - ")
-_SUBORDINATE = re.compile(
-    r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*"
-)  # means little alone
+# What means little alone.
+_SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*")
 _TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank)\b", re.IGNORECASE)
 _WAS = re.compile(r"\byou((?: (?:really|just|also|still|never|actually|always|only))?) (?:am|was)\b")
 

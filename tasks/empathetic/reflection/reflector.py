@@ -12,6 +12,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -76,18 +77,21 @@ class Reflector:
         meant = self._meant(felt)
         found = sorted(self._clauses(turn), key=lambda clause: -clause.weight)[:CLAUSES]
         tried: dict[str, Reflection] = {}
-        for turn_of in range(max(map(len, self._frames.values()))):
-            for clause in found:
-                for emotion in (*likely, ANY):
-                    kind = meant if clause.kind == "plain" else clause.kind
-                    frames = self._frames.get((kind, emotion)) or self._frames.get((clause.kind, emotion), [])
-                    if turn_of < len(frames):
-                        frame = frames[(zlib.crc32(clause.text.encode()) + turn_of) % len(frames)]
-                        text = framed(frame, clause.text)
-                        tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion))
-                    if len(tried) == count:
-                        return [*tried.values()]
+        rounds = range(max(map(len, self._frames.values())))
+        for number, clause, emotion in product(rounds, found, (*likely, ANY)):
+            frames = self._fitting(clause, emotion, meant)
+            if number < len(frames):
+                frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
+                text = framed(frame, clause.text)
+                tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion))
+            if len(tried) == count:
+                break
         return [*tried.values()]
+
+    def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> list[str]:
+        """Return the frames of a clause for an emotion; English ones for an emotion are of no kind."""
+        kind = meant if clause.kind == "plain" else clause.kind
+        return self._frames.get((kind, emotion)) or self._frames.get((clause.kind, emotion), [])
 
     def _meant(self, felt: np.ndarray) -> Kind:
         """Return what a plain clause is to somebody who feels so."""
