@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from tasks.empathetic.reflection.clause import Clause
 from tasks.empathetic.reflection.words import alternatives, words
@@ -42,8 +43,7 @@ def _parts(sentence: str) -> list[str]:
 def _usable(part: str) -> str | None:
     """Return a clause without what leads to it; None if it cannot stand alone."""
     text = " ".join(part.split()).strip("\"'()*~,-… ")
-    lead = re.compile(rf"(?:{alternatives('en', 'leads').replace('_', ' ')})\b[ ,]+", re.IGNORECASE)
-    while (found := lead.match(text)) is not None:
+    while (found := _leads().match(text)) is not None:
         text = text[found.end() :]
     own = text.split()
     if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text):
@@ -56,12 +56,23 @@ def _usable(part: str) -> str | None:
 
 def said_back(text: str) -> str:
     """Turn first persons into second ones."""
-    second = dict(pair.split("=") for pair in words("en", "second"))
     own = text.replace("’", "'").split()
     if own[0].lower() in words("en", "subjects"):
         own[0] = own[0].lower()
-    back = re.sub(r"[A-Za-z']+", lambda word: second.get(word[0].lower(), word[0]), " ".join(own))
+    back = re.sub(r"[A-Za-z']+", lambda word: _second().get(word[0].lower(), word[0]), " ".join(own))
     return _WAS.sub(lambda found: f"you{found[1]} {'are' if found[0].endswith('am') else 'were'}", back)
+
+
+@cache
+def _leads() -> re.Pattern[str]:
+    """Return what finds the words that lead to a clause."""
+    return re.compile(rf"(?:{alternatives('en', 'leads').replace('_', ' ')})\b[ ,]+", re.IGNORECASE)
+
+
+@cache
+def _second() -> dict[str, str]:
+    """Return the first persons and what they become."""
+    return dict(pair.split("=") for pair in words("en", "second"))
 
 
 def _weight(text: str, place: float) -> float:
