@@ -1,8 +1,9 @@
-"""A linear judge of what a model writes: reads the decoder's states over a text, fitted to blind ratings."""
+"""A judge of what a model writes: reads the decoder's states over a text, fitted to blind ratings."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -14,27 +15,55 @@ logger = logging.getLogger("paddle_dialog")
 
 JUDGE = "judge.safetensors"  # in a bundle
 _WEIGHTS = "weights"
-SPARING = 3.0  # a score's weight costs a ninth of a state's
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a text gains by being like certain others: shares · exp(-|x - centre|²), of texts x over their scales.
+
+    Args:
+        centres: of M texts, divided by the scales, float32 [M, D].
+        scales: of the D numbers, float32 [D].
+        shares: float32 [M].
+    """
+
+    centres: np.ndarray
+    scales: np.ndarray
+    shares: np.ndarray
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        """Return the values [N] of states [N, D]."""
+        values: np.ndarray = bells(states / self.scales, self.centres) @ self.shares
+        return values
 
 
 class Judge:
-    """Values texts by the decoder's mean output over them.
+    """Values texts by the decoder's outputs over them.
 
     Args:
         weights: float32 [D].
+        kernel: is added to the linear map; None is none.
     """
 
-    def __init__(self, weights: np.ndarray) -> None:
+    def __init__(self, weights: np.ndarray, kernel: Kernel | None = None) -> None:
         self.weights = weights.astype(np.float32)
+        self.kernel = kernel
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         """Return the values [N] of states [N, D]."""
         values: np.ndarray = states @ self.weights
-        return values
+        return values if self.kernel is None else values + self.kernel(states)
 
     def to_bytes(self) -> bytes:
-        """Return the file of a bundle."""
-        return save({_WEIGHTS: self.weights})
+        """Return the file of a bundle; the kernel's centres are rounded to half precision."""
+        arrays = {_WEIGHTS: self.weights}
+        if self.kernel is not None:
+            arrays |= {
+                "centres": self.kernel.centres.astype(np.float16),
+                "scales": self.kernel.scales.astype(np.float32),
+                "shares": self.kernel.shares.astype(np.float32),
+            }
+        return save(arrays)
 
     @classmethod
     def from_bytes(cls, content: bytes, width: int, where: str = JUDGE) -> Judge:
@@ -49,12 +78,28 @@ class Judge:
             UserError: the content is something else, or of another width.
         """
         with reading(where, "judge", "fit it anew"):
-            weights = load(content)[_WEIGHTS]
-        if weights.shape != (width,):
+            arrays = load(content)
+            weights, kernel = arrays[_WEIGHTS], None
+            if "centres" in arrays:
+                kernel = Kernel(arrays["centres"].astype(np.float32), arrays["scales"], arrays["shares"])
+        widths = [weights.shape] + ([] if kernel is None else [kernel.scales.shape, kernel.centres.shape[1:]])
+        if any(one != (width,) for one in widths):
             raise UserError(
                 f"{where}: reads {weights.size} numbers of a text, and this model has {width}; fit it anew"
             )
-        return cls(weights)
+        return cls(weights, kernel)
+
+
+def bells(texts: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return exp(-|text - centre|²) of texts [N, D] and centres [M, D], [N, M]."""
+    near: np.ndarray = np.exp(-distances(texts, centres))
+    return near
+
+
+def distances(texts: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return |text - centre|² of texts [N, D] and centres [M, D], [N, M]."""
+    apart = (texts**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * texts @ centres.T  # [N, M]
+    return np.maximum(apart, 0)
 
 
 def judge_of_bundle(content: bytes | None, width: int, weight: float) -> Judge | None:
@@ -74,35 +119,3 @@ def judge_of_bundle(content: bytes | None, width: int, weight: float) -> Judge |
         logger.info("these weights have no judge (%s): candidates are ordered without one", JUDGE)
         return None
     return Judge.from_bytes(content, width)
-
-
-def fit_order(
-    rows: np.ndarray, values: np.ndarray, inputs: np.ndarray, scores: int, penalty: float
-) -> np.ndarray:
-    """Return the weights [F] whose sum orders the texts of one input as their values do.
-
-    Ridge regression (Hoerl and Kennard 1970) of what a value has more than the mean of its input on the same of the
-    features, each divided by its deviation first; the penalty spares the scores, which are few beside the states.
-
-    Args:
-        rows: features [N, F].
-        values: of the N texts.
-        inputs: number of the input that each text answers [N].
-        scores: how many of the features are scores; they come first.
-        penalty: of the squared weights.
-    """
-    _, inputs = np.unique(inputs, return_inverse=True)
-    sizes = rows.std(axis=0)
-    sizes[sizes == 0] = 1.0  # a feature that never varies gets no weight
-    sizes[:scores] /= SPARING
-    scaled, goals = _centred(rows / sizes, inputs), _centred(values[:, None], inputs)[:, 0]
-    square = scaled.T @ scaled + penalty * np.eye(rows.shape[1])
-    weights: np.ndarray = np.linalg.solve(square, scaled.T @ goals) / sizes
-    return weights
-
-
-def _centred(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    sums = np.zeros((inputs.max(initial=0) + 1, rows.shape[1]))
-    np.add.at(sums, inputs, rows)
-    centred: np.ndarray = rows - (sums / np.bincount(inputs)[:, None])[inputs]
-    return centred

@@ -17,7 +17,7 @@ from paddle_dialog.command_line import run_tool
 from paddle_dialog.judge import JUDGE
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.selection.judge_fitting import main, make_parser
-from tasks.empathetic.selection.vectors import reply_states
+from tasks.empathetic.selection.vectors import log_probs, reply_states
 
 REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
 
@@ -90,3 +90,15 @@ def test_a_bundle_without_a_judge_and_bad_ratings_are_told(recipe: Path, tmp_pat
     (tmp_path / "bad.jsonl").write_text('{"context": ["a"], "replies": [{"text": "b"}]}\n', encoding="utf-8")
     command = f"-c {recipe} --weights {shipped} --ratings {tmp_path}/bad.jsonl --output {tmp_path}/x"
     assert run_tool(main, make_parser(), command.split()) == 2
+
+
+def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:
+    """Scores and states come of one reading, whichever context was answered in between."""
+    _, arrays = models("causal", {})
+    _, fresh = models("causal", {})
+    encoder = make_encoder(make_config("causal"), VOCABULARY)
+    packs = [encoder.pack(encoder.context(turns)) for turns in CONTEXTS[:2]]
+    for packed in (packs[0], packs[1], packs[1], packs[0]):
+        log_probs(arrays, encoder, REPLIES[:2], packed)
+        found = reply_states(arrays, encoder, REPLIES[::-1], packed)
+        np.testing.assert_allclose(found, reply_states(fresh, encoder, REPLIES[::-1], packed), atol=2e-6)

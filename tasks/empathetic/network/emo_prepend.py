@@ -197,7 +197,7 @@ class EmoPrepend(nn.Layer):
         return self.decoder(self._embed_reply(target, emotion), memory, past)[1]
 
     def reply_states(self, source: Tensor, source_lengths: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
-        """Return the decoder's mean output [K, D] over each of K replies to one context.
+        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
 
         Args:
             source: packed [1, S, k].
@@ -211,7 +211,9 @@ class EmoPrepend(nn.Layer):
         )
         hidden, _ = self.decoder(self._embed_reply(target, emotion), memory, past)  # [K, T, D]
         real = length_mask(sizes, target.shape[1]).astype(hidden.dtype).unsqueeze(-1)  # [K, T, 1]
-        return (hidden * real).sum(1) / sizes.astype(hidden.dtype).unsqueeze(-1)
+        mean = (hidden * real).sum(1) / sizes.astype(hidden.dtype).unsqueeze(-1)  # [K, D]
+        places = paddle.stack([paddle.arange(count), sizes - 1], axis=1)  # [K, 2]
+        return paddle.concat([mean, paddle.gather_nd(hidden, places)], axis=1)
 
     def copy_probabilities(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
         """Return 1 - p_gen [B, T] at each target position; None without a pointer."""

@@ -140,7 +140,7 @@ class NumpyEmoPrepend:
     def reply_states(
         self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
     ) -> np.ndarray:
-        """Return the decoder's mean output [K, D] over each of K replies to one context.
+        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
 
         Args:
             source: packed [1, S, k].
@@ -149,6 +149,7 @@ class NumpyEmoPrepend:
             sizes: how many of them are real [K].
         """
         state, sums = self.encode(source, lengths), np.zeros((len(target), self._width), np.float32)  # [K, D]
+        last = np.empty_like(sums)  # [K, D]
         growing, rows = (
             np.arange(len(target)),
             np.zeros(len(target), np.int64),
@@ -158,13 +159,14 @@ class NumpyEmoPrepend:
             hidden, _, reply = self._append(tokens, state)  # [N, D], a row for each beginning
             state = state._replace(reply=reply)
             sums[growing] += hidden[rows]
+            last[growing] = hidden[rows]
             goes_on = sizes[growing] > place
             growing, rows = growing[goes_on], rows[goes_on]
             if not len(growing):
                 break
             grown, rows = np.unique(rows * size + target[growing, place], return_inverse=True)
             tokens, state = grown % size, self.reorder(state, grown // size)
-        return sums / sizes[:, None].astype(np.float32)
+        return np.concatenate([sums / sizes[:, None].astype(np.float32), last], axis=1)
 
     def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
         """Return one more word [N] of every row; see `NumpyDecoder.step`."""

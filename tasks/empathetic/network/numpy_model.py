@@ -61,6 +61,8 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         self._selection = None
         if config.selection.size:
             self._selection = NumpySelectionHead(weights, config.model.width, config.selection.size)
+        self._context: tuple[bytes, ...] = ()  # the one of the replies read last
+        self._outputs: dict[tuple[int, ...], np.ndarray] = {}  # of those replies, mean and last [2 D]
 
     def context_vectors(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Return unit vectors [B, K] of packed contexts [B, S, k]; the weights must be of `selection.size`."""
@@ -90,11 +92,9 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
 
     def text_log_probs(self, state: NumpyEmoState, texts: Sequence[Sequence[int]]) -> np.ndarray:
         """See `TextScorer`; texts that begin alike share what is computed of their beginnings."""
-        assert isinstance(state.reply, CausalState)
         tree = TextTree.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
-        inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N] all of the only context
-        x = self._embed_reply(tree.tokens, state.emotion, inputs)  # [N, D]
-        hidden, attention = self._causal.follow(x, tree, state.reply)  # [N, D], [N, S]
+        hidden, attention = self._follow(tree, state)  # [N, D], [N, S]
+        self._remember(texts, state, tree, hidden)
         numbers, nodes, labels = tree.scored()  # [P] each
         scores = label_log_softmax(self._output, hidden, nodes, labels, self._temperature)  # [P]
         if self._pointer is not None:
@@ -102,3 +102,40 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             weights = np.where(copied, attention[nodes], np.float32(0)).sum(axis=1)  # [P]
             scores = self._pointer.label_log_probs(hidden, nodes, scores, weights, labels < self._size)
         return np.bincount(numbers, scores.astype(np.float64), minlength=len(texts))
+
+    def reply_states(
+        self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray:
+        """Return mean and last outputs [K, 2 D]; see `NumpyEmoPrepend`. What was scored last is not read again."""
+        texts = [tuple(reply[1:size].tolist()) for reply, size in zip(target, sizes, strict=True)]
+        state = self.encode(source, lengths)
+        is_known = _context(state) == self._context
+        new = [text for text in texts if not is_known or text not in self._outputs]
+        if new:
+            tree = TextTree.of(new, Vocabulary.bos_id, Vocabulary.eos_id)
+            self._remember(new, state, tree, self._follow(tree, state)[0])
+        return np.stack([self._outputs[text] for text in texts])
+
+    def _follow(self, tree: TextTree, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray]:
+        """Return the output [N, D] at each node of replies to the only context, and attention over it [N, S]."""
+        assert isinstance(state.reply, CausalState)
+        inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N]
+        return self._causal.follow(self._embed_reply(tree.tokens, state.emotion, inputs), tree, state.reply)
+
+    def _remember(
+        self, texts: Sequence[Sequence[int]], state: NumpyEmoState, tree: TextTree, hidden: np.ndarray
+    ) -> None:
+        """Keep mean and last output of each reply, as long as the context is the same."""
+        if _context(state) != self._context:
+            self._context, self._outputs = _context(state), {}
+        nodes, ends = tree.scored()[1], np.cumsum(tree.sizes)  # [P], [K]
+        sums = np.add.reduceat(hidden[nodes], ends - tree.sizes)  # [K, D]
+        means = sums / tree.sizes[:, None].astype(np.float32)
+        for text, mean, last in zip(texts, means, hidden[nodes[ends - 1]], strict=True):
+            self._outputs[tuple(map(int, text))] = np.concatenate([mean, last])
+
+
+def _context(state: NumpyEmoState) -> tuple[bytes, ...]:
+    """Return what tells the only context of a state, and the emotion before the reply to it, from others."""
+    emotion = b"" if state.emotion is None else state.emotion.tobytes()
+    return state.copy_ids.tobytes(), emotion

@@ -36,11 +36,14 @@ def clauses(turn: str) -> list[Clause]:
 
 
 def _statements(sentence: str, mark: str) -> list[str]:
-    """Split a sentence at its commas; of a question the last part asks, unless its words of asking can go."""
+    """Split a sentence at its commas; of a question's last part go its words of asking, or all of it if it asks."""
     parts = _COMMA.split(sentence)
     if "？" in mark or "?" in mark:
         asking = _pattern("asking", "$").search(parts[-1].rstrip())
-        parts[-1] = "" if asking is None else parts[-1][: asking.start()]
+        if asking is not None:
+            parts[-1] = parts[-1][: asking.start()]
+        elif _pattern("question").search(parts[-1]):
+            parts[-1] = ""
     return parts
 
 

@@ -15,6 +15,7 @@ _SENTENCE = re.compile(r"[^.!?;\n]+([.!?;\n]*)")
 _JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - ")
 # What means little alone.
 _SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*")
+_EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
 _TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank)\b", re.IGNORECASE)
 _WAS = re.compile(r"\byou((?: (?:really|just|also|still|never|actually|always|only))?) (?:am|was)\b")
 
@@ -45,11 +46,15 @@ def _usable(part: str) -> str | None:
     text = " ".join(part.split()).strip("\"'()*~,-… ")
     while (found := _leads().match(text)) is not None:
         text = text[found.end() :]
+    text = _EMOJI.sub("", text)
+    if _past().match(text) is not None:
+        text = f"I {text[:1].lower()}{text[1:]}"
     own = text.split()
-    if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text):
+    if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text) or _empty().match(text):
         return None
     first = own[0].lower().replace("’", "'")
-    if first not in words("en", "subjects") and not (own[0][0].isupper() and own[0][1:].islower()):
+    is_name = own[0][0].isupper() and own[0][1:].islower() and not first.endswith("ing")
+    if first not in words("en", "subjects") and not is_name:
         return None
     return None if own[-1].lower() in words("en", "ends") or first in words("en", "unfinished") else text
 
@@ -66,7 +71,23 @@ def said_back(text: str) -> str:
 @cache
 def _leads() -> re.Pattern[str]:
     """Return what finds the words that lead to a clause."""
-    return re.compile(rf"(?:{alternatives('en', 'leads').replace('_', ' ')})\b[ ,]+", re.IGNORECASE)
+    return re.compile(rf"(?!no one)(?:{_alternatives('leads')})\b[ ,]+", re.IGNORECASE)
+
+
+@cache
+def _empty() -> re.Pattern[str]:
+    """Return what finds a beginning after which a clause tells nothing."""
+    return re.compile(rf"(?:{_alternatives('empty')})\b", re.IGNORECASE)
+
+
+@cache
+def _past() -> re.Pattern[str]:
+    """Return what finds a clause of the speaker that has left out who did it."""
+    return re.compile(rf"(?:just |only )?(?:{_alternatives('past')})\b", re.IGNORECASE)
+
+
+def _alternatives(name: str) -> str:
+    return alternatives("en", name).replace("_", " ")
 
 
 @cache

@@ -3,8 +3,8 @@
 python -m tasks.empathetic.selection.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
 
 Each line of the ratings is `{"context": [turn, …], "replies": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1,
-"empathy": 1 to 5}, …]}`; means of several raters may lie between. The weights are printed as they stand in a
-config's `decoding.rerank`. docs/replies.md says how to rate.
+"empathy": 1 to 5}, …], "weight": 1}`; means of several raters may lie between, and the weight may be left out. The
+weights of the sum are printed as they stand in a config's `decoding.rerank`. docs/replies.md says how to rate.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import Judge, fit_order
 from paddle_dialog.judge_command import judge_parser, save_with_judge
+from paddle_dialog.judge_fit import fit_judge
 from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.answering.reading import ReadContext
@@ -33,12 +34,25 @@ FITTED = (
     "overlap_last", "overlap_earlier", "echo", "repetition",
 )  # fmt: skip
 MOST_REFLECTIONS = 500  # all that there are to a turn, of which some were rated
-PENALTY = 300.0  # chosen by cross-validation over contexts (docs/experiments.md)
-Rated = tuple[list[str], list[str], np.ndarray]  # context, replies, values [N]
+PENALTY = 1000.0  # chosen by cross-validation over contexts (docs/experiments.md)
+WORTH = (0.5, 0.5, 0.5)  # of what is sensible, what is specific, and of the best empathy over the worst
 
 
-def read_ratings(path: str) -> Iterator[Rated]:
-    """Iterate over the rated replies of each context; the value of one is SSA + empathy scaled to 0 to 0.5.
+class Rated(NamedTuple):
+    """A context, replies to it, what they are worth [N], and how much they count."""
+
+    context: list[str]
+    replies: list[str]
+    values: np.ndarray
+    weight: float
+
+
+def read_ratings(path: str, worth: Sequence[float] = WORTH) -> Iterator[Rated]:
+    """Iterate over the rated replies of each context.
+
+    Args:
+        path: of the ratings.
+        worth: of the three ratings in the value of a reply, empathy scaled to 0 to 1.
 
     Raises:
         UserError: the file cannot be read, or a line is not as it should be.
@@ -49,14 +63,14 @@ def read_ratings(path: str) -> Iterator[Rated]:
         try:
             record = json.loads(line)
             replies = record["replies"]
-            values = [
-                (float(reply["sensible"]) + float(reply["specific"])) / 2 + (float(reply["empathy"]) - 1) / 8
-                for reply in replies
-            ]
-            yield (
+            ratings = np.array(
+                [[float(r["sensible"]), float(r["specific"]), (float(r["empathy"]) - 1) / 4] for r in replies]
+            )  # [N, 3]
+            yield Rated(
                 [str(turn) for turn in record["context"]],
                 [str(r["text"]) for r in replies],
-                np.array(values),
+                ratings @ np.array(worth),
+                float(record.get("weight", 1)),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
@@ -113,26 +127,43 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
     texts = () if predictor.store is None else predictor.store.texts
     rows = {text: row for row, text in enumerate(texts)}
-    found, values = [], []
-    for number, (turns, replies, own) in enumerate(read_ratings(arguments.ratings), start=1):
-        found.append(np.concatenate(measured(predictor, turns, replies, rows), axis=1))
-        values.append(own)
+    rated = list(read_ratings(arguments.ratings, arguments.worth))
+    if not rated:
+        raise UserError(f"{arguments.ratings}: no ratings in this file")
+    scores: list[np.ndarray] = []
+    states: list[np.ndarray] = []
+    for number, one in enumerate(rated, start=1):
+        own_scores, own_states = measured(predictor, one.context, one.replies, rows)
+        scores.append(own_scores)
+        states.append(own_states)
         if number % 100 == 0:
             print(f"{number:,} contexts", file=sys.stderr)
-    if not values:
-        raise UserError(f"{arguments.ratings}: no ratings in this file")
-    contexts = np.repeat(np.arange(len(values)), [len(own) for own in values])
-    names = _fitted(predictor)
-    weights = fit_order(np.concatenate(found), np.concatenate(values), contexts, len(names), PENALTY)
+    weights, judge = fit_judge(
+        np.concatenate(scores),
+        np.concatenate(states),
+        np.concatenate([one.values for one in rated]),
+        np.repeat(np.arange(len(rated)), [len(one.values) for one in rated]),
+        PENALTY,
+        np.repeat([one.weight for one in rated], [len(one.values) for one in rated]),
+    )
     print("judge: 1.0")
-    for name, weight in zip(names, weights, strict=False):
+    for name, weight in zip(_fitted(predictor), weights, strict=True):
         print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
-    save_with_judge(arguments, Judge(weights[len(names) :]))
+    save_with_judge(arguments, judge)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    return judge_parser(__doc__, "rated replies, one context a line")
+    parser = judge_parser(__doc__, "rated replies, one context a line")
+    parser.add_argument(
+        "--worth",
+        nargs=3,
+        type=float,
+        default=WORTH,
+        metavar=("SENSIBLE", "SPECIFIC", "EMPATHY"),
+        help="of each rating in the value of a reply, empathy scaled to 0 to 1 (0.5 each)",
+    )
+    return parser
 
 
 if __name__ == "__main__":

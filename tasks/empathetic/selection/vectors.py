@@ -33,7 +33,7 @@ class JudgedModel(StepModel, Protocol):
     """A model whose states a judge of replies reads; `EmoPrepend` or its array form."""
 
     def reply_states(self, source: Array, source_lengths: Array, target: Array, sizes: Array, /) -> Array:
-        """Return the decoder's mean output [K, D] over each of K replies [K, T] to one context [1, S, k]."""
+        """Return the mean and last outputs [K, 2 D] over each of K replies [K, T] to one context [1, S, k]."""
         ...
 
 
@@ -65,7 +65,7 @@ def reply_vectors(
 def reply_states(
     model: JudgedModel, encoder: DialogueEncoder, replies: Sequence[Sequence[str]], packed: Packed
 ) -> np.ndarray:
-    """Return the decoder's mean output over each reply to a context, float32 [N, D].
+    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D].
 
     Args:
         model: that reads them.
