@@ -2,7 +2,7 @@ import string
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.text.characters import is_hanzi, is_punctuation, normalise_line
@@ -63,6 +63,7 @@ def test_normalise_line(line, normal):
 
 @settings(deadline=None, max_examples=200)
 @given(st.text())
+@example("⒈")
 def test_normalising_twice_changes_nothing_more(line):
     once = normalise_line(line)
     assert normalise_line(once) == once

@@ -59,7 +59,7 @@ def _replacement(char: str) -> str:
     compatible = unicodedata.normalize("NFKC", char)
     if is_punctuation(char):
         return _CHINESE_FORM.get(compatible, char)
-    return "".join(part for part in compatible if not _is_invisible(part))
+    return "".join(_CHINESE_FORM.get(part, part) for part in compatible if not _is_invisible(part))  # ⒈ is 1.
 
 
 def _is_invisible(char: str) -> bool:
