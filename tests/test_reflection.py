@@ -22,6 +22,10 @@ ENGLISH_TURNS = {
     "I’ve lost our keys and they changed my lock": ["you've lost your keys and they changed your lock"],
     "Did I tell you? Thanks, you are kind. Ok.": [],  # questions, and what is said to the listener
     "Sarah broke my heart": ["Sarah broke your heart"],
+    "Found a love letter inside a coat 😀": [
+        "you found a love letter inside a coat"
+    ],  # who did it was left out
+    "I don't know what happened to him. Putting in a car park.": [],
     "If my boss": [],
     "They sent out an email saying that he may end up with a substitute teacher until they hire someone.": [],
     "I am always so very alert at night, so that even when something really loud happens I remain calm": [
@@ -44,6 +48,9 @@ CHINESE_TURNS = {
     "谢谢你的建议。我该怎么办？": [],
     "男朋友没以前有耐心了，怎么办？": [("男朋友没以前有耐心了", "plain")],
     "我失恋了该怎么办？": [("你失恋了", "plain")],
+    "妈妈总强调，女孩子的成绩会走下坡路？": [
+        ("女孩子的成绩会走下坡路", "plain")
+    ],  # a title that asks nothing
     "我总是不够自信": [("你总是不够自信", "trouble")],
     "我今年十二岁，我非常怕狗": [("你非常怕狗", "trouble")],
     "室友半夜打游戏，我睡不着。": [
@@ -107,6 +114,15 @@ def test_frames_are_those_of_the_likeliest_emotions(monkeypatch: pytest.MonkeyPa
     again = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
     assert again == found
     assert reflector.replies("Thank you!", felt, 12) == [] == reflector.replies("", felt, 12)
+
+
+def test_what_is_grim_gets_no_joy() -> None:
+    emotions = EMOTIONS_OF["en"]
+    felt = np.eye(len(emotions))[emotions.index("content")]
+    found = Reflector("en", emotions).replies("It scarred me for life.", felt, 12)
+    assert found and "content" not in {reply.emotion for reply in found}
+    assert any("I really feel for you" in reply.text for reply in found)
+    assert not any("wonderful" in reply.text or "happy" in reply.text for reply in found)
 
 
 def test_a_frame_takes_any_clause() -> None:

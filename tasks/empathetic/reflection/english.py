@@ -31,7 +31,9 @@ def clauses(turn: str) -> list[Clause]:
         parts = [text] if text is not None else [_usable(part) for part in _parts(whole)]
         found += [part for part in parts if part is not None]
     return [
-        Clause(said_back(text), "plain", _weight(text, place / len(found)))
+        Clause(
+            said_back(text), "trouble" if _grim().search(text) else "plain", _weight(text, place / len(found))
+        )
         for place, text in enumerate(found)
     ]
 
@@ -84,6 +86,12 @@ def _empty() -> re.Pattern[str]:
 def _past() -> re.Pattern[str]:
     """Return what finds a clause of the speaker that has left out who did it."""
     return re.compile(rf"(?:just |only )?(?:{_alternatives('past')})\b", re.IGNORECASE)
+
+
+@cache
+def _grim() -> re.Pattern[str]:
+    """Return what finds trouble, whatever is felt in the whole turn."""
+    return re.compile(rf"\b(?:{_alternatives('grim')})\b", re.IGNORECASE)
 
 
 def _alternatives(name: str) -> str:

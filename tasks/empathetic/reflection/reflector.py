@@ -91,7 +91,10 @@ class Reflector:
     def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> list[str]:
         """Return the frames of a clause for an emotion; English ones for an emotion are of no kind."""
         kind = meant if clause.kind == "plain" else clause.kind
-        return self._frames.get((kind, emotion)) or self._frames.get((clause.kind, emotion), [])
+        found = self._frames.get((kind, emotion)) or self._frames.get((clause.kind, emotion), [])
+        if not found and clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
+            return self._frames.get(("plain", emotion), [])
+        return found
 
     def _meant(self, felt: np.ndarray) -> Kind:
         """Return what a plain clause is to somebody who feels so."""
