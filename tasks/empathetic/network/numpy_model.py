@@ -136,6 +136,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
 
 
 def _context(state: NumpyEmoState) -> tuple[bytes, ...]:
-    """Return what tells the only context of a state, and the emotion before the reply to it, from others."""
+    """Return what tells the only context of a state, as it was read, and the emotion before the reply from others."""
+    assert isinstance(state.reply, CausalState)
     emotion = b"" if state.emotion is None else state.emotion.tobytes()
-    return state.copy_ids.tobytes(), emotion
+    return state.reply.keys.tobytes(), emotion
