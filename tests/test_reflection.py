@@ -26,6 +26,12 @@ ENGLISH_TURNS = {
         "you found a love letter inside a coat"
     ],  # who did it was left out
     "I don't know what happened to him. Putting in a car park.": [],
+    "I work in I.T. for the government": [],
+    "it made me feel great :). I'm bad at guessing, I think haha!": [
+        "it made you feel great",
+        "you're bad at guessing",
+    ],
+    "That is so exciting, congratulations!": ["That is so exciting"],  # the rest speaks to the listener
     "If my boss": [],
     "They sent out an email saying that he may end up with a substitute teacher until they hire someone.": [],
     "I am always so very alert at night, so that even when something really loud happens I remain calm": [

@@ -16,7 +16,8 @@ _JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - 
 # What means little alone.
 _SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*")
 _EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
-_TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank)\b", re.IGNORECASE)
+_TRAILS = re.compile(r"(?:,? (?:i think|i guess|hah(?:a|ah)*|lol))+$", re.IGNORECASE)
+_TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
 _WAS = re.compile(r"\byou((?: (?:really|just|also|still|never|actually|always|only))?) (?:am|was)\b")
 
 
@@ -32,7 +33,9 @@ def clauses(turn: str) -> list[Clause]:
         found += [part for part in parts if part is not None]
     return [
         Clause(
-            said_back(text), "trouble" if _grim().search(text) else "plain", _weight(text, place / len(found))
+            said_back(text),
+            "trouble" if _pattern("grim", r"\b{}").search(text) else "plain",
+            _weight(text, place / len(found)),
         )
         for place, text in enumerate(found)
     ]
@@ -45,14 +48,14 @@ def _parts(sentence: str) -> list[str]:
 
 def _usable(part: str) -> str | None:
     """Return a clause without what leads to it; None if it cannot stand alone."""
-    text = " ".join(part.split()).strip("\"'()*~,-… ")
-    while (found := _leads().match(text)) is not None:
+    text = " ".join(part.split()).strip("\"'()*~,:-… ")
+    while (found := _pattern("leads", "(?!no one){}[ ,]+").match(text)) is not None:
         text = text[found.end() :]
-    text = _EMOJI.sub("", text)
-    if _past().match(text) is not None:
+    text = _TRAILS.sub("", _EMOJI.sub("", text))
+    if _pattern("past", "(?:just |only )?{}").match(text) is not None:
         text = f"I {text[:1].lower()}{text[1:]}"
     own = text.split()
-    if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text) or _empty().match(text):
+    if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text) or _pattern("empty", "{}").match(text):
         return None
     first = own[0].lower().replace("’", "'")
     is_name = own[0][0].isupper() and own[0][1:].islower() and not first.endswith("ing")
@@ -71,31 +74,10 @@ def said_back(text: str) -> str:
 
 
 @cache
-def _leads() -> re.Pattern[str]:
-    """Return what finds the words that lead to a clause."""
-    return re.compile(rf"(?!no one)(?:{_alternatives('leads')})\b[ ,]+", re.IGNORECASE)
-
-
-@cache
-def _empty() -> re.Pattern[str]:
-    """Return what finds a beginning after which a clause tells nothing."""
-    return re.compile(rf"(?:{_alternatives('empty')})\b", re.IGNORECASE)
-
-
-@cache
-def _past() -> re.Pattern[str]:
-    """Return what finds a clause of the speaker that has left out who did it."""
-    return re.compile(rf"(?:just |only )?(?:{_alternatives('past')})\b", re.IGNORECASE)
-
-
-@cache
-def _grim() -> re.Pattern[str]:
-    """Return what finds trouble, whatever is felt in the whole turn."""
-    return re.compile(rf"\b(?:{_alternatives('grim')})\b", re.IGNORECASE)
-
-
-def _alternatives(name: str) -> str:
-    return alternatives("en", name).replace("_", " ")
+def _pattern(name: str, form: str) -> re.Pattern[str]:
+    """Return what finds the words of a list where the form has {}."""
+    listed = alternatives("en", name).replace("_", " ")
+    return re.compile(form.format(rf"(?:{listed})\b"), re.IGNORECASE)
 
 
 @cache
