@@ -32,6 +32,17 @@ ENGLISH_TURNS = {
         "you're bad at guessing",
     ],
     "That is so exciting, congratulations!": ["That is so exciting"],  # the rest speaks to the listener
+    "I will present my project and am tense about it": [
+        "you will present your project and are tense about it"
+    ],
+    "It was nice when I wasn't so poor. My dog barks and was loud.": [
+        "it was nice when you weren't so poor",
+        "your dog barks and was loud",
+    ],
+    "The other night my boyfriend and I watched a really scary film, and I had some trouble sleeping afterwards": [
+        "the other night your boyfriend and you watched a really scary film",
+        "you had some trouble sleeping afterwards",
+    ],
     "If my boss": [],
     "They sent out an email saying that he may end up with a substitute teacher until they hire someone.": [],
     "I am always so very alert at night, so that even when something really loud happens I remain calm": [

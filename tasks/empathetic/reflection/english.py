@@ -18,7 +18,11 @@ _SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if
 _EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
 _TRAILS = re.compile(r"(?:,? (?:i think|i guess|hah(?:a|ah)*|lol))+$", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
-_WAS = re.compile(r"\byou((?: (?:really|just|also|still|never|actually|always|only))?) (?:am|was)\b")
+_WE = re.compile(r"\b(my \w+) and(?= i )", re.IGNORECASE)  # one subject with "I"
+_BE = re.compile(
+    r"\b(you|and|but)((?: (?:really|just|also|still|never|actually|always|only))?) (am|was|wasn't)\b"
+)
+_OF_YOU = {"am": "are", "was": "were", "wasn't": "weren't"}
 
 
 def clauses(turn: str) -> list[Clause]:
@@ -43,7 +47,8 @@ def clauses(turn: str) -> list[Clause]:
 
 def _parts(sentence: str) -> list[str]:
     """Split a long sentence into its main clauses."""
-    return [_SUBORDINATE.sub("", part) for part in _JOINT.split(sentence)]
+    joined = _WE.sub(r"\1 &", sentence)
+    return [_SUBORDINATE.sub("", part).replace(" & ", " and ") for part in _JOINT.split(joined)]
 
 
 def _usable(part: str) -> str | None:
@@ -70,7 +75,8 @@ def said_back(text: str) -> str:
     if own[0].lower() in words("en", "subjects"):
         own[0] = own[0].lower()
     back = re.sub(r"[A-Za-z']+", lambda word: _second().get(word[0].lower(), word[0]), " ".join(own))
-    return _WAS.sub(lambda found: f"you{found[1]} {'are' if found[0].endswith('am') else 'were'}", back)
+    told_of_you = back.startswith("you ")
+    return _BE.sub(lambda f: f"{f[1]}{f[2]} {_OF_YOU[f[3]]}" if told_of_you or f[1] == "you" else f[0], back)
 
 
 @cache
