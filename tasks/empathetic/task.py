@@ -28,6 +28,7 @@ from tasks.empathetic.data.language import language_of
 from tasks.empathetic.data.pieces import PIECES
 from tasks.empathetic.data.reserved import VOCABULARY
 from tasks.empathetic.data.sources import read_configured, read_dialogues
+from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
@@ -56,6 +57,7 @@ class EmpatheticTask(GenerationTask):
     path_keys = (
         "data.more",
         "data.pieces",
+        "emotion.taught",
         "replies.file",
         "care.phrases",
         "care.exceptions",
@@ -137,6 +139,7 @@ class EmpatheticTask(GenerationTask):
             return {}
         from tasks.empathetic.data.dataset import DialogueDataset
         from tasks.empathetic.emotion.ngram_classifier import fit_ngram_classifier
+        from tasks.empathetic.emotion.taught import read_taught
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
@@ -145,8 +148,14 @@ class EmpatheticTask(GenerationTask):
             if emotion.small_talk
             else []
         )
+        names = EMOTIONS_OF[config.language]
         fitted = fit_ngram_classifier(
-            data.train.dataset, emotion.ngram_buckets, emotion.situations, emotion.character_weight, plain
+            data.train.dataset,
+            emotion.ngram_buckets,
+            emotion.situations,
+            emotion.character_weight,
+            plain,
+            [] if emotion.taught is None else list(read_taught(emotion.taught, names)),
         )
         weights = {"emotion_head.ngram_idf": fitted.idf, "emotion_head.ngram_table": fitted.table}
         return {**weights, "emotion_head.ngram_plainness": fitted.plainness} if plain else weights

@@ -17,6 +17,7 @@ from scipy.special import log_softmax
 from tasks.empathetic.data.dataset import DialogueDataset
 from tasks.empathetic.data.encoding import NGRAMS, DialogueEncoder, EncodedContext
 from tasks.empathetic.emotion.ngrams import column_weights
+from tasks.empathetic.emotion.taught import Taught, fit_to_probabilities, smoothed
 
 PENALTY = 0.2  # C of the support vector machines
 RATIO_POWER = 0.25  # of the log-count ratios; 0 would leave them out
@@ -50,6 +51,7 @@ def fit_ngram_classifier(
     situations: bool,
     character_weight: float = 1.0,
     plain: Sequence[Sequence[str]] = (),
+    taught: Sequence[Taught] = (),
 ) -> NgramClassifier:
     """Fit the classifier to the annotated contexts of a data set.
 
@@ -60,12 +62,16 @@ def fit_ngram_classifier(
     one on conversations held out of a separate fit (as the temperature of Guo et al. 2017, "On Calibration of Modern
     Neural Networks", section 4.2).
 
+    Where another classifier has told the emotions of texts, these and the annotated contexts are learned together by
+    one softmax over the same features (`fit_to_probabilities`), without log-count ratios, and no scale is needed.
+
     Args:
         dataset: training examples.
         buckets: number of buckets that n-grams are hashed to.
         situations: also fit to the situation sentence of each conversation.
         character_weight: of the n-grams of characters beside those of words.
         plain: contexts without any emotion, which a further machine tells from all others.
+        taught: contexts with the probabilities that another classifier gives their emotions.
     """
     contexts, labels = dataset.annotated_contexts(situations)
     classes = len(dataset.encoder.language.emotions)
@@ -80,16 +86,20 @@ def fit_ngram_classifier(
     texts_with = np.bincount(features.indices, minlength=buckets)  # [buckets]
     idf[1:] = np.log((1 + len(labels)) / (1 + texts_with[1:])) + 1
     features = _unit_vectors(features, idf)
-    held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
-    table[:] = _scale(features, labels, held_out, classes) * _margins(features, labels, classes)
-    # An emotion that is not in the data is less likely than any that is.
-    table[:, np.setdiff1d(np.arange(classes), known)] = table[:, known].min()
+    if taught:
+        others = _vectors(encoder, [one.context for one in taught], idf, character_weight)
+        known_and_taught = vstack([features, others], format="csr")
+        emotions = np.concatenate([smoothed(labels, classes), np.stack([one.emotions for one in taught])])
+        table[:] = fit_to_probabilities(known_and_taught, emotions)
+    else:
+        held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
+        table[:] = _scale(features, labels, held_out, classes) * _margins(features, labels, classes)
+        # An emotion that is not in the data is less likely than any that is.
+        table[:, np.setdiff1d(np.arange(classes), known)] = table[:, known].min()
     table[0] = 0.0
     if plain:
-        others = ngram_features(
-            encoder, [encoder.context(turns) for turns in plain], buckets, character_weight
-        )
-        plainness[1:] = _machine(vstack([features, _unit_vectors(others, idf)]), len(plain))[1:] / PLAIN_WIDTH
+        others = _vectors(encoder, plain, idf, character_weight)
+        plainness[1:] = _machine(vstack([features, others]), len(plain))[1:] / PLAIN_WIDTH
     return NgramClassifier(idf, table, plainness)
 
 
@@ -109,6 +119,14 @@ def ngram_features(
     starts = np.cumsum([0, *map(len, found)])
     shape = (len(found), buckets)
     return csr_matrix((np.concatenate(weights), np.concatenate(found), starts), shape=shape)
+
+
+def _vectors(
+    encoder: DialogueEncoder, texts: Sequence[Sequence[str]], idf: np.ndarray, character_weight: float
+) -> csr_matrix:
+    """Return the unit vectors [N, buckets] of contexts, given as turns."""
+    contexts = [encoder.context(turns) for turns in texts]
+    return _unit_vectors(ngram_features(encoder, contexts, len(idf), character_weight), idf)
 
 
 def _unit_vectors(features: csr_matrix, idf: np.ndarray) -> csr_matrix:

@@ -62,23 +62,32 @@ class Reflector:
         self._clauses = _CLAUSES[language]
         self._frames = read_frames(language)
 
-    def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
+    def replies(
+        self, turn: str, felt: np.ndarray, count: int, feel: Callable[[list[str]], np.ndarray] | None = None
+    ) -> list[Reflection]:
         """Return replies to a turn.
 
         Args:
             turn: the speaker's last.
-            felt: probabilities of the emotions.
+            felt: probabilities of the emotions [C].
             count: replies wanted, at most.
+            feel: tells those of N clauses, each by itself [N, C]; None takes the turn's for each.
 
         Returns:
-            Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
+            Each clause in one frame for each of its likeliest emotions and in one for any; then in more of them.
         """
-        likely = [self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]]
-        meant = self._meant(felt)
         found = sorted(self._clauses(turn), key=lambda clause: -clause.weight)[:CLAUSES]
+        moods = np.repeat(felt[None], len(found), axis=0)  # [N, C]
+        if feel is not None and found:
+            moods = (moods + feel([clause.told for clause in found])) / 2
+        asked = [
+            (clause, self._meant(mood), emotion)
+            for clause, mood in zip(found, moods, strict=True)
+            for emotion in self._likely(mood)
+        ]
         tried: dict[str, Reflection] = {}
         rounds = range(max(map(len, self._frames.values())))
-        for number, clause, emotion in product(rounds, found, (*likely, ANY)):
+        for number, (clause, meant, emotion) in product(rounds, asked):
             frames = self._fitting(clause, emotion, meant)
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
@@ -87,6 +96,10 @@ class Reflector:
             if len(tried) == count:
                 break
         return [*tried.values()]
+
+    def _likely(self, felt: np.ndarray) -> list[str]:
+        """Return the emotions whose frames are tried."""
+        return [*(self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]), ANY]
 
     def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> list[str]:
         """Return the frames of a clause for an emotion; English ones for an emotion are of no kind."""
