@@ -46,7 +46,6 @@ def fit_judge(
     inputs: np.ndarray,
     penalty: float,
     heed: np.ndarray | None = None,
-    earlier: tuple[np.ndarray, Judge] | None = None,
 ) -> tuple[np.ndarray, Judge]:
     """Return weights [F] of the scores and a judge that reads the states, linear and with a kernel.
 
@@ -61,40 +60,25 @@ def fit_judge(
         inputs: number of the input that each text answers [N].
         penalty: of the linear part's squared weights.
         heed: how much each text counts [N]; None counts all alike.
-        earlier: weights and judge of an earlier fit, which stay but for what these values say against them: the
-            penalty is on the difference, and a kernel keeps its centres. None starts from nothing.
     """
     rows = np.concatenate([scores, states], axis=1)
     sizes = _sizes(rows, scores.shape[1])
-    drawn = None if earlier is None else earlier[1].kernel
-    kernel = _drawn_kernel(states, sizes[scores.shape[1] :]) if drawn is None else drawn
-    lengths, axes = np.linalg.eigh(
-        bells(kernel.centres, kernel.centres) + _LEAST * np.eye(len(kernel.centres))
-    )
+    scaled = states / sizes[scores.shape[1] :]  # [N, D]
+    drawn = np.random.default_rng(0).permutation(len(rows))[:CENTRES]
+    width = max(float(np.sqrt(np.median(distances(scaled[drawn], scaled[drawn])))), 1.0)
+    centres = scaled[drawn] / width  # [M, D]
+    lengths, axes = np.linalg.eigh(bells(centres, centres) + _LEAST * np.eye(len(centres)))
     turn = axes / np.sqrt(np.maximum(lengths, _LEAST))  # [M, M]
-    turned = bells(states / kernel.scales, kernel.centres) @ turn  # [N, M]
-    penalties = np.r_[np.full(rows.shape[1], penalty), np.full(len(turn), KERNEL_PENALTY)]
-    known = np.zeros(rows.shape[1])
-    if earlier is not None:
-        known = np.concatenate([earlier[0], earlier[1].weights])
-        values = values - scores @ earlier[0] - earlier[1](states)
+    turned = bells(scaled / width, centres) @ turn  # [N, M]
+    penalties = np.r_[np.full(rows.shape[1], penalty), np.full(len(centres), KERNEL_PENALTY)]
     found = _ridge(np.concatenate([rows / sizes, turned], axis=1), values, inputs, penalties, heed)
-    weights = known + found[: rows.shape[1]] / sizes
-    shares = kernel.shares + turn @ found[rows.shape[1] :]
-    kernel = Kernel(kernel.centres, kernel.scales, shares.astype(np.float32))
-    return weights[: scores.shape[1]], Judge(weights[scores.shape[1] :], kernel)
-
-
-def _drawn_kernel(states: np.ndarray, sizes: np.ndarray) -> Kernel:
-    """Return bells around texts drawn from states [N, D] that deviate by sizes [D], without shares as yet."""
-    scaled = states / sizes
-    drawn = scaled[np.random.default_rng(0).permutation(len(states))[:CENTRES]]  # [M, D]
-    width = max(float(np.sqrt(np.median(distances(drawn, drawn)))), 1.0)
-    return Kernel(
-        (drawn / width).astype(np.float32),
-        (sizes * width).astype(np.float32),
-        np.zeros(len(drawn), np.float32),
+    weights = found[: rows.shape[1]] / sizes
+    kernel = Kernel(
+        centres.astype(np.float32),
+        (sizes[scores.shape[1] :] * width).astype(np.float32),
+        (turn @ found[rows.shape[1] :]).astype(np.float32),
     )
+    return weights[: scores.shape[1]], Judge(weights[scores.shape[1] :], kernel)
 
 
 def _sizes(rows: np.ndarray, scores: int) -> np.ndarray:

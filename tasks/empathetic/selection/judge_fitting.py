@@ -4,9 +4,7 @@ python -m tasks.empathetic.selection.judge_fitting -c CONFIG --weights BUNDLE --
 
 Each line of the ratings is `{"context": [turn, …], "replies": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1,
 "empathy": 1 to 5}, …], "weight": 1}`; means of several raters may lie between, and the weight may be left out. The
-weights of the sum are printed as they stand in a config's `decoding.rerank`. With `--refine` the bundle's judge and
-the config's weights are where the fit starts, so that few ratings can say what they have against them.
-docs/replies.md says how to rate.
+weights of the sum are printed as they stand in a config's `decoding.rerank`. docs/replies.md says how to rate.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import numpy as np
 from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import Judge
 from paddle_dialog.judge_command import judge_parser, save_with_judge
 from paddle_dialog.judge_fit import fit_judge
 from tasks.empathetic.answering.answer import ReplyPrediction
@@ -123,21 +120,6 @@ def _candidates(
     return [found[text] for text in texts]
 
 
-def _present(predictor: EmpatheticPredictor) -> tuple[np.ndarray, Judge]:
-    """Return the weights of the config, signed as they are added, and the judge of the bundle.
-
-    Raises:
-        UserError: there is no judge.
-    """
-    judge, rerank = predictor.reranker.judge, predictor.config.decoding.rerank
-    if judge is None or rerank.judge != 1:
-        raise UserError("--refine needs a bundle with a judge and a config with decoding.rerank.judge: 1")
-    weights = [rerank.weights.get(name, 0.0) for name in _fitted(predictor)]
-    return np.array(
-        [-w if name in AGAINST else w for name, w in zip(_fitted(predictor), weights, strict=True)]
-    ), judge
-
-
 def main(arguments: argparse.Namespace) -> None:
     """Fit the judge, print the weights beside it and write the bundle."""
     predictor = load_model(arguments)[1].predictor
@@ -163,7 +145,6 @@ def main(arguments: argparse.Namespace) -> None:
         np.repeat(np.arange(len(rated)), [len(one.values) for one in rated]),
         PENALTY,
         np.repeat([one.weight for one in rated], [len(one.values) for one in rated]),
-        _present(predictor) if arguments.refine else None,
     )
     print("judge: 1.0")
     for name, weight in zip(_fitted(predictor), weights, strict=True):
@@ -181,9 +162,6 @@ def make_parser() -> argparse.ArgumentParser:
         default=WORTH,
         metavar=("SENSIBLE", "SPECIFIC", "EMPATHY"),
         help="of each rating in the value of a reply, empathy scaled to 0 to 1 (0.5 each)",
-    )
-    parser.add_argument(
-        "--refine", action="store_true", help="start from the bundle's judge and the config's weights"
     )
     return parser
 

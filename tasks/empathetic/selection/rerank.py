@@ -54,7 +54,6 @@ class Reranker:
 
     Attributes:
         features: the terms of the sum, by the names of `ReplyRerankConfig`.
-        judge: of the bundle, or None.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Reranker:
         self._store = store
         self._load_ranker = load_ranker
         self._compares = compares
-        self.judge = judge
+        self._judge = judge
         self.features: dict[str, Feature] = {
             "model": _each(lambda _, one: one.score),
             "mutual_information": self._without_context,
@@ -103,7 +102,7 @@ class Reranker:
             "familiarity": self._ngrams,
             "ranker": self._load_ranker,
             "selection": self._compares or None,
-            "judge": self.judge,
+            "judge": self._judge,
         }
         return [name for name in self.features if has.get(name, True) is not None]
 
@@ -126,7 +125,7 @@ class Reranker:
             return found
         sums = np.zeros(sum(map(len, found)))  # [N]
         for name, weight in weights.weights.items():
-            if name == "judge" and self.judge is None:
+            if name == "judge" and self._judge is None:
                 continue  # as was told in the log
             sums += (-weight if name in AGAINST else weight) * self.features[name](contexts, found)
         parts = np.split(sums, np.cumsum([len(own) for own in found])[:-1])
@@ -194,7 +193,7 @@ class Reranker:
 
     def _judged(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
         """Return the judge's values [N]."""
-        judge, model = cast(Judge, self.judge), cast(JudgedModel, self._model)
+        judge, model = cast(Judge, self._judge), cast(JudgedModel, self._model)
         return _joined(
             judge(judged_states(model, self._encoder, own, context))
             for context, own in zip(contexts, lists, strict=True)
