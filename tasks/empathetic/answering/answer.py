@@ -11,6 +11,7 @@ import numpy as np
 from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Prediction
 from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.reflection.clause import Kind
 
 TOP_EMOTIONS = 5
 
@@ -48,6 +49,7 @@ class ReplyPrediction(Prediction):
         near: of a stored reply to the context; None of the model's own.
         row: of a stored reply in the store.
         emotion: of the speaker, for which a reflected reply is meant; None for any.
+        kind: what a reflected reply for any emotion takes the speaker's words for.
     """
 
     tokens: tuple[str, ...]
@@ -55,6 +57,7 @@ class ReplyPrediction(Prediction):
     near: Nearness | None = None
     row: int | None = None
     emotion: str | None = None
+    kind: Kind = "plain"
 
     def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""

@@ -248,19 +248,13 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         """Return at most `count` replies that say back what the speaker said; none without a reflector."""
         if self.reflector is None:
             return []
-        # Chinese clauses tell by their words what they are to the speaker.
-        feel = self._feel if self.language.name == "en" else None
-        replies = self.reflector.replies(context.turns[-1], context.emotions, count, feel)
+        replies = self.reflector.replies(context.turns[-1], context.emotions, count)
         tokens = [self.language.tokens_of(reply.text) for reply in replies]
         scores = log_probs(cast(SelectionModel, self.model), self.encoder, tokens, context.packed).tolist()
         return [
-            ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion)
+            ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion, kind=reply.kind)
             for reply, score, words in zip(replies, scores, tokens, strict=True)
         ]
-
-    def _feel(self, texts: Sequence[str]) -> np.ndarray:
-        """Return probabilities [N, C] of the emotions in N texts, each a turn by itself."""
-        return np.stack([context.emotions for context in self.understand(self.read([[t] for t in texts]))])
 
     def search_options(
         self,

@@ -18,7 +18,7 @@ from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
 from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 
-REMEMBERED = 3  # readings: of the contexts, of their clauses, and of the empty context that re-ranking needs
+REMEMBERED = 2  # readings: of the contexts, and of the empty context that re-ranking needs
 
 
 class Reading(NamedTuple):

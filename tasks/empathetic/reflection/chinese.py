@@ -30,7 +30,7 @@ def clauses(turn: str) -> list[Clause]:
             if following is not None and len(part) + len(following) <= LONGEST_PAIR:
                 found.append(f"{part}，{following}")
     return [
-        Clause(_said_back(text), _kind(text), _weight(text, place / len(found)), text)
+        Clause(_said_back(text), _kind(text), _weight(text, place / len(found)))
         for place, text in enumerate(found)
     ]
 

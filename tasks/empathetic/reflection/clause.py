@@ -17,10 +17,8 @@ class Clause:
         text: without a full stop.
         kind: what it is to the speaker, which decides what goes with it.
         weight: the higher, the more it seems to be what the speaker wants heard.
-        told: the clause in the speaker's own words.
     """
 
     text: str
     kind: Kind
     weight: float
-    told: str = ""

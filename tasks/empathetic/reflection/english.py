@@ -40,7 +40,6 @@ def clauses(turn: str) -> list[Clause]:
             said_back(text),
             "trouble" if _pattern("grim", r"\b{}").search(text) else "plain",
             _weight(text, place / len(found)),
-            text,
         )
         for place, text in enumerate(found)
     ]

@@ -32,7 +32,10 @@ _GOOD = (
     "calm", "confident", "content", "excited", "faithful", "grateful", "happy", "hopeful", "impressed", "joyful",
     "prepared", "proud", "trusting",
 )  # fmt: skip
-_MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
+MEANT: dict[Kind, tuple[str, ...]] = {
+    "trouble": _BAD,
+    "good": _GOOD,
+}  # how one feels to whom a clause is that
 _CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english.clauses, "zh": chinese.clauses}
 
 
@@ -43,10 +46,12 @@ class Reflection:
     Args:
         text: of the reply.
         emotion: of the speaker, to which the frame belongs; None for any.
+        kind: what the frame takes the clause for, where it is for any emotion.
     """
 
     text: str
     emotion: str | None
+    kind: Kind = "plain"
 
 
 class Reflector:
@@ -62,56 +67,44 @@ class Reflector:
         self._clauses = _CLAUSES[language]
         self._frames = read_frames(language)
 
-    def replies(
-        self, turn: str, felt: np.ndarray, count: int, feel: Callable[[list[str]], np.ndarray] | None = None
-    ) -> list[Reflection]:
+    def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
         """Return replies to a turn.
 
         Args:
             turn: the speaker's last.
-            felt: probabilities of the emotions [C].
+            felt: probabilities of the emotions.
             count: replies wanted, at most.
-            feel: tells those of N clauses, each by itself [N, C]; None takes the turn's for each.
 
         Returns:
-            Each clause in one frame for each of its likeliest emotions and in one for any; then in more of them.
+            Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
         """
+        likely = [self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]]
+        meant = self._meant(felt)
         found = sorted(self._clauses(turn), key=lambda clause: -clause.weight)[:CLAUSES]
-        moods = np.repeat(felt[None], len(found), axis=0)  # [N, C]
-        if feel is not None and found:
-            moods = (moods + feel([clause.told for clause in found])) / 2
-        asked = [
-            (clause, self._meant(mood), emotion)
-            for clause, mood in zip(found, moods, strict=True)
-            for emotion in self._likely(mood)
-        ]
         tried: dict[str, Reflection] = {}
         rounds = range(max(map(len, self._frames.values())))
-        for number, (clause, meant, emotion) in product(rounds, asked):
-            frames = self._fitting(clause, emotion, meant)
+        for number, clause, emotion in product(rounds, found, (*likely, ANY)):
+            kind, frames = self._fitting(clause, emotion, meant)
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
-                tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion))
+                tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion, kind))
             if len(tried) == count:
                 break
         return [*tried.values()]
 
-    def _likely(self, felt: np.ndarray) -> list[str]:
-        """Return the emotions whose frames are tried."""
-        return [*(self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]), ANY]
-
-    def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> list[str]:
-        """Return the frames of a clause for an emotion; English ones for an emotion are of no kind."""
-        kind = meant if clause.kind == "plain" else clause.kind
-        found = self._frames.get((kind, emotion)) or self._frames.get((clause.kind, emotion), [])
-        if not found and clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
-            return self._frames.get(("plain", emotion), [])
-        return found
+    def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> tuple[Kind, list[str]]:
+        """Return what a clause is taken for, and its frames for an emotion; those of English are of no kind."""
+        kinds: list[Kind] = [meant if clause.kind == "plain" else clause.kind, clause.kind]
+        if clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
+            kinds.append("plain")
+        return next(
+            ((kind, frames) for kind in kinds if (frames := self._frames.get((kind, emotion)))), ("plain", [])
+        )
 
     def _meant(self, felt: np.ndarray) -> Kind:
         """Return what a plain clause is to somebody who feels so."""
-        for kind, emotions in _MEANT.items():
+        for kind, emotions in MEANT.items():
             if sum(felt[place] for place, name in enumerate(self._emotions) if name in emotions) >= SURE:
                 return kind
         return "plain"

@@ -83,6 +83,16 @@ class ReplyRerankConfig:
         "that is high, and speaks of something else where it is low",
     )
     reflected: float = setting(0.0, "weight of saying back what the speaker said; may be negative")
+    felt: float = setting(
+        0.0,
+        "weight of the probability that the speaker feels what a reply that says the words back presumes: its "
+        "emotion, or any bad or good one where it presumes trouble or good news",
+    )
+    general: float = setting(
+        0.0,
+        "weight of such a reply that presumes only trouble or good news, to set against `felt`; may be negative",
+    )
+    neutral: float = setting(0.0, "weight of such a reply that presumes no feeling; may be negative")
     emotion: float = at_least(
         0.0,
         0.0,

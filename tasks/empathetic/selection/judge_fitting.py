@@ -30,8 +30,8 @@ from tasks.empathetic.selection.rerank import AGAINST
 from tasks.empathetic.selection.vectors import log_probs
 
 FITTED = (
-    "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "reflected", "emotion",
-    "overlap_last", "overlap_earlier", "echo", "repetition",
+    "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "reflected", "felt",
+    "general", "neutral", "emotion", "overlap_last", "overlap_earlier", "echo", "repetition",
 )  # fmt: skip
 MOST_REFLECTIONS = 500  # all that there are to a turn, of which some were rated
 PENALTY = 1000.0  # chosen by cross-validation over contexts (docs/experiments.md)

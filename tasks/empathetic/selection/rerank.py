@@ -21,6 +21,7 @@ from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
+from tasks.empathetic.reflection.reflector import MEANT
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.judged import judged_states
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
@@ -88,6 +89,9 @@ class Reranker:
             "own": _each(lambda _, one: float(one.origin == "written")),
             "own_words": _each(lambda _, one: _nearness_of_own(one)),
             "reflected": _each(lambda _, one: float(one.origin == "reflected")),
+            "felt": _each(self._felt),
+            "general": _each(lambda _, one: float(one.emotion is None and bool(_presumes(one)))),
+            "neutral": _each(lambda _, one: float(one.origin == "reflected" and not _presumes(one))),
             "emotion": _each(self._agreement),
             "overlap_last": _each(lambda context, one: overlaps(one.tokens, context.words)[0]),
             "overlap_earlier": _each(lambda context, one: overlaps(one.tokens, context.words)[1]),
@@ -210,9 +214,23 @@ class Reranker:
         bits = int(self._known(candidate.row).emotions[candidate.row])
         return max((float(one) for place, one in enumerate(share) if bits >> place & 1), default=1.0)
 
+    def _felt(self, context: ReadContext, candidate: ReplyPrediction) -> float:
+        """Return the probability of the emotions that a reply in the speaker's own words presumes, 0 for others."""
+        names = self._encoder.language.emotions
+        return float(
+            sum(context.emotions[names.index(name)] for name in _presumes(candidate) if name in names)
+        )
+
     def _known(self, row: int) -> ReplyStore:
         assert self._store is not None, f"row {row} of no store"
         return self._store
+
+
+def _presumes(candidate: ReplyPrediction) -> tuple[str, ...]:
+    """Return the emotions of which a reply in the speaker's own words presumes one; none where it fits any."""
+    if candidate.origin != "reflected":
+        return ()
+    return MEANT.get(candidate.kind, ()) if candidate.emotion is None else (candidate.emotion,)
 
 
 def _nearness_of_own(candidate: ReplyPrediction) -> float:
