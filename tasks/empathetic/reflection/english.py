@@ -17,6 +17,7 @@ _JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - 
 _SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*")
 _EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
 _TRAILS = re.compile(r"(?:,? (?:i think|i guess|hah(?:a|ah)*|lol))+$", re.IGNORECASE)
+_APART = re.compile(r" (?='(?:m|re|s|ve|ll|d)\b)", re.IGNORECASE)  # "I 'm"
 _TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
 _WE = re.compile(r"\b(my \w+) and(?= i )", re.IGNORECASE)  # one subject with "I"
 _BE = re.compile(
@@ -53,7 +54,7 @@ def _parts(sentence: str) -> list[str]:
 
 def _usable(part: str) -> str | None:
     """Return a clause without what leads to it; None if it cannot stand alone."""
-    text = " ".join(part.split()).strip("\"'()*~,:-… ")
+    text = _APART.sub("", " ".join(part.split())).strip("\"'()*~,:-… ")
     while (found := _pattern("leads", "(?!no one){}[ ,]+").match(text)) is not None:
         text = text[found.end() :]
     text = _TRAILS.sub("", _EMOJI.sub("", text))
