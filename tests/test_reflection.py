@@ -49,6 +49,11 @@ ENGLISH_TURNS = {
         "you're not even mad",
         "your mom was furious",
     ],
+    "What sort of difficulties/ However nobody had found it": [],
+    "However, nobody had found it. My ex boyfriend and I broke up.": [
+        "nobody had found it",
+        "your ex boyfriend and you broke up",
+    ],
     "If my boss": [],
     "They sent out an email saying that he may end up with a substitute teacher until they hire someone.": [],
     "I am always so very alert at night, so that even when something really loud happens I remain calm": [
