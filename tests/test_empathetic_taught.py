@@ -42,6 +42,7 @@ def test_emotions_that_a_line_leaves_out_share_the_rest(tmp_path: Path) -> None:
         '{"context": ["a"], "emotions": {"sadd": 0.5}}',
         '{"context": ["a"], "emotions": {"sad": 0.8, "proud": 0.3}}',
         '{"context": ["a"], "emotions": {"sad": -0.1}}',
+        '{"context": ["a"], "emotions": {"sad": NaN}}',
         '{"context": [], "emotions": {"sad": 0.5}}',
         '{"context": ["a"], "emotions": ["sad"]}',
         '{"context": [" "], "emotions": {}}',

@@ -50,7 +50,8 @@ def read_taught(path: str, emotions: Sequence[str]) -> Iterator[Taught]:
             record = json.loads(line)
             context = [clean_turn(turn, "a turn") for turn in record["context"]]
             given = {emotion_id(name, emotions): float(share) for name, share in record["emotions"].items()}
-            if not context or min(given.values(), default=0.0) < 0 or sum(given.values()) > _ABOVE_ONE:
+            are_shares = all(share >= 0 for share in given.values()) and sum(given.values()) <= _ABOVE_ONE
+            if not context or not are_shares:  # NaN is none either
                 raise ValueError("no turn, or probabilities that are negative or more than 1 together")
         except UserError as error:
             raise UserError(f"{path}:{number}: {error}") from error

@@ -32,10 +32,8 @@ _GOOD = (
     "calm", "confident", "content", "excited", "faithful", "grateful", "happy", "hopeful", "impressed", "joyful",
     "prepared", "proud", "trusting",
 )  # fmt: skip
-MEANT: dict[Kind, tuple[str, ...]] = {
-    "trouble": _BAD,
-    "good": _GOOD,
-}  # how one feels to whom a clause is that
+# How one feels to whom a clause is that.
+MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
 _CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english.clauses, "zh": chinese.clauses}
 
 
