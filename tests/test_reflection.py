@@ -54,6 +54,10 @@ ENGLISH_TURNS = {
         "nobody had found it",
         "your ex boyfriend and you broke up",
     ],
+    "My dog died and I have been crying about it for weeks on end, but nothing at all helps me": [
+        "your dog died",
+        "you have been crying about it for weeks on end",
+    ],
     "If my boss": [],
     "They sent out an email saying that he may end up with a substitute teacher until they hire someone.": [],
     "I am always so very alert at night, so that even when something really loud happens I remain calm": [

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 
 Record = dict[str, Any]  # what becomes one line of JSON
+T = TypeVar("T")
+
+
+def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> Iterator[T]:
+    """Iterate over what the lines of a file say, blank ones left out.
+
+    Args:
+        path: of the file, as for `read_lines`.
+        parse: makes something of a record; may raise UserError, ValueError, KeyError, TypeError or AttributeError.
+        shape: what a line must be, for messages.
+
+    Raises:
+        UserError: the file cannot be read, or a line is not as it should be.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            made = parse(json.loads(line))
+        except UserError as error:
+            raise UserError(f"{path}:{number}: {error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}:{number}: {error!r}; a line must be {shape}") from error
+        yield made
 
 
 def check_writable(path: Path) -> None:

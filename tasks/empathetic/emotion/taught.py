@@ -6,7 +6,6 @@ large classifier that has read more than the annotated conversations teaches the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,8 +14,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import log_softmax
 
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.errors import UserError
+from paddle_dialog.data.records import Record, read_records
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.emotion.labels import emotion_id
 
@@ -43,25 +41,18 @@ def read_taught(path: str, emotions: Sequence[str]) -> Iterator[Taught]:
     Raises:
         UserError: the file cannot be read, or a line is not as it should be.
     """
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            context = [clean_turn(turn, "a turn") for turn in record["context"]]
-            given = {emotion_id(name, emotions): float(share) for name, share in record["emotions"].items()}
-            are_shares = all(share >= 0 for share in given.values()) and sum(given.values()) <= _ABOVE_ONE
-            if not context or not are_shares:  # NaN is none either
-                raise ValueError("no turn, or probabilities that are negative or more than 1 together")
-        except UserError as error:
-            raise UserError(f"{path}:{number}: {error}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(
-                f'{path}:{number}: {error!r}; a line must be {{"context": [turn, …], "emotions": {{"sad": 0.6, …}}}}'
-            ) from error
+
+    def taught(record: Record) -> Taught:
+        context = [clean_turn(turn, "a turn") for turn in record["context"]]
+        given = {emotion_id(name, emotions): float(share) for name, share in record["emotions"].items()}
+        are_shares = all(share >= 0 for share in given.values()) and sum(given.values()) <= _ABOVE_ONE
+        if not context or not are_shares:  # NaN is none either
+            raise ValueError("no turn, or probabilities that are negative or more than 1 together")
         shares = np.full(len(emotions), (1 - sum(given.values())) / max(len(emotions) - len(given), 1))
         shares[list(given)] = list(given.values())
-        yield Taught(context, np.maximum(shares, 0).astype(np.float32))
+        return Taught(context, np.maximum(shares, 0).astype(np.float32))
+
+    return read_records(path, taught, '{"context": [turn, …], "emotions": {"sad": 0.6, …}}')
 
 
 def smoothed(labels: np.ndarray, classes: int) -> np.ndarray:

@@ -19,7 +19,11 @@ _EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
 _TRAILS = re.compile(r"(?:,? (?:i think|i guess|hah(?:a|ah)*|lol))+$", re.IGNORECASE)
 _APART = re.compile(r" (?='(?:m|re|s|ve|ll|d)\b)", re.IGNORECASE)  # "I 'm"
 _TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
-_WE = re.compile(r"\b(my(?: \w+){1,3}) and(?= i )", re.IGNORECASE)  # one subject with "I"
+# One subject with "I", unlike "my dog died and I cried".
+_WE = re.compile(
+    r"\b(my (?:(?:ex|best|old|older|younger|little|big|close|good|late|whole) )?\w+) and(?= i )",
+    re.IGNORECASE,
+)
 _BE = re.compile(
     r"\b(you|and|but)((?: (?:really|just|also|still|never|actually|always|only))?) (am|was|wasn't)\b"
 )

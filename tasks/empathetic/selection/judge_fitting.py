@@ -10,7 +10,6 @@ weights of the sum are printed as they stand in a config's `decoding.rerank`. do
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.command_line import load_model, run_tool
-from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge_command import judge_parser, save_with_judge
 from paddle_dialog.judge_fit import fit_judge
@@ -57,26 +56,22 @@ def read_ratings(path: str, worth: Sequence[float] = WORTH) -> Iterator[Rated]:
     Raises:
         UserError: the file cannot be read, or a line is not as it should be.
     """
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            replies = record["replies"]
-            ratings = np.array(
-                [[float(r["sensible"]), float(r["specific"]), (float(r["empathy"]) - 1) / 4] for r in replies]
-            )  # [N, 3]
-            yield Rated(
-                [str(turn) for turn in record["context"]],
-                [str(r["text"]) for r in replies],
-                ratings @ np.array(worth),
-                float(record.get("weight", 1)),
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f'{path}:{number}: {error!r}; a line must be {{"context": […], "replies": [{{"text", "sensible", '
-                '"specific", "empathy"}, …]}'
-            ) from error
+
+    def rated(record: Record) -> Rated:
+        replies = record["replies"]
+        ratings = np.array(
+            [[float(r["sensible"]), float(r["specific"]), (float(r["empathy"]) - 1) / 4] for r in replies]
+        )  # [N, 3]
+        return Rated(
+            [str(turn) for turn in record["context"]],
+            [str(r["text"]) for r in replies],
+            ratings @ np.array(worth),
+            float(record.get("weight", 1)),
+        )
+
+    return read_records(
+        path, rated, '{"context": […], "replies": [{"text", "sensible", "specific", "empathy"}, …]}'
+    )
 
 
 def measured(
