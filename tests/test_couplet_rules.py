@@ -178,6 +178,12 @@ def test_a_mark_that_the_vocabulary_lacks_is_copied():
     assert answer.text[1] == "；" and answer.form.punctuation_aligned and answer.relaxed == []
 
 
+def test_a_question_inside_a_line_is_answered_by_a_comma():
+    answer = best(toy(ROOMY, 1), "雨？雪！月？")
+    assert [answer.text[place] for place in (1, 3, 5)] == ["，", "！", "？"]
+    assert answer.form.punctuation_aligned and answer.relaxed == []
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
     ("characters", "first", "banned", "relaxed"),

@@ -56,7 +56,7 @@ class RulesConfig:
 
     enabled: bool = setting(True, "false drops all rules")
     same_length: bool = setting(True, "as many characters as the 上联")
-    copy_punctuation: bool = setting(True, "the same marks at the same places as in the 上联, none elsewhere")
+    copy_punctuation: bool = setting(True, "the marks of the 上联 at the same places, a comma for a question inside it; none elsewhere")
     mirror_repeats: bool = setting(True, "characters repeat exactly where the 上联 repeats them")
     no_shared_character: bool = setting(True, "no character of the 上联")
     final_tone: bool = setting(True, "ends level (平); oblique (仄) only where the 上联 can only end level")
