@@ -77,6 +77,24 @@ class TrainedModel:
         """Return a model around a network that exists already, e.g. one in training."""
         return cls(vocabularies, lambda: network)
 
+    def with_weights(
+        self, change: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    ) -> TrainedModel:
+        """Return the same network with other weights, and none of the task's files.
+
+        Args:
+            change: makes them from those of the bundle that this model was read from.
+        """
+        assert self._weights is not None, "a model of a bundle"
+        weights, build, where = change(self._weights), self._build, self._where
+
+        def network() -> nn.Layer:
+            built = build()
+            set_weights(built, weights, where)
+            return built
+
+        return TrainedModel(self.vocabularies, network, weights=weights, where=where)
+
     @cached_property
     def network(self) -> nn.Layer:
         """The network with its weights, in evaluation mode.

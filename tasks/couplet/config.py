@@ -56,7 +56,9 @@ class RulesConfig:
 
     enabled: bool = setting(True, "false drops all rules")
     same_length: bool = setting(True, "as many characters as the 上联")
-    copy_punctuation: bool = setting(True, "the marks of the 上联 at the same places, a comma for a question inside it; none elsewhere")
+    copy_punctuation: bool = setting(
+        True, "the marks of the 上联 at the same places, a comma for a question inside it; none elsewhere"
+    )
     mirror_repeats: bool = setting(True, "characters repeat exactly where the 上联 repeats them")
     no_shared_character: bool = setting(True, "no character of the 上联")
     final_tone: bool = setting(True, "ends level (平); oblique (仄) only where the 上联 can only end level")
@@ -88,6 +90,11 @@ class CoupletRerankConfig:
     reverse: float = at_least(
         0.0, 0.0, "weight of log p(given line | candidate) per token under the model of `reverse_weights`"
     )
+    reward: float = at_least(
+        0.0,
+        0.0,
+        "weight of the bundle's reward model, where it has one, in place of `reverse`: for 下联 of several clauses",
+    )
     tone_opposed: float = at_least(0.0, 0.0, "weight of the share of positions with opposed tones")
     consensus: float = at_least(
         0.0,
@@ -96,6 +103,9 @@ class CoupletRerankConfig:
         "on is seldom an accident of the search",
     )
     candidates: int = at_least(1, 10, "candidates the search hands over, at least the number asked for")
+    reward_candidates: int = at_least(
+        1, 40, "the same where the reward model orders them, and width of that beam"
+    )
     reverse_weights: str | None = setting(
         None,
         "a bundle trained on pairs with 上联 and 下联 swapped; null: the weights themselves, which must know both "
@@ -105,7 +115,7 @@ class CoupletRerankConfig:
     @property
     def is_active(self) -> bool:
         """Whether anything beside the model's own score counts."""
-        return bool(self.reverse or self.tone_opposed or self.consensus)
+        return bool(self.reverse or self.reward or self.tone_opposed or self.consensus)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ class LineSearch:
     ) -> list[list[Candidate]]:
         """Find the candidates of a batch.
 
+        Those of lines whose answers the reward model orders come of a wider beam.
+
         Args:
             lines: that are given, normalised.
             locks: for each line, position → character.
@@ -81,7 +83,31 @@ class LineSearch:
         Returns:
             For each line at most `wanted` candidates, at least one, the best first.
         """
-        options = self._options(decoding, wanted)
+        valued = np.array([self._reranker.values(line, direction) for line in lines])
+        settings, answers = self._config.rerank, dict[int, list[Candidate]]()
+        for numbers, pool in (
+            (np.nonzero(~valued)[0].tolist(), settings.candidates),
+            (np.nonzero(valued)[0].tolist(), settings.reward_candidates),
+        ):
+            if numbers:
+                batch = [lines[number] for number in numbers], [locks[number] for number in numbers]
+                found = self._ordered(*batch, rules, decoding, wanted, distance, direction, pool)
+                answers.update(zip(numbers, found, strict=True))
+        return [answers[number] for number in range(len(lines))]
+
+    def _ordered(
+        self,
+        lines: Sequence[str],
+        locks: Sequence[Mapping[int, str]],
+        rules: Rules,
+        decoding: DecodingConfig,
+        wanted: int,
+        distance: float,
+        direction: Direction,
+        pool: int,
+    ) -> list[list[Candidate]]:
+        """Find candidates of which the search hands over `pool`; see `candidates`."""
+        options = self._options(decoding, wanted, pool)
         sources = [np.asarray(direction.source(self._vocabulary, line)) for line in lines]
         if self._config.decoding.engine == "reference":
             texts = [
@@ -146,8 +172,7 @@ class LineSearch:
             )
         return decode(self._step_model, ids, lengths, options)
 
-    def _options(self, decoding: DecodingConfig, wanted: int) -> SearchOptions:
-        pool = wanted
-        if self._config.rerank.is_active and decoding.strategy != "greedy":
-            pool = max(wanted, self._config.rerank.candidates)
-        return SearchOptions.of(decoding, pool, self._config.seed, [NO_SPECIAL_TOKENS])
+    def _options(self, decoding: DecodingConfig, wanted: int, pool: int) -> SearchOptions:
+        ordered = self._config.rerank.is_active and decoding.strategy != "greedy"
+        handed = max(wanted, pool) if ordered else wanted
+        return SearchOptions.of(decoding, handed, self._config.seed, [NO_SPECIAL_TOKENS])

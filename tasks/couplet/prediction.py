@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.bundle.low_rank import changed
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
@@ -21,6 +22,7 @@ from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from tasks.couplet.line_search import LineSearch
 from tasks.couplet.rerank import Reranker, ReverseModel
+from tasks.couplet.reward import REWARD, RewardModel
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
 from tasks.couplet.rules.form import form_report
@@ -62,7 +64,8 @@ class CoupletPredictor(GenerationPredictor):
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
         self.step_model = model.step_model(config.model, len(self.vocabulary))
-        reranker = Reranker(config.rerank, self._reverse_models(reverse) if config.rerank.reverse else {})
+        backwards = self._reverse_models(reverse) if config.rerank.reverse else {}
+        reranker = Reranker(config.rerank, backwards, lambda: self.reward)
         self._table = CharacterTable(self.vocabulary)
         self._search = LineSearch(config, self.step_model, self._table, lambda: self.network, reranker)
 
@@ -80,6 +83,15 @@ class CoupletPredictor(GenerationPredictor):
     def rules(self) -> Rules:
         """The rules of the config."""
         return Rules.of(self.config.rules, self.banned_words)
+
+    @cached_property
+    def reward(self) -> RewardModel | None:
+        """The reward model of 下联; None where the bundle has none."""
+        content = self._trained.files.get(REWARD)
+        if content is None:
+            return None
+        trained = self._trained.with_weights(lambda weights: changed(weights, content, REWARD))
+        return RewardModel(trained.step_model(self.config.model, len(self.vocabulary)), self.vocabulary)
 
     @cached_property
     def couplet_index(self) -> CoupletIndex | None:

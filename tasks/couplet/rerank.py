@@ -15,6 +15,8 @@ from tasks.couplet.config import CoupletRerankConfig
 from tasks.couplet.data.encoding import encode_sources
 from tasks.couplet.data.marks import second_source
 from tasks.couplet.direction import TO_SECOND, Direction
+from tasks.couplet.reward import RewardModel
+from tasks.couplet.rules.clauses import has_clauses
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.search import Candidate
 
@@ -78,13 +80,23 @@ class Reranker:
     Args:
         config: the weights.
         reverse: for each direction what scores the given line; needed where its weight is not 0.
+        reward: gives the reward model of 下联; None where there is none.
     """
 
     def __init__(
-        self, config: CoupletRerankConfig, reverse: Mapping[Direction, ReverseModel] | None = None
+        self,
+        config: CoupletRerankConfig,
+        reverse: Mapping[Direction, ReverseModel] | None = None,
+        reward: Callable[[], RewardModel | None] = lambda: None,
     ) -> None:
         self._config = config
         self._reverse = reverse or {}
+        self._reward = reward
+
+    def values(self, line: str, direction: Direction) -> bool:
+        """Return whether the reward model orders the answers to a line: it learned from 下联 of several clauses."""
+        wanted = self._config.reward and not direction.writes_first and has_clauses(line)
+        return bool(wanted) and self._reward() is not None
 
     def order(
         self, lines: Sequence[str], found: Sequence[list[Candidate]], direction: Direction = TO_SECOND
@@ -98,20 +110,38 @@ class Reranker:
         """
         if not self._config.is_active:
             return list(found)
-        reverse = [np.zeros(len(candidates)) for candidates in found]
-        if self._config.reverse:
-            texts = [[text for text, _ in candidates] for candidates in found]
-            reverse = self._reverse[direction].scores(lines, texts)
+        texts = [[text for text, _ in candidates] for candidates in found]
         return [
             _sorted(candidates, self._sums(line, candidates, scores))
-            for line, candidates, scores in zip(lines, found, reverse, strict=True)
+            for line, candidates, scores in zip(
+                lines, found, self._read(lines, texts, direction), strict=True
+            )
         ]
 
-    def _sums(self, line: str, candidates: list[Candidate], reverse: np.ndarray) -> np.ndarray:
+    def _read(
+        self, lines: Sequence[str], texts: Sequence[Sequence[str]], direction: Direction
+    ) -> list[np.ndarray]:
+        """Return what another reading of the K candidates of each line adds to their sums, float64 [K]."""
+        added = [np.zeros(len(own)) for own in texts]
+        valued = [number for number, line in enumerate(lines) if self.values(line, direction)]
+        for number in valued:
+            reward = self._reward()
+            assert reward is not None
+            added[number] = self._config.reward * reward(lines[number], texts[number])
+        others = [number for number in range(len(lines)) if number not in valued]
+        if self._config.reverse and others:
+            reverse = self._reverse[direction]
+            scores = reverse.scores(
+                [lines[number] for number in others], [texts[number] for number in others]
+            )
+            for number, own in zip(others, scores, strict=True):
+                added[number] = self._config.reverse * own
+        return added
+
+    def _sums(self, line: str, candidates: list[Candidate], added: np.ndarray) -> np.ndarray:
         """Compute the sum of each of K candidates, float64 [K]."""
         weights, texts = self._config, [text for text, _ in candidates]
-        sums = weights.model * np.array([hypothesis.score for _, hypothesis in candidates])
-        sums = sums + weights.reverse * reverse
+        sums = weights.model * np.array([hypothesis.score for _, hypothesis in candidates]) + added
         if weights.tone_opposed:
             sums += weights.tone_opposed * np.array([form_report(line, text).tone_opposed for text in texts])
         if weights.consensus:

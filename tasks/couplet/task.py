@@ -30,6 +30,7 @@ from tasks.couplet.data.encoding import VOCABULARY
 from tasks.couplet.known.index import COUPLET_INDEX
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rerank import ReverseModel
+from tasks.couplet.reward import REWARD
 
 if TYPE_CHECKING:
     import argparse
@@ -50,7 +51,7 @@ class CoupletTask(GenerationTask):
     config_class = CoupletConfig
     can_stream = True
     path_keys = ("data.verse", "preferences.ratings")
-    file_names = (COUPLET_INDEX, JUDGE)
+    file_names = (COUPLET_INDEX, JUDGE, REWARD)
 
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None

@@ -105,14 +105,21 @@ def _with_ratings(
             f"preferences.ratings: a line has {longest} characters, and data.max_length is {limit}"
         )
     loaded = load_model(Path(start), task)
-    composed = any(answer.template is not None for answers in rated for answer in answers)
-    if loaded.trained.vocabularies[VOCABULARY] != vocabulary or (composed and not knows_marks(vocabulary)):
+    marked = config.preferences.objective == "reward" or any(
+        answer.template is not None for answers in rated for answer in answers
+    )
+    if loaded.trained.vocabularies[VOCABULARY] != vocabulary or (marked and not knows_marks(vocabulary)):
         raise UserError(
             f"training.start_from: {start} knows 下联 alone, and the ratings, data.reverse or data.compose are "
             "of more; start from weights trained for all uses"
         )
     before = loaded.trained.step_model(loaded.config.model, len(vocabulary))
-    dataset = RatedDataset(examples, rated, vocabulary, before)
+    if config.preferences.objective == "reward":
+        # It values 下联: what was composed together is of several 上联.
+        given = [answers for answers in rated if all(answer.template is None for answer in answers)]
+        dataset = RatedDataset(examples, given, vocabulary, None)
+    else:
+        dataset = RatedDataset(examples, rated, vocabulary, before)
     return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))
 
 

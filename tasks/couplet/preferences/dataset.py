@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,10 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data.dataset import collate
 from tasks.couplet.data.encoding import Example, encode_sources
-from tasks.couplet.preferences.ratings import RatedAnswer
+from tasks.couplet.preferences.ratings import RatedAnswer, Text
 
 SCORED = 256  # texts that are scored together
+POOLED = 20  # batches among whose rated inputs those of like length are put together
 
 
 class RatedInput(NamedTuple):
@@ -26,7 +28,7 @@ class RatedInput(NamedTuple):
     texts: list[Example]
     answers: np.ndarray  # of each text, int64 [M]
     ratings: np.ndarray  # float32 [A]
-    before: np.ndarray  # log-probability under the weights before, float32 [A]
+    before: np.ndarray  # log-probability under the weights before, float32 [A]; 0 for a reward
 
 
 class RatedDataset(io.Dataset):
@@ -36,7 +38,7 @@ class RatedDataset(io.Dataset):
         examples: the ordinary ones.
         rated: answers to each input.
         vocabulary: of both lines.
-        before: the model that training starts from.
+        before: the model that a policy starts from; None for a reward, which reads both lines of a couplet.
     """
 
     def __init__(
@@ -44,11 +46,14 @@ class RatedDataset(io.Dataset):
         examples: EncodedData,
         rated: Sequence[Sequence[RatedAnswer]],
         vocabulary: Vocabulary,
-        before: StepModel,
+        before: StepModel | None,
     ) -> None:
         super().__init__()
         self.examples = examples
-        self._inputs = [_encode(answers, vocabulary) for answers in rated]
+        texts_of = RatedAnswer.readings if before is None else RatedAnswer.texts
+        self._inputs = [_encode(answers, partial(texts_of, vocabulary=vocabulary)) for answers in rated]
+        if before is None:
+            return
         texts = [text for each in self._inputs for text in each.texts]
         scores = np.split(_log_probs(before, texts), np.cumsum([len(each.texts) for each in self._inputs]))
         for each, own in zip(self._inputs, scores, strict=False):
@@ -58,6 +63,11 @@ class RatedDataset(io.Dataset):
     def rated(self) -> range:
         """Indices of the rated inputs."""
         return range(len(self) - len(self._inputs), len(self))
+
+    @property
+    def rated_lengths(self) -> np.ndarray:
+        """Characters of the longest text to each rated input, int64."""
+        return np.array([max(len(text) for _, text in each.texts) for each in self._inputs])
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the ordinary examples."""
@@ -93,6 +103,7 @@ class RatedBatches(EpochBatches, io.BatchSampler):
         rank: int = 0,
     ) -> None:
         self._rated, self._ordinary = np.array(dataset.rated), len(dataset.examples.lengths)
+        self._lengths = dataset.rated_lengths
         self._examples, self._inputs, self._seed = examples, inputs, seed
         self._processes, self._rank = processes, rank
 
@@ -100,8 +111,13 @@ class RatedBatches(EpochBatches, io.BatchSampler):
         return -(-len(self._rated) // (self._inputs * self._processes))
 
     def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
-        order = np.random.default_rng((self._seed, epoch)).permutation(self._rated)
-        parts = np.array_split(order, len(self) * self._processes)
+        random = np.random.default_rng((self._seed, epoch))
+        order = random.permutation(len(self._rated))
+        size = self._inputs * POOLED
+        pools = [order[start : start + size] for start in range(0, len(order), size)]
+        order = np.concatenate([pool[np.argsort(self._lengths[pool], kind="stable")] for pool in pools])
+        parts = np.array_split(self._rated[order], len(self) * self._processes)
+        parts = [parts[place] for place in random.permutation(len(parts))]
         for step in range(skip, len(self)):
             number = step * self._processes + self._rank
             random = np.random.default_rng((self._seed, epoch, number))
@@ -134,9 +150,9 @@ def collate_rated(examples: Sequence[Example | RatedInput]) -> list[np.ndarray]:
     ]
 
 
-def _encode(answers: Sequence[RatedAnswer], vocabulary: Vocabulary) -> RatedInput:
+def _encode(answers: Sequence[RatedAnswer], texts_of: Callable[[RatedAnswer], list[Text]]) -> RatedInput:
     """Encode the answers to one input; their log-probabilities are 0 as yet."""
-    texts = [answer.texts(vocabulary) for answer in answers]
+    texts = [texts_of(answer) for answer in answers]
     arrays = [(np.array(asked, np.int32), np.array(text, np.int32)) for own in texts for asked, text in own]
     numbers = np.repeat(np.arange(len(answers)), [len(own) for own in texts])
     ratings = np.array([answer.rating for answer in answers], np.float32)

@@ -14,6 +14,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data.couplets import Couplet
 from tasks.couplet.data.marks import compose_source, second_source
+from tasks.couplet.direction import TO_FIRST, TO_SECOND
 from tasks.couplet.rules.locks import FREE
 
 _FORM = (
@@ -48,6 +49,11 @@ class RatedAnswer:
             shape = [None if character == FREE else character for character in self.template]
             written.append((compose_source(vocabulary, shape, self.told), vocabulary.encode(self.first)))
         return written
+
+    def readings(self, vocabulary: Vocabulary) -> list[Text]:
+        """Return either line as the answer to the other, by which a reward model values the couplet."""
+        pairs = ((TO_SECOND, self.first, self.second), (TO_FIRST, self.second, self.first))
+        return [(way.source(vocabulary, given), vocabulary.encode(written)) for way, given, written in pairs]
 
 
 def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:

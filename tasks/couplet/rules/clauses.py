@@ -1,0 +1,10 @@
+"""The clauses of a line."""
+
+from __future__ import annotations
+
+from paddle_dialog.text.characters import is_punctuation
+
+
+def has_clauses(line: str) -> bool:
+    """Return whether a line has several clauses: whether a mark stands inside it."""
+    return any(map(is_punctuation, line[1:-1]))
