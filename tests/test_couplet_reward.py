@@ -132,6 +132,19 @@ def test_weights_of_another_model_are_refused(
     assert "is a bundle of the task 'poem'; a reward model is of couplets" in capsys.readouterr().err
     assert add(Path("pretrained/couplet"), folder / "reward" / "last", tmp_path / "out") == 2
     assert "two different models" in capsys.readouterr().err
+    assert add(folder / "plain" / "last", folder / "reward" / "last", tmp_path / "out", rank=0) == 2
+    assert "--rank: 0 keeps nothing" in capsys.readouterr().err
+
+
+def test_composed_couplets_alone_are_refused(folder: Path, tmp_path: Path) -> None:
+    composed = {"answers": [{"first": "春雨", "second": "秋霜", "template": "？？", "rating": 3}] * 2}
+    (tmp_path / "ratings.jsonl").write_text(json.dumps(composed), encoding="utf-8")
+    settings = f"training.start_from={folder}/plain/last", f"preferences.ratings={tmp_path}/ratings.jsonl"
+    sizes = [part for key, value in SIZES for part in ("-o", f"model.{key}={value}")]
+    outcome = run_here(
+        "train", "-c", "configs/couplet_reward.yaml", *sizes, "-o", settings[0], "-o", settings[1]
+    )
+    assert "composed couplets alone" in outcome.error_line()
 
 
 def test_marks_inside_a_line_make_clauses() -> None:

@@ -117,6 +117,11 @@ def _with_ratings(
     if config.preferences.objective == "reward":
         # It values 下联: what was composed together is of several 上联.
         given = [answers for answers in rated if all(answer.template is None for answer in answers)]
+        if not given:
+            raise UserError(
+                "preferences.ratings: a reward model learns from answers to a given 上联, and this file has composed "
+                "couplets alone"
+            )
         dataset = RatedDataset(examples, given, vocabulary, None)
     else:
         dataset = RatedDataset(examples, rated, vocabulary, before)

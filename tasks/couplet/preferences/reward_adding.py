@@ -20,6 +20,8 @@ from tasks.couplet.reward import REWARD
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the bundle."""
+    if arguments.rank < 1:
+        raise UserError(f"--rank: {arguments.rank} keeps nothing; give 1 or more, e.g. 8")
     bundle, reward = load_bundle(find_model(arguments.weights)), load_bundle(find_model(arguments.reward))
     for where, each in ((arguments.weights, bundle), (arguments.reward, reward)):
         if each.task != "couplet":
