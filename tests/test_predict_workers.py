@@ -31,9 +31,8 @@ def children(pid):
 @pytest.fixture
 def endless(trained):
     """Yield a command with two processes, an open input, and its first 5 batches, of which one is answered."""
-    process = start(
-        "predict", *arguments(trained, "--input", "-", "--workers", 2), stdin=subprocess.PIPE, text=True
-    )
+    words = arguments(trained, "--input", "-", "--workers", 2)
+    process = start("predict", *words, stdin=subprocess.PIPE, text=True, start_new_session=True)
     process.stdin.write("".join(f"{line}\n" for line in lines(40)))
     process.stdin.flush()
     assert process.stdout.readline().startswith(lines(1)[0])
@@ -62,8 +61,7 @@ def test_lines_before_a_faulty_one_are_answered(trained, tmp_path):
 def test_ctrl_c_ends_all_processes_without_a_word_more(endless):
     workers = children(endless.pid)
     assert len(workers) == 2
-    for pid in (endless.pid, *map(int, workers)):  # as a terminal does
-        os.kill(pid, signal.SIGINT)
+    os.killpg(endless.pid, signal.SIGINT)  # as a terminal does, all at once
     _, err = endless.communicate(timeout=PATIENCE)
     assert endless.returncode == 130
     assert err.splitlines()[-1] == "interrupted" and "Traceback" not in err
