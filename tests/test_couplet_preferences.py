@@ -132,6 +132,13 @@ def test_an_epoch_has_every_rated_input_once(processes: int) -> None:
     assert list(again) != batches[0]
 
 
+def test_rated_inputs_of_like_length_stand_together() -> None:
+    longer = [RatedAnswer("春山雨月", "秋水天霜", 4), RatedAnswer("春山雨月", "秋江溪柳", 2)]
+    found = dataset([ANSWERED, longer] * 4)
+    batches = [[index - found.rated[0] for index in own[1:]] for own in RatedBatches(found, 1, 2, 5)]
+    assert len(batches) == 4 and all(len({index % 2 for index in own}) == 1 for own in batches)
+
+
 def test_a_judge_weighs_in_the_order_of_proposals() -> None:
     plain, judged = Scores(-1.0, -1.0, -1.0), Scores(-1.0, -1.0, -1.0, 0.25)
     lines = "春雨", "秋霜"

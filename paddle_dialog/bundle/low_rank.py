@@ -1,4 +1,4 @@
-"""Weights that were trained on from others, stored as a change of low rank: a fiftieth of the size.
+"""Weights that were trained on from others, stored as a change of low rank: a few hundredths of the size.
 
 What training changes in a matrix is near a product of two thin ones (Hu et al. 2021, "LoRA"); here it is found after
 training, by the singular value decomposition.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,25 @@ if TYPE_CHECKING:
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 
 
+@dataclass(frozen=True)
+class LineRequest:
+    """What is wanted of the lines of a batch.
+
+    Args:
+        rules: of form.
+        decoding: how to search.
+        wanted: candidates for each line.
+        distance: how far apart they are, see `choose`; 0 is as the beam has them.
+        direction: which line is given.
+    """
+
+    rules: Rules
+    decoding: DecodingConfig
+    wanted: int
+    distance: float
+    direction: Direction
+
+
 class LineSearch:
     """Finds candidates with one trained model.
 
@@ -58,55 +77,34 @@ class LineSearch:
         self._network, self._reranker = network, reranker
 
     def candidates(
-        self,
-        lines: Sequence[str],
-        locks: Sequence[Mapping[int, str]],
-        rules: Rules,
-        decoding: DecodingConfig,
-        wanted: int,
-        distance: float,
-        direction: Direction,
+        self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest
     ) -> list[list[Candidate]]:
-        """Find the candidates of a batch.
-
-        Those of lines whose answers the reward model orders come of a wider beam.
+        """Find the candidates of a batch; those of lines whose answers the reward model orders in a wider beam.
 
         Args:
             lines: that are given, normalised.
             locks: for each line, position → character.
-            rules: of form.
-            decoding: how to search.
-            wanted: candidates for each line.
-            distance: how far apart they are, see `choose`; 0 is as the beam has them.
-            direction: which line is given.
+            request: what is wanted of all of them.
 
         Returns:
-            For each line at most `wanted` candidates, at least one, the best first.
+            For each line at most `request.wanted` candidates, at least one, the best first.
         """
-        valued = np.array([self._reranker.values(line, direction) for line in lines])
-        settings, answers = self._config.rerank, dict[int, list[Candidate]]()
-        for numbers, pool in (
-            (np.nonzero(~valued)[0].tolist(), settings.candidates),
-            (np.nonzero(valued)[0].tolist(), settings.reward_candidates),
-        ):
-            if numbers:
-                batch = [lines[number] for number in numbers], [locks[number] for number in numbers]
-                found = self._ordered(*batch, rules, decoding, wanted, distance, direction, pool)
-                answers.update(zip(numbers, found, strict=True))
+        settings, pools = self._config.rerank, dict[int, list[int]]()
+        for number, line in enumerate(lines):
+            valued = self._reranker.values(line, request.direction)
+            pool = settings.reward_candidates if valued else settings.candidates
+            pools.setdefault(pool, []).append(number)
+        answers: dict[int, list[Candidate]] = {}
+        for pool, numbers in pools.items():
+            batch = [lines[number] for number in numbers], [locks[number] for number in numbers]
+            answers.update(zip(numbers, self._ordered(*batch, request, pool), strict=True))
         return [answers[number] for number in range(len(lines))]
 
     def _ordered(
-        self,
-        lines: Sequence[str],
-        locks: Sequence[Mapping[int, str]],
-        rules: Rules,
-        decoding: DecodingConfig,
-        wanted: int,
-        distance: float,
-        direction: Direction,
-        pool: int,
+        self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest, pool: int
     ) -> list[list[Candidate]]:
         """Find candidates of which the search hands over `pool`; see `candidates`."""
+        decoding, wanted, direction = request.decoding, request.wanted, request.direction
         options = self._options(decoding, wanted, pool)
         sources = [np.asarray(direction.source(self._vocabulary, line)) for line in lines]
         if self._config.decoding.engine == "reference":
@@ -116,12 +114,12 @@ class LineSearch:
             ]
             return [each[:wanted] for each in self._reranker.order(lines, texts, direction)]
         search = partial(self._search, sources, options)
-        found = search_by_rules(lines, locks, rules, self._table, search, direction)
+        found = search_by_rules(lines, locks, request.rules, self._table, search, direction)
         ordered = self._reranker.order(lines, [each.candidates for each in found], direction)
-        if wanted == 1 or decoding.strategy != "beam" or not distance:
+        if wanted == 1 or decoding.strategy != "beam" or not request.distance:
             return [each[:wanted] for each in ordered]
         found = [replace(each, candidates=best) for each, best in zip(found, ordered, strict=True)]
-        chosen = self._apart(sources, options, found, wanted, distance, rules.banned)
+        chosen = self._apart(sources, options, found, request)
         others = self._reranker.order(lines, [each[1:] for each in chosen], direction)
         return [[each[0], *rest] for each, rest in zip(chosen, others, strict=True)]
 
@@ -140,16 +138,15 @@ class LineSearch:
         sources: Sequence[np.ndarray],
         options: SearchOptions,
         found: Sequence[Found],
-        wanted: int,
-        distance: float,
-        banned: Sequence[str],
+        request: LineRequest,
     ) -> list[list[Candidate]]:
         """Return the best candidate of each line, and others that keep their distance."""
-        wide = max(self._config.choice.beam_size, wanted)
+        wide = max(self._config.choice.beam_size, request.wanted)
         further = replace(options, beam_size=wide, n_best=wide, groups=1, diversity_penalty=0.0)
         divisor = length_divisor(options.length_penalty, options.alpha)
         search = partial(self._search, sources, further)
-        return choose(found, wanted, distance, banned, self._table, search, divisor)
+        banned = request.rules.banned
+        return choose(found, request.wanted, request.distance, banned, self._table, search, divisor)
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[list[Hypothesis]]:
         """Answer encoded lines greedily, without rules."""

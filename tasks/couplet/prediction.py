@@ -20,7 +20,7 @@ from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.marks import knows_marks
 from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
-from tasks.couplet.line_search import LineSearch
+from tasks.couplet.line_search import LineRequest, LineSearch
 from tasks.couplet.rerank import Reranker, ReverseModel
 from tasks.couplet.reward import REWARD, RewardModel
 from tasks.couplet.rules.character_table import CharacterTable
@@ -153,12 +153,11 @@ class CoupletPredictor(GenerationPredictor):
         rules = self.rules if rules is None else rules
         wanted = decoding.n_best if n_best is None else n_best
         apart = self.config.choice.distance if distance is None else distance
+        request = LineRequest(rules, decoding, wanted, apart, direction)
         answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(given), decoding.batch_size):
             batch = slice(start, start + decoding.batch_size)
-            found = self._search.candidates(
-                given[batch], locks[batch], rules, decoding, wanted, apart, direction
-            )
+            found = self._search.candidates(given[batch], locks[batch], request)
             for line, candidates in zip(given[batch], found, strict=True):
                 answers.append([self._prediction(line, *c, rules, direction, known) for c in candidates])
         return answers
