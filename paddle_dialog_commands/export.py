@@ -1,4 +1,4 @@
-"""Make a bundle that ships from the model of a run: float16 weights, no training state, a full model card.
+"""Make a bundle that ships from the model of a run: smaller weights, no training state, a full model card.
 
 python tools/export.py --weights runs/couplet/best --output pretrained/couplet --about card.md --metrics dev.json
 """
@@ -30,7 +30,13 @@ def main(arguments: argparse.Namespace) -> None:
     ranker = Path(arguments.ranker) if arguments.ranker else None
     with notes_on_stderr():
         size = export_bundle(
-            find_model(arguments.weights), Path(arguments.output), about, metrics, arguments.data, ranker
+            find_model(arguments.weights),
+            Path(arguments.output),
+            about,
+            metrics,
+            arguments.data,
+            ranker,
+            arguments.eight_bits,
         )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
 
@@ -55,6 +61,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--ranker", metavar="DIR", help="the model of a run of the empathetic task's ranker, for its bundle"
+    )
+    parser.add_argument(
+        "--eight-bits", action="store_true", help="8 bits a number of the matrices instead of float16's 16"
     )
     parser.add_argument("--metrics", metavar="FILE", help="what tools/evaluate.py --json printed")
     return parser

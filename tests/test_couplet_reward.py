@@ -118,7 +118,7 @@ def test_a_bundle_keeps_its_reward_model_and_a_weight_of_0_leaves_it_out(
 def test_paddles_network_values_as_the_arrays_do(folder: Path) -> None:
     own = predictor(folder / "valued").reward
     loaded = loading.load_model(folder / "valued", TASK)
-    network = loaded.trained.with_weights(lambda _: load_bundle(folder / "reward" / "last").weights).network
+    network = loaded.trained.with_weights(load_bundle(folder / "reward" / "last").weights).network
     again = type(own)(network, own.vocabulary)
     assert again("春雨，天月山", ["秋霜，江水清"]) == pytest.approx(
         own("春雨，天月山", ["秋霜，江水清"]), abs=0.02

@@ -1,4 +1,4 @@
-"""Exports a run's model as a bundle that ships: half the size, without training state and local paths."""
+"""Exports a run's model as a bundle that ships: smaller, without training state and local paths."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def export_bundle(
     metrics: Mapping[str, Any] | None = None,
     data: Sequence[str] = (),
     companion: Path | None = None,
+    eight_bits: bool = False,
 ) -> int:
-    """Write a bundle for others: float16 weights, and file names in place of the paths in config and card.
+    """Write a bundle for others: smaller weights, and file names in place of the paths in config and card.
 
     Args:
         source: a run's `best` or `last`.
@@ -37,6 +38,7 @@ def export_bundle(
         metrics: the output of `tools/evaluate.py --json` for this model.
         data: sources from which the task makes further files with the final weights, e.g. an index of them.
         companion: another model that the task takes into the bundle, e.g. a ranker; the model card has its own too.
+        eight_bits: whether matrices take 8 bits a number, with a scale for each row, instead of float16's 16.
 
     Returns:
         Bytes of all files written.
@@ -59,9 +61,10 @@ def export_bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
-        {name: _halved(name, values, source) for name, values in bundle.weights.items()},
+        bundle.weights if eight_bits else _all_halved(bundle.weights, source),
         "\n".join(part for part in (about, card, _table(metrics or {})) if part),
         files,
+        eight_bits,
     )
     if data:
         trained = TrainedModel.of_bundle(exported, partial(task.build_network, config), source)
@@ -94,14 +97,15 @@ def _paths(task: Task, config: ExperimentConfig) -> dict[str, str]:
     return {key: path for key, path in found.items() if path is not None}
 
 
-def _halved(name: str, values: np.ndarray, source: Path) -> np.ndarray:
+def _all_halved(weights: Mapping[str, np.ndarray], source: Path) -> dict[str, np.ndarray]:
     """Convert floats to float16."""
-    if values.dtype != np.float32:
-        return values
-    half = values.astype(np.float16)
-    if not np.isfinite(half).all():
-        raise UserError(f"{source}: {name} has weights beyond ±65504, which float16 cannot hold")
-    return half
+    halved = dict(weights)
+    for name, values in weights.items():
+        if values.dtype == np.float32:
+            halved[name] = values.astype(np.float16)
+            if not np.isfinite(halved[name]).all():
+                raise UserError(f"{source}: {name} has weights beyond ±65504, which float16 cannot hold")
+    return halved
 
 
 def _table(metrics: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
+from paddle_dialog.bundle.eight_bits import packed, unpacked
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -45,6 +46,7 @@ class Bundle:
         weights: the network's parameters by their structured names.
         card: the model card, Markdown.
         extra: further files by name, e.g. the state of the optimiser.
+        eight_bits: whether the matrices of the weights are stored in 8 bits a number.
     """
 
     task: str
@@ -53,6 +55,7 @@ class Bundle:
     weights: Mapping[str, np.ndarray]
     card: str = ""
     extra: Mapping[str, bytes] = field(default_factory=dict)
+    eight_bits: bool = False
 
 
 def save_bundle(bundle: Bundle, folder: Path) -> None:
@@ -68,7 +71,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     partial, previous = _beside(folder, "partial"), _beside(folder, "previous")
     files = {
         CONFIG: bundle.config_text.encode("utf-8"),
-        WEIGHTS: serialise_tensors(dict(bundle.weights)),
+        WEIGHTS: serialise_tensors(packed(bundle.weights) if bundle.eight_bits else dict(bundle.weights)),
         CARD: bundle.card.encode("utf-8"),
         **{
             f"{name}{VOCABULARY_SUFFIX}": "".join(f"{token}\n" for token in vocabulary).encode("utf-8")
@@ -137,13 +140,15 @@ def _read_bundle(folder: Path) -> Bundle:
         if name.endswith(VOCABULARY_SUFFIX)
     }
     try:
-        weights = parse_tensors(files.pop(WEIGHTS))
+        tensors = parse_tensors(files.pop(WEIGHTS))
+        weights = unpacked(tensors)
         config_text = files.pop(CONFIG).decode("utf-8")
     except (KeyError, SafetensorError, UnicodeDecodeError) as error:
         raise UserError(f"{folder}: is not a bundle this version can read ({error})") from error
     card = files.pop(CARD, b"").decode("utf-8")
     extra = {name: content for name, content in files.items() if not name.endswith(VOCABULARY_SUFFIX)}
-    return Bundle(manifest["task"], config_text, vocabularies, weights, card, extra)
+    eight_bits = weights.keys() != tensors.keys()
+    return Bundle(manifest["task"], config_text, vocabularies, weights, card, extra, eight_bits)
 
 
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:

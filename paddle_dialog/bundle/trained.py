@@ -77,16 +77,15 @@ class TrainedModel:
         """Return a model around a network that exists already, e.g. one in training."""
         return cls(vocabularies, lambda: network)
 
-    def with_weights(
-        self, change: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
-    ) -> TrainedModel:
-        """Return the same network with other weights, and none of the task's files.
-
-        Args:
-            change: makes them from those of the bundle that this model was read from.
-        """
+    @property
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """The weights of the bundle that it was read from, by structured name."""
         assert self._weights is not None, "a model of a bundle"
-        weights, build, where = change(self._weights), self._build, self._where
+        return self._weights
+
+    def with_weights(self, weights: Mapping[str, np.ndarray]) -> TrainedModel:
+        """Return the same network with other weights, by structured name, and none of the task's files."""
+        build, where = self._build, self._where
 
         def network() -> nn.Layer:
             built = build()

@@ -90,7 +90,7 @@ class CoupletPredictor(GenerationPredictor):
         content = self._trained.files.get(REWARD)
         if content is None:
             return None
-        trained = self._trained.with_weights(lambda weights: changed(weights, content, REWARD))
+        trained = self._trained.with_weights(changed(self._trained.weights, content, REWARD))
         return RewardModel(trained.step_model(self.config.model, len(self.vocabulary)), self.vocabulary)
 
     @cached_property

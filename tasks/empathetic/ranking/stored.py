@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load, save
 
+from paddle_dialog.bundle.eight_bits import packed, unpacked
 from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.task_files import reading
 from paddle_dialog.config import config_from_text
@@ -21,27 +22,18 @@ from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker, NumpyReplyRanker
 
 RANKER = "ranker.safetensors"  # in a bundle
-_SETTINGS, _SCALE = "settings", ".scale"  # name of a tensor; suffix of the names of a matrix's scales
-_STEPS = 127  # of a number's magnitude
+_SETTINGS = "settings"  # name of a tensor
 
 
 def ranker_to_bytes(config: RankerConfig, weights: Mapping[str, np.ndarray]) -> bytes:
-    """Pack a ranker into a safetensors file; the largest number of each row of a matrix is 127 steps.
+    """Pack a ranker into a safetensors file, its matrices in 8 bits.
 
     Args:
         config: it was trained with; the file keeps what the network reads, and no path.
         weights: by structured name, float.
     """
-    tensors = {_SETTINGS: np.frombuffer(json.dumps(_read_settings(config)).encode("utf-8"), np.uint8)}
-    for name, values in weights.items():
-        if values.ndim == 1 or values.shape[1] == 1:
-            tensors[name] = values.astype(np.float32)
-            continue
-        scale = (
-            np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-9).astype(np.float32) / _STEPS
-        )  # [R, 1]
-        tensors[name], tensors[name + _SCALE] = np.rint(values / scale).astype(np.int8), scale
-    return save(tensors)
+    settings = np.frombuffer(json.dumps(_read_settings(config)).encode("utf-8"), np.uint8)
+    return save({_SETTINGS: settings, **packed(weights)})
 
 
 def ranker_of_bundle(bundle: Bundle, vocabulary: Vocabulary, where: Path) -> bytes:
@@ -84,12 +76,7 @@ def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> Can
         tensors = load(content)
         settings = json.loads(tensors.pop(_SETTINGS).tobytes())
         config = build(RankerConfig, settings, where)
-        arrays = {
-            name: values if values.dtype != np.int8 else values * tensors[name + _SCALE]
-            for name, values in tensors.items()
-            if not name.endswith(_SCALE)
-        }
-        model = NumpyReplyRanker(config, len(vocabulary), Weights(arrays))
+        model = NumpyReplyRanker(config, len(vocabulary), Weights(unpacked(tensors)))
     return CandidateRanker(config, vocabulary, model)
 
 
