@@ -59,8 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
     sources = [[*vocabulary.encode(line), vocabulary.eos_id] for line in lines]
     tokens = [[vocabulary.decode(ids)] for ids in sources]
     limits = {"min_decoding_length": size, "max_decoding_length": size}
-    milliseconds: list[list[float]] = [[], []]
-    errors = []
+    milliseconds, errors = ([], []), []
     for _ in range(arguments.repeats):
         for ids, source in zip(sources, tokens, strict=True):
             began = time.perf_counter()

@@ -49,8 +49,7 @@ def export_bundle(
     """
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
-    card = _without_paths(bundle.card, task, config)
-    config = _without_folders(task, config)
+    card, config = _without_paths(bundle.card, task, config), _without_folders(task, config)
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
     if companion is not None:
         other = load_bundle(companion)
@@ -68,8 +67,7 @@ def export_bundle(
     )
     if data:
         trained = TrainedModel.of_bundle(exported, partial(task.build_network, config), source)
-        files = {**files, **task.files_of_data(config, trained, data)}
-        exported = dataclasses.replace(exported, extra=files)
+        exported = dataclasses.replace(exported, extra={**files, **task.files_of_data(config, trained, data)})
     save_bundle(exported, target)
     return sum(path.stat().st_size for path in target.iterdir())
 

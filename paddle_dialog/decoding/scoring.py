@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,30 +39,51 @@ def text_log_probs(
     rows = np.arange(len(texts)) if inputs is None else np.asarray(inputs, dtype=np.int64)  # [M]
     if isinstance(model, TextReader):
         return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
-    table = ScoreTable()
-    normalised = bool(getattr(model, "returns_log_probabilities", False))
+    with evaluation_mode(model):
+        state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
+        if source.shape[0] == 1 and isinstance(model, TextScorer):
+            return model.text_log_probs(state, texts)
+        first = np.full(source.shape[0], bos_id, dtype=np.int64)  # [B]
+        return _step_by_step(model, state, first, texts, rows, eos_id)
+
+
+def _step_by_step(
+    model: StepModel,
+    state: Any,
+    tokens: np.ndarray,
+    texts: Sequence[Sequence[int]],
+    rows: np.ndarray,
+    eos_id: int,
+) -> np.ndarray:
+    """Return the log-probability of each text, [M]; texts that begin alike go through the model once.
+
+    Args:
+        model: that is stepped.
+        state: before the first token.
+        tokens: the start token for each row of the state [B].
+        texts: M texts, ids without end token.
+        rows: the row of the state that each text belongs to [M].
+        eos_id: end token.
+    """
+    table, normalised = ScoreTable(), bool(getattr(model, "returns_log_probabilities", False))
     sizes = np.array([len(text) for text in texts], dtype=np.int64)  # [M]
     written = np.full((len(texts), int(sizes.max(initial=0)) + 1), eos_id, dtype=np.int64)  # [M, T + 1]
     for line, text in zip(written, texts, strict=True):
         line[: len(text)] = text
     totals = np.zeros(len(texts))  # [M]
-    growing = np.arange(len(texts))  # texts that have not ended
-    tokens = np.full(source.shape[0], bos_id, dtype=np.int64)  # the last of each prefix [N]
-    with evaluation_mode(model):
-        state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
-        if source.shape[0] == 1 and isinstance(model, TextScorer):
-            return model.text_log_probs(state, texts)
-        for step in range(written.shape[1] if len(texts) else 0):
-            scores, state = model.step(to_model(model, tokens), state)
-            table.load(scores, normalised)
-            # `rows` are those of the state where the prefixes are.
-            totals[growing] += table.log_probs(rows, written[growing, step])
-            goes_on = sizes[growing] > step
-            growing, rows = growing[goes_on], rows[goes_on]
-            if not len(growing):
-                break
-            width = table.values.shape[1]
-            grown, rows = np.unique(rows * width + written[growing, step], return_inverse=True)
-            tokens = grown % width
-            state = model.reorder(state, to_model(model, grown // width))
+    growing = np.arange(
+        len(texts)
+    )  # texts that have not ended; `rows` are those of their prefixes in the state
+    for step in range(written.shape[1] if len(texts) else 0):
+        scores, state = model.step(to_model(model, tokens), state)
+        table.load(scores, normalised)
+        totals[growing] += table.log_probs(rows, written[growing, step])
+        goes_on = sizes[growing] > step
+        growing, rows = growing[goes_on], rows[goes_on]
+        if not len(growing):
+            break
+        width = table.values.shape[1]
+        grown, rows = np.unique(rows * width + written[growing, step], return_inverse=True)
+        tokens = grown % width
+        state = model.reorder(state, to_model(model, grown // width))
     return totals

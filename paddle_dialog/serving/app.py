@@ -53,8 +53,7 @@ def create_app(
     Returns:
         The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
     """
-    cards: list[ModelCard] = []
-    metrics = Metrics()
+    cards, metrics = list[ModelCard](), Metrics()
     batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders)
 
     @asynccontextmanager

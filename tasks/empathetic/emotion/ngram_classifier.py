@@ -76,11 +76,8 @@ def fit_ngram_classifier(
     contexts, labels = dataset.annotated_contexts(situations)
     classes = len(dataset.encoder.language.emotions)
     idf, table = np.zeros(buckets, dtype=np.float32), np.zeros((buckets, classes), dtype=np.float32)
-    known = np.unique(labels)
-    plainness = np.zeros(buckets, dtype=np.float32)
-    plainness[0] = PLAIN_FROM / PLAIN_WIDTH
-    if len(known) < 2:
-        return NgramClassifier(idf, table, plainness)  # no contexts to tell apart
+    if len(np.unique(labels)) < 2:
+        return NgramClassifier(idf, table, _plainness(buckets))  # no contexts to tell apart
     encoder = dataset.encoder
     features = ngram_features(encoder, contexts, buckets, character_weight)  # [N, buckets]
     texts_with = np.bincount(features.indices, minlength=buckets)  # [buckets]
@@ -93,14 +90,31 @@ def fit_ngram_classifier(
         table[:] = fit_to_probabilities(known_and_taught, emotions)
     else:
         held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
-        table[:] = _scale(features, labels, held_out, classes) * _margins(features, labels, classes)
-        # An emotion that is not in the data is less likely than any that is.
-        table[:, np.setdiff1d(np.arange(classes), known)] = table[:, known].min()
+        table[:] = _of_labels(features, labels, held_out, classes)
     table[0] = 0.0
-    if plain:
-        others = _vectors(encoder, plain, idf, character_weight)
-        plainness[1:] = _machine(vstack([features, others]), len(plain))[1:] / PLAIN_WIDTH
-    return NgramClassifier(idf, table, plainness)
+    if not plain:
+        return NgramClassifier(idf, table, _plainness(buckets))
+    others = _vectors(encoder, plain, idf, character_weight)
+    machine = _machine(vstack([features, others]), len(plain))
+    return NgramClassifier(idf, table, _plainness(buckets, machine))
+
+
+def _of_labels(features: csr_matrix, labels: np.ndarray, held_out: np.ndarray, classes: int) -> np.ndarray:
+    """Return the weights [buckets, classes] that tell the labels [N] of texts [N, buckets], scaled to logits."""
+    table = _scale(features, labels, held_out, classes) * _margins(features, labels, classes)
+    known = np.unique(labels)
+    # An emotion that is not in the data is less likely than any that is.
+    table[:, np.setdiff1d(np.arange(classes), known)] = table[:, known].min()
+    return table
+
+
+def _plainness(buckets: int, machine: np.ndarray | None = None) -> np.ndarray:
+    """Return the weights [buckets] of what tells plain contexts from others: those of a machine, or none."""
+    weights = np.zeros(buckets, dtype=np.float32)
+    weights[0] = PLAIN_FROM / PLAIN_WIDTH
+    if machine is not None:
+        weights[1:] = machine[1:] / PLAIN_WIDTH
+    return weights
 
 
 def ngram_features(
