@@ -17,12 +17,12 @@ def packed(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         weights: by structured name, float.
 
     Returns:
-        For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; vectors and matrices of one
-        column as float32.
+        For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
+        all that are no matrices as float32.
     """
     tensors: dict[str, np.ndarray] = {}
     for name, values in weights.items():
-        if values.ndim == 1 or values.shape[1] == 1:
+        if values.ndim != 2 or values.shape[1] == 1:
             tensors[name] = values.astype(np.float32)
             continue
         largest = np.abs(values).max(axis=1, keepdims=True).astype(np.float32)
