@@ -114,6 +114,12 @@ def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood() -
     assert stop is Stop.FINISHED and first + second == whole
 
 
+def test_a_run_that_is_asked_after_its_last_step_has_finished() -> None:
+    progress = Progress()
+    _, stop, _ = conduct(progress, lambda: progress.step == 5, epochs=1)
+    assert stop is Stop.FINISHED
+
+
 def test_max_steps_ends_the_run_inside_an_epoch() -> None:
     progress = Progress()
     story, stop, _ = conduct(progress, epochs=2, max_steps=3, save_every=3)

@@ -132,6 +132,14 @@ def test_an_epoch_has_every_rated_input_once(processes: int) -> None:
     assert list(again) != batches[0]
 
 
+def test_no_process_is_without_a_rated_input() -> None:
+    found = dataset([ANSWERED] * 3)
+    own = [list(RatedBatches(found, 2, 1, 5, 2, rank)) for rank in range(2)]
+    rated = [[index for index in batch if index in found.rated] for batches in own for batch in batches]
+    assert [len(batch) for batch in rated] == [1] * 4
+    assert {index for batch in rated for index in batch} == {*found.rated}
+
+
 def test_rated_inputs_of_like_length_stand_together() -> None:
     longer = [RatedAnswer("春山雨月", "秋水天霜", 4), RatedAnswer("春山雨月", "秋江溪柳", 2)]
     found = dataset([ANSWERED, longer] * 4)

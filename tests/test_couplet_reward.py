@@ -106,6 +106,17 @@ def test_a_line_of_several_clauses_is_answered_by_what_is_liked(folder: Path) ->
     assert str(valued.predict(firsts, direction=TO_FIRST)) == str(plain.predict(firsts, direction=TO_FIRST))
 
 
+def test_a_line_without_a_free_character_has_one_answer(folder: Path) -> None:
+    found = predictor(folder / "valued").predict(["春雨，天月山"], n_best=3, template="秋水，溪清柳")[0]
+    assert [each.text for each in found] == ["秋水，溪清柳"]
+
+
+def test_a_call_may_leave_the_reward_model_out(folder: Path) -> None:
+    line = "春雨，天月山"
+    without = predictor(folder / "valued", reward=100.0).predict([line], valued=False)
+    assert str(without) == str(predictor(folder / "valued", reward=0.0).predict([line]))
+
+
 def test_a_bundle_keeps_its_reward_model_and_a_weight_of_0_leaves_it_out(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from couplet_toys import LEVEL, NO_RULES, OBLIQUE, log_prob, toy
 from hypothesis import given, settings
@@ -37,6 +38,12 @@ FIRST_LINES = st.text(alphabet="春山雨水月风，。龘A", min_size=1, max_s
 
 def best(predictor, first, **options):
     return predictor.predict([first], **options)[0][0]
+
+
+def test_a_run_shows_greedy_answers_whatever_its_engine():
+    sources = [np.array([5, 6, 7])]
+    fast = toy(ROOMY, rules={"enabled": False})
+    assert toy(ROOMY, rules={"enabled": False}, engine="reference").greedy(sources) == fast.greedy(sources)
 
 
 def test_the_toy_characters_have_one_tone():

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import load_bundle
+from paddle_dialog.config import load_config
+from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletDataConfig
 from tasks.couplet.data.couplets import Couplet
@@ -100,6 +102,16 @@ def test_lengths_say_how_long_examples_are_within_the_theme() -> None:
         assert len(target) == exact and abs(len(source) - longest) <= 2
 
 
+def test_positions_must_hold_the_marks_of_the_uses() -> None:
+    assert load_config("configs/couplet.yaml", ["model.max_positions=70"])[1].data.longest_source == 69
+    for override, longest in (("data.compose=0.25", 69), ("data.compose=0", 65), ("data.verse=v.tsv", 70)):
+        least = ["data.reverse=0.3", override, f"model.max_positions={longest}"]
+        assert load_config("configs/couplet.yaml", least)[1].data.longest_source == longest
+        if longest > 65:  # the end token asks for 65 anyway
+            with pytest.raises(UserError, match=f"the marks of the uses, {longest} in all"):
+                load_config("configs/couplet.yaml", [*least[:2], f"model.max_positions={longest - 1}"])
+
+
 def test_shares_are_shares_of_the_pairs() -> None:
     pairs = [MODERN] * 100
     settings = CoupletDataConfig(reverse=0.3, compose=0.25)
@@ -110,6 +122,7 @@ def test_verse_must_end_oblique_and_level() -> None:
     assert regulated([Couplet("春月", "秋风"), Couplet("秋风", "春月"), Couplet("春月", "秋雪")]) == [
         Couplet("春月", "秋风")
     ]
+    assert len(regulated([Couplet("春月，", "秋风。"), Couplet("秋风，", "春月。")])) == 1
 
 
 @pytest.fixture
@@ -119,7 +132,7 @@ def uses_recipe(trained: dict[str, Trained], tmp_path: Path) -> Path:
     path = tmp_path / "uses.yaml"
     path.write_text(
         f"""base: {trained["transformer"].config}
-model: {{encoder_layers: 2}}
+model: {{encoder_layers: 2, max_positions: 18}}
 data: {{verse: {tmp_path}/verse.tsv, reverse: 0.5, compose: 0.5}}
 training: {{start_from: {trained["transformer"].folder}/best, optimizer: muon, learning_rate: 1.0e-9, epochs: 1}}
 output_dir: {tmp_path}/run

@@ -38,6 +38,12 @@ def test_a_conversation_follows_the_end_of_another_with_its_own_emotion_and_repl
         assert (dialogue.emotion, dialogue.target) == (later.emotion, later.target)
 
 
+def test_nothing_follows_an_example_without_a_reply() -> None:
+    alone = [Dialogue([f"only {n} ."], "", EMOTIONS[n % 4]) for n in range(40)]
+    made = changed_subjects([*DIALOGUES, *alone], 1.0, seed=3)
+    assert 60 < len(made) < 120 and all(all(dialogue.context) for dialogue in made)
+
+
 def test_the_share_and_the_seed_decide() -> None:
     assert changed_subjects(DIALOGUES, 0.0, seed=3) == []
     few = changed_subjects(DIALOGUES, 0.25, seed=3)

@@ -79,7 +79,9 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
     context = -normalised[np.arange(len(normalised)), following.numpy()].sum()
     words = float(mask.sum())
     expected = (reply + 0.5 * context) / (words + 0.5 * len(normalised))
-    expected += answered - reply / words + 0.3 * float(selection_nll(outputs[-2]))
+    expected += (
+        answered - reply / words + 0.3 * float(selection_nll(outputs[-2], paddle.ones([len(DIALOGUES)])))
+    )
     assert float(criterion(*outputs, emotion, label, mask)) == pytest.approx(expected, rel=1e-4)
 
 
@@ -105,8 +107,11 @@ def test_vectors_are_compared_by_their_cosine_and_equal_replies_are_not_wrong() 
     np.testing.assert_allclose(logits[1], [0, 1, 0])
     np.testing.assert_allclose(logits[0], [1, 0, 1 - 1e4])
     np.testing.assert_allclose(logits[2], [1 - 1e4, 0, 1])
-    found = float(selection_nll(paddle.to_tensor(logits)))
+    found = float(selection_nll(paddle.to_tensor(logits), paddle.to_tensor([True, True, True])))
     assert found == pytest.approx((2 * math.log(1 + math.exp(-1)) + math.log(1 + 2 * math.exp(-1))) / 3)
+    without = float(selection_nll(paddle.to_tensor(logits), paddle.to_tensor([True, False, True])))
+    assert without == pytest.approx(math.log(1 + math.exp(-1)))  # the second has an emotion alone
+    assert float(selection_nll(paddle.to_tensor(logits), paddle.zeros([3]))) == 0
 
 
 def test_a_vector_is_of_the_mean_and_the_last_real_position() -> None:

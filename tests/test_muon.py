@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import paddle
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
 from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.errors import UserError
 from paddle_dialog.training.muon import hidden_matrices, orthogonalised
 from paddle_dialog.training.optimizer import build_optimizer
 
@@ -40,6 +42,24 @@ def test_all_directions_of_a_matrix_become_alike(rows: int, columns: int, seed: 
 def test_hidden_matrices_are_neither_tables_nor_output_layers_nor_vectors() -> None:
     network = Small()
     assert hidden_matrices(network) == {network.hidden.weight.name}
+
+
+class Placed(Small):
+    """The same with learned positions, as many as the model is wide, and a head of one number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions, self.head = nn.Embedding(4, 4), nn.Linear(4, 1)
+
+
+def test_positions_are_a_table_and_do_not_tell_output_layers() -> None:
+    network = Placed()
+    assert hidden_matrices(network) == {network.hidden.weight.name}
+
+
+def test_a_network_without_hidden_matrices_is_refused() -> None:
+    with pytest.raises(UserError, match="take adamw"):
+        build_optimizer(TrainingConfig(optimizer="muon"), nn.Sequential(nn.Embedding(3, 2)), 9, 4)
 
 
 def test_two_steps_are_those_worked_out_in_numpy_and_the_rest_is_adamw() -> None:

@@ -135,8 +135,8 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeyp
     assert len({job.settings for job in jobs}) == 3
     searches = []
     search = predictor._search
-    decode = search.decode
-    monkeypatch.setattr(search, "decode", lambda *given: searches.append(1) or decode(*given))
+    decode = search._decode
+    monkeypatch.setattr(search, "_decode", lambda *given: searches.append(1) or decode(*given))
     together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
     assert len(searches) == 1
     alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]

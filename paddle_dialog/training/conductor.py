@@ -48,7 +48,7 @@ class Conductor(paddle.callbacks.LRScheduler):
         if not plan.completes_step(progress.batch):
             return
         progress.step += 1
-        self.stop = self._asked_anywhere() or plan.completion(progress)
+        self.stop = plan.completion(progress) or self._asked_anywhere()  # a finished run is not interrupted
         if plan.reports_after(progress.step) or self.stop:
             self.observer.report()
         if plan.evaluates_after(progress.step):

@@ -33,13 +33,23 @@ def orthogonalised(matrix: Tensor) -> Tensor:
 
 
 def hidden_matrices(network: nn.Layer) -> set[str]:
-    """Return the names of the matrices between hidden layers, which are neither tables nor output layers."""
-    tables = {layer.weight.name for layer in network.sublayers() if isinstance(layer, nn.Embedding)}
-    rows = {layer.weight.shape[0] for layer in network.sublayers() if isinstance(layer, nn.Embedding)}
+    """Return the names of the matrices between hidden layers.
+
+    No tables (of tokens, or in a layer called `positions`), no output layers, whose size is that of a vocabulary, and
+    nothing with a side of 1.
+    """
+    kept = {parameter.name for parameter in network.parameters() if parameter.ndim == 2}
+    vocabularies = {1}
+    for name, layer in network.named_sublayers():
+        if name.rpartition(".")[2] == "positions":
+            kept -= {parameter.name for parameter in layer.parameters()}
+        elif isinstance(layer, nn.Embedding):
+            kept.discard(layer.weight.name)
+            vocabularies.add(layer.weight.shape[0])
     return {
         parameter.name
         for parameter in network.parameters()
-        if parameter.ndim == 2 and parameter.name not in tables and not rows & {*parameter.shape}
+        if parameter.name in kept and not vocabularies & {*parameter.shape}
     }
 
 

@@ -10,6 +10,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.errors import UserError
 from paddle_dialog.training.finite import read_at_once
 from paddle_dialog.training.loss_scale import LossScale
 from paddle_dialog.training.muon import Muon, hidden_matrices
@@ -142,6 +143,9 @@ def build_optimizer(
 
     Returns:
         The optimiser and its clip, which knows the last gradient norm.
+
+    Raises:
+        UserError: Muon is asked for where the network has no matrix for it.
     """
     factor = learning_rate_factor(config, total_steps, width)
     schedule = paddle.optimizer.lr.LambdaDecay(config.learning_rate, factor)
@@ -160,5 +164,8 @@ def build_optimizer(
     decayed = {parameter.name for parameter in parameters if parameter.ndim > 1}
     common |= {"weight_decay": config.weight_decay, "apply_decay_param_fun": decayed.__contains__}
     if config.optimizer == "muon":
-        return SkippingMuon(hidden=hidden_matrices(network), **common), clip
+        hidden = hidden_matrices(network)
+        if not hidden:
+            raise UserError("training.optimizer: muon finds no matrix between hidden layers here; take adamw")
+        return SkippingMuon(hidden=hidden, **common), clip
     return SkippingAdamW(**common), clip

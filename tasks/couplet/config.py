@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.config.preferences import PreferencesConfig
 from paddle_dialog.config.schema import DataConfig, GenerationConfig
+
+LONGEST_THEME = 4  # characters that may follow the mark of a template in training
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,12 @@ class CoupletDataConfig(DataConfig):
     def has_uses(self) -> bool:
         """Whether anything but 上联 to 下联 is learned."""
         return bool(self.reverse or self.compose or self.verse)
+
+    @property
+    def longest_source(self) -> int:
+        """Most tokens that the network reads at once in training: a line, and the marks and theme of its use."""
+        marks = 1 + LONGEST_THEME if self.compose else 1 if self.reverse else 0
+        return self.max_length + marks + (self.verse is not None)
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
@@ -133,6 +142,12 @@ class CoupletConfig(GenerationConfig):
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if isinstance(self.model, TransformerConfig) and self.data.longest_source > self.model.max_positions:
+            yield (
+                "model.max_positions",
+                f"must hold data.max_length ({self.data.max_length}) and the marks of the uses, "
+                f"{self.data.longest_source} in all, and is {self.model.max_positions}",
+            )
         if self.preferences.ratings is not None:
             if self.training.start_from is None:
                 yield (

@@ -44,6 +44,7 @@ class LineRequest:
         wanted: candidates for each line.
         distance: how far apart they are, see `choose`; 0 is as the beam has them.
         direction: which line is given.
+        valued: whether the reward model may order the candidates, which takes a wide beam.
     """
 
     rules: Rules
@@ -51,6 +52,7 @@ class LineRequest:
     wanted: int
     distance: float
     direction: Direction
+    valued: bool = True
 
 
 class LineSearch:
@@ -91,7 +93,7 @@ class LineSearch:
         """
         settings, pools = self._config.rerank, dict[int, list[int]]()
         for number, line in enumerate(lines):
-            valued = self._reranker.values(line, request.direction)
+            valued = request.valued and self._reranker.values(line, request.direction)
             pool = settings.reward_candidates if valued else settings.candidates
             pools.setdefault(pool, []).append(number)
         answers: dict[int, list[Candidate]] = {}
@@ -107,20 +109,22 @@ class LineSearch:
         decoding, wanted, direction = request.decoding, request.wanted, request.direction
         options = self._options(decoding, wanted, pool)
         sources = [np.asarray(direction.source(self._vocabulary, line)) for line in lines]
-        if self._config.decoding.engine == "reference":
-            texts = [
-                [("".join(self._vocabulary.decode(h.tokens)), h) for h in each]
-                for each in self.decode(sources, options)
-            ]
-            return [each[:wanted] for each in self._reranker.order(lines, texts, direction)]
+        order = partial(self._reranker.order, direction=direction, valued=request.valued)
+        if decoding.engine == "reference":
+            ids, lengths = encode_sources(sources)
+            written = reference_beam_search(
+                self._network(), ids, lengths, options.beam_size, options.n_best, decoding.max_length
+            )
+            texts = [[("".join(self._vocabulary.decode(h.tokens)), h) for h in each] for each in written]
+            return [each[:wanted] for each in order(lines, texts)]
         search = partial(self._search, sources, options)
         found = search_by_rules(lines, locks, request.rules, self._table, search, direction)
-        ordered = self._reranker.order(lines, [each.candidates for each in found], direction)
+        ordered = order(lines, [each.candidates for each in found])
         if wanted == 1 or decoding.strategy != "beam" or not request.distance:
             return [each[:wanted] for each in ordered]
         found = [replace(each, candidates=best) for each, best in zip(found, ordered, strict=True)]
         chosen = self._apart(sources, options, found, request)
-        others = self._reranker.order(lines, [each[1:] for each in chosen], direction)
+        others = order(lines, [each[1:] for each in chosen])
         return [[each[0], *rest] for each, rest in zip(chosen, others, strict=True)]
 
     def _search(
@@ -131,7 +135,7 @@ class LineSearch:
         processors: Sequence[LogitsProcessor],
     ) -> list[list[Hypothesis]]:
         """Search for the answers to some of the lines, given by number, under rules."""
-        return self.decode([sources[number] for number in numbers], replace(options, processors=processors))
+        return self._decode([sources[number] for number in numbers], replace(options, processors=processors))
 
     def _apart(
         self,
@@ -149,25 +153,15 @@ class LineSearch:
         return choose(found, request.wanted, request.distance, banned, self._table, search, divisor)
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[list[Hypothesis]]:
-        """Answer encoded lines greedily, without rules."""
-        return self.decode(
-            sources,
-            SearchOptions(
-                strategy="greedy",
-                max_length=self._config.decoding.max_length,
-                processors=[NO_SPECIAL_TOKENS],
-            ),
+        """Answer encoded lines greedily, without rules; by the fast engine whatever the config says."""
+        longest = self._config.decoding.max_length
+        return self._decode(
+            sources, SearchOptions(strategy="greedy", max_length=longest, processors=[NO_SPECIAL_TOKENS])
         )
 
-    def decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
+    def _decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
         """Search for the answers to encoded lines."""
-        ids, lengths = encode_sources(list(sources))
-        settings = self._config.decoding
-        if settings.engine == "reference":
-            return reference_beam_search(
-                self._network(), ids, lengths, options.beam_size, options.n_best, settings.max_length
-            )
-        return decode(self._step_model, ids, lengths, options)
+        return decode(self._step_model, *encode_sources(list(sources)), options)
 
     def _options(self, decoding: DecodingConfig, wanted: int, pool: int) -> SearchOptions:
         ordered = self._config.rerank.is_active and decoding.strategy != "greedy"

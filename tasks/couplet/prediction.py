@@ -121,6 +121,7 @@ class CoupletPredictor(GenerationPredictor):
         direction: Direction = TO_SECOND,
         distance: float | None = None,
         known: bool = False,
+        valued: bool = True,
     ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
@@ -135,6 +136,7 @@ class CoupletPredictor(GenerationPredictor):
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
+            valued: whether the reward model may order 下联 of several clauses, which takes a wide beam.
 
         Returns:
             The candidates of each line, at least one.
@@ -153,7 +155,7 @@ class CoupletPredictor(GenerationPredictor):
         rules = self.rules if rules is None else rules
         wanted = decoding.n_best if n_best is None else n_best
         apart = self.config.choice.distance if distance is None else distance
-        request = LineRequest(rules, decoding, wanted, apart, direction)
+        request = LineRequest(rules, decoding, wanted, apart, direction, valued)
         answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(given), decoding.batch_size):
             batch = slice(start, start + decoding.batch_size)

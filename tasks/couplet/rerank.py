@@ -99,7 +99,11 @@ class Reranker:
         return bool(wanted) and self._reward() is not None
 
     def order(
-        self, lines: Sequence[str], found: Sequence[list[Candidate]], direction: Direction = TO_SECOND
+        self,
+        lines: Sequence[str],
+        found: Sequence[list[Candidate]],
+        direction: Direction = TO_SECOND,
+        valued: bool = True,
     ) -> list[list[Candidate]]:
         """Return the candidates of each line, best first; equal sums stay in the order of the search.
 
@@ -107,6 +111,7 @@ class Reranker:
             lines: that are given, normalised.
             found: candidates of each line in the order of the search.
             direction: which line is given.
+            valued: whether the reward model may order them, see `values`.
         """
         if not self._config.is_active:
             return list(found)
@@ -114,21 +119,25 @@ class Reranker:
         return [
             _sorted(candidates, self._sums(line, candidates, scores))
             for line, candidates, scores in zip(
-                lines, found, self._read(lines, texts, direction), strict=True
+                lines, found, self._read(lines, texts, direction, valued), strict=True
             )
         ]
 
     def _read(
-        self, lines: Sequence[str], texts: Sequence[Sequence[str]], direction: Direction
+        self, lines: Sequence[str], texts: Sequence[Sequence[str]], direction: Direction, valued: bool
     ) -> list[np.ndarray]:
         """Return what another reading of the K candidates of each line adds to their sums, float64 [K]."""
         added = [np.zeros(len(own)) for own in texts]
-        valued = [number for number, line in enumerate(lines) if self.values(line, direction)]
-        for number in valued:
+        by_reward = [
+            number
+            for number, line in enumerate(lines)
+            if valued and texts[number] and self.values(line, direction)
+        ]
+        for number in by_reward:
             reward = self._reward()
             assert reward is not None
             added[number] = self._config.reward * reward(lines[number], texts[number])
-        others = [number for number in range(len(lines)) if number not in valued]
+        others = [number for number in range(len(lines)) if number not in by_reward]
         if self._config.reverse and others:
             reverse = self._reverse[direction]
             scores = reverse.scores(

@@ -42,9 +42,11 @@ def training_data(
         train = stream_couplets(settings, vocabulary)
     else:
         pairs = _read(config, settings.train, "training data", notes)
-        verse = [] if settings.verse is None else regulated(_read(config, settings.verse, "verse", notes))
-        if verse:
-            notes.append(f"verse: {len(verse):,} end oblique and level")
+        verse = list[Couplet]()
+        if settings.verse is not None:
+            read = _read(config, settings.verse, "verse", notes)
+            verse = regulated(read)
+            notes.append(f"verse: {len(verse):,} of {len(read):,} end oblique and level")
         vocabulary = _vocabulary(config, vocabularies, pairs + verse)
         if settings.has_uses:
             train = encode_uses(pairs, verse, settings, vocabulary, config.seed)

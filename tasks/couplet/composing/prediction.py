@@ -27,7 +27,7 @@ from tasks.couplet.scrolls.listing import occasions
 
 # How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
 _SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.65, top_k=20, top_p=0.9)
-_BEAM = 5  # of the 下联
+_BEAM = 5  # of the 下联, or as wide as `rerank.candidates` asks
 _TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
 _SCROLLS = 5
 ONLY_SECOND = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
@@ -151,6 +151,7 @@ class ComposingPredictor(CoupletPredictor):
             rules=rules,
             decoding=decoding,
             distance=0.0,  # what is proposed is made to differ as a whole
+            valued=False,  # `quality` orders the couplets
         )
         texts = [[candidate.text for candidate in each] for each in found]
         reverse, judged = self._read_back([first.text for first in firsts], texts)

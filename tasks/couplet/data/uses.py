@@ -11,14 +11,14 @@ from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.config import CoupletDataConfig
+from tasks.couplet.config import LONGEST_THEME, CoupletDataConfig
 from tasks.couplet.data.couplets import Couplet
 from tasks.couplet.data.dataset import CoupletDataset
 from tasks.couplet.data.encoding import Example
 from tasks.couplet.data.marks import BLANK, COMPOSE, FIRST, VERSE
+from tasks.couplet.rules.form import final_character
 
 SECOND, REVERSE, TEMPLATE = range(3)
-LONGEST_THEME = 4  # characters that may follow the mark of a template in training
 
 
 class UsesDataset(io.Dataset):
@@ -120,4 +120,8 @@ def encode_uses(
 
 def regulated(pairs: Sequence[Couplet]) -> list[Couplet]:
     """Return the pairs whose first line can end oblique and whose second can end level."""
-    return [pair for pair in pairs if can_be_oblique(pair.first[-1]) and can_be_level(pair.second[-1])]
+    return [
+        pair
+        for pair in pairs
+        if can_be_oblique(final_character(pair.first)) and can_be_level(final_character(pair.second))
+    ]

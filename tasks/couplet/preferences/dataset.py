@@ -113,6 +113,8 @@ class RatedBatches(EpochBatches, io.BatchSampler):
     def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
         random = np.random.default_rng((self._seed, epoch))
         order = random.permutation(len(self._rated))
+        # An input comes twice where a process would have none in the last step, and the others would wait for it.
+        order = np.resize(order, max(len(order), len(self) * self._processes))
         size = self._inputs * POOLED
         pools = [order[start : start + size] for start in range(0, len(order), size)]
         order = np.concatenate([pool[np.argsort(self._lengths[pool], kind="stable")] for pool in pools])

@@ -18,7 +18,8 @@ def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> l
         seed: of the draws.
 
     Returns:
-        Examples with the emotion and the target of the later conversation. Their contexts are not learned again.
+        Examples with the emotion and the target of the later conversation. Their contexts are not learned again. None
+        follows an example that has no reply.
     """
     rng = np.random.default_rng(seed)
     count = round(rate * len(dialogues))
@@ -27,7 +28,7 @@ def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> l
     made = []
     for first, then in zip(before, after, strict=True):
         earlier, later = dialogues[first], dialogues[then]
-        if earlier.context[0] == later.context[0]:  # of one conversation
+        if not earlier.target or earlier.context[0] == later.context[0]:  # of one conversation
             continue
         context = [*earlier.context, earlier.target, *later.context]
         made.append(Dialogue(context, later.target, later.emotion, new_turns=0))

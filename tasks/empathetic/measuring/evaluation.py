@@ -85,7 +85,7 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         "calibration_error": calibration_error(
             np.stack([answer.probabilities for answer in answers]), gold, predictor.emotions
         ),
-        **_selection_metrics(predictor, dialogues, told),
+        **_selection_metrics(predictor, [dialogues[row] for row in replied]),
         **_reply_metrics(
             language, [answers[row] for row in replied], [dialogues[row].target for row in replied]
         ),
@@ -118,11 +118,12 @@ def _reply_metrics(
 
 
 def _selection_metrics(
-    predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue], told: Sequence[str | None] | None
+    predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]
 ) -> dict[str, float | None]:
     """Measure `recall_at_1` of the true reply among 100 by the cosine; nothing for a model without selection."""
-    if not predictor.config.selection.size:
+    if not predictor.config.selection.size or not dialogues:
         return {}
+    told = [dialogue.emotion for dialogue in dialogues] if predictor.needs_emotion else None
     model, size = cast(SelectionModel, predictor.model), predictor.config.decoding.batch_size
     sources = [context.packed[0] for context in predictor.read([d.context for d in dialogues], told)]
     order = np.argsort([len(source) for source in sources], kind="stable")

@@ -65,7 +65,7 @@ class EmpatheticLoss(nn.Layer):
             tokens = tokens + self.context_weight * following.shape[0]
         loss = mean_over_ranks(total, tokens)
         if len(rest) % 2:  # and to choose the reply
-            loss = loss + self.selection_weight * selection_nll(rest[-1])
+            loss = loss + self.selection_weight * selection_nll(rest[-1], mask.sum(-1) > 0)
         return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
 
     def _reply_total(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
+from paddle_dialog.training.distributed import mean_over_ranks
 
 FORBIDDEN = -1e4  # logit of a reply that does not count as wrong
 
@@ -67,6 +68,13 @@ class SelectionHead(nn.Layer):
         return F.normalize(projection(self.dropout(both)), axis=-1)
 
 
-def selection_nll(logits: Tensor) -> Tensor:
-    """Return the mean -log p of each context's own reply among those of its batch, from logits [B, B]."""
-    return F.cross_entropy(logits, paddle.arange(logits.shape[0]))
+def selection_nll(logits: Tensor, replied: Tensor) -> Tensor:
+    """Return the mean -log p of the contexts' own replies among those of their batch, a scalar.
+
+    Args:
+        logits: of each reply to answer each context, [B, B].
+        replied: whether a context has a reply at all, bool [B]; an example may have an emotion alone.
+    """
+    nll = F.cross_entropy(logits, paddle.arange(logits.shape[0]), reduction="none").squeeze(-1)  # [B]
+    counted = replied.astype(nll.dtype)  # [B]
+    return mean_over_ranks((nll * counted).sum(), counted.sum())
