@@ -16,6 +16,7 @@ from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.config import ReplyRerankConfig
 from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.selection.denial import rejoices_at_denied
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import REPLY_NGRAMS, Reranker, consensus
 from tasks.empathetic.task import EmpatheticTask
@@ -88,6 +89,39 @@ def test_every_text_stands_once() -> None:
         [],
         found[:1],
     ]
+
+
+def test_what_was_replied_before_comes_last() -> None:
+    found = [candidate("that is awful .", -0.1), candidate("why ?", -2.0), candidate("oh no !", -3.0)]
+    plain = predictor()
+    reranker = Reranker(plain.network, plain.encoder, None)
+    asked, weights = contexts(plain, 3), ReplyRerankConfig(length=0.01)
+    ordered = reranker.order(asked, [found, found, found], weights)
+    assert ordered == [found, found, [*found[1:], found[0]]]  # the third conversation has it
+
+
+@pytest.mark.parametrize(
+    ("turn", "reply", "rejoices"),
+    [
+        ("I'm not happy", "That's wonderful, I'm happy with you!", True),
+        ("I didn't pass my exam", "Congratulations on the exam!", True),
+        ("I didn't pass my exam", "I am so sorry, that is hard.", False),
+        ("I passed my exam, I was not sure of it", "Congratulations!", False),
+        ("我没考上大学", "恭喜恭喜！", True),
+        ("我高兴不起来", "太好了！", True),
+        ("我考上大学了", "恭喜恭喜！", False),
+    ],
+)
+def test_joy_at_what_was_denied(turn: str, reply: str, rejoices: bool) -> None:
+    assert rejoices_at_denied(reply, turn) is rejoices
+
+
+def test_joy_at_what_was_denied_comes_last() -> None:
+    plain, found = predictor(), [candidate("wonderful !", -0.1), candidate("oh no !", -3.0)]
+    reranker = Reranker(plain.network, plain.encoder, None)
+    asked = plain.understand(plain.read([["i am not happy"], ["i am happy"]]))
+    ordered = reranker.order(asked, [found, found], ReplyRerankConfig(length=0.01))
+    assert ordered == [found[::-1], found]
 
 
 def test_without_weights_the_search_decides() -> None:

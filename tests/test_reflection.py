@@ -67,6 +67,18 @@ ENGLISH_TURNS = {
         "you studied for months",
         "you failed it in the end",
     ],
+    "My rent went up by 12.5 percent. I lost 3.5 kg!": [
+        "your rent went up by 12.5 percent",
+        "you lost 3.5 kg",
+    ],
+    "My boss, Mrs. Lee, called me lazy at work.": ["your boss, Mrs. Lee, called you lazy at work"],
+    "Mr. Brown gave me a dog.": ["Mr. Brown gave you a dog"],
+    "My teacher, who never liked any of us in that class at all, gave me an F for it": [],
+    "I went home to my parents for the whole weekend after all that, and gave up smoking": [
+        "you gave up smoking"
+    ],
+    "I got a new puppy (her name is Bella)!": ["you got a new puppy"],
+    "I AM SO ANGRY AT MY SISTER": ["you are so angry at your sister"],
 }
 CHINESE_TURNS = {
     "我每次做决定都很纠结。": [("你每次做决定都很纠结", "trouble")],
@@ -90,6 +102,12 @@ CHINESE_TURNS = {
         ("室友半夜打游戏，你睡不着", "trouble"),
         ("你睡不着", "trouble"),
     ],
+    "我以为我会赢。我曾经很幸福。": [],
+    "我高兴不起来": [("你高兴不起来", "trouble")],
+    "我很想他": [("你很想他", "plain")],
+    "我很想要一只猫": [("你很想要一只猫", "wish")],
+    "看得我哭了《活着》": [("看得你哭了《活着》", "trouble")],
+    "俺家的牛没回来": [("你家的牛没回来", "plain")],
 }
 
 

@@ -71,6 +71,18 @@ def test_the_language_of_the_text_chooses_the_model():
         assert ask(client, "😊")[1]["model"] == "zh"  # the first where nothing tells
 
 
+def test_one_english_word_changes_no_conversation():
+    served = ByLanguage(SpokenEcho)
+    served._endpoints = {"en": SpokenEcho(), "zh": SpokenEcho()}
+    served.texts = lambda request: request.turns
+    for turns, language in [
+        (["我丢了钱包", "啊", "OK"], "zh"),
+        (["我丢了钱包", "啊", "oh no"], "en"),
+        (["OK"], "en"),
+    ]:
+        assert served._language(SimpleNamespace(language=None, turns=turns)) == language
+
+
 def test_one_model_answers_all_but_another_language_that_is_asked_for():
     with start("en") as client:
         assert ask(client, "我很难过")[1]["model"] == "en"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import filterfalse
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -11,13 +12,13 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Endpoint, Job, Unanswerable
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import Language, language_of
+from paddle_dialog.text.language import Language, is_one_word, language_of
 
 ANSWERED: Any = Field(None, description="Of the model that answered.")
 LANGUAGE: Any = Field(
     None,
-    description="Which model answers: en or zh; by default that of the newest text whose language can be told, or "
-    "the only one there is.",
+    description="Which model answers: en or zh; by default that of the newest text whose language can be told, "
+    "one of a single English word last, or the only one there is.",
 )
 
 
@@ -81,7 +82,9 @@ class ByLanguage(Endpoint[Any]):
                 raise UserError(f"language: this server has a model for {there} only, and none for {wanted}")
             return wanted
         if len(self._endpoints) > 1:
-            told = (language_of(text) for text in reversed([*self.texts(request)]))
+            texts = [*self.texts(request)][::-1]
+            # One English word, such as "OK", is said in Chinese conversations too.
+            told = [language_of(text) for text in (*filterfalse(is_one_word, texts), *texts)]
             found = next((language for language in told if language in self._endpoints), None)
             if found is not None:
                 return found

@@ -27,3 +27,8 @@ def language_of(text: str) -> Language | None:
     if not hanzi and not words:
         return None
     return "zh" if hanzi >= words else "en"
+
+
+def is_one_word(text: str) -> bool:
+    """Return whether a text has one run of Latin letters and no hanzi."""
+    return len(_WORD.findall(text)) == 1 and not _HANZI.search(text)

@@ -14,7 +14,10 @@ LIKELIEST_LENGTH = 13
 _SENTENCE = re.compile(r"[^。！？；!?;\n~…]+([。！？；!?;\n~…]*)")
 _COMMA = re.compile(r"[，,：:]")
 _SUBJECT = "^我?(?:也|就|还|还是|真的|确实|一直|很|非常|只|也许)?"
-_EDGES = ' \t，,、“”"‘’()（）《》'
+_EDGES = ' \t，,、“”"‘’()（）'
+_MISSED = re.compile(
+    "^我?(?:真的|很|好|非常)?想(?!要)(?:他|她|它|你|我|家|爸|妈|爷|奶|孩子|念)"
+)  # 想 that wishes nothing
 
 
 def clauses(turn: str) -> list[Clause]:
@@ -64,7 +67,7 @@ def _usable(part: str) -> str | None:
 
 def _said_back(text: str) -> str:
     """Turn first persons into second ones."""
-    back = text.replace("咱们", "你们").replace("我们", "你们").replace("我", "你")
+    back = text.replace("咱们", "你们").replace("我们", "你们").replace("我", "你").replace("俺", "你")
     back = re.sub("^自己", "你", back)
     return re.sub("^你(?:也|就|还|真的|确实)?(?:应该|需要|可以)", "你打算", back)
 
@@ -72,9 +75,11 @@ def _said_back(text: str) -> str:
 def _kind(text: str) -> Kind:
     if _pattern("intent", _SUBJECT).match(text):
         return "plan"
-    denied = rf"[不没无别].{{0,2}}(?:{alternatives('zh', 'good')})"
-    if _pattern("trouble").search(text) or re.search(denied, text):
+    good = f"(?:{alternatives('zh', 'good')})"
+    if _pattern("trouble").search(text) or re.search(f"[不没无别].{{0,2}}{good}|{good}不[起出了]", text):
         return "trouble"
+    if _MISSED.match(text):
+        return "plain"
     kinds: tuple[Kind, ...] = ("plan", "wish")
     for kind in kinds:
         if _pattern(kind, _SUBJECT).match(text):

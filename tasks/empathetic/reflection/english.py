@@ -11,7 +11,9 @@ from tasks.empathetic.reflection.words import alternatives, words
 SHORTEST, LONGEST = 3, 14  # words of a clause
 LIKELIEST_LENGTH = 8
 
-_SENTENCE = re.compile(r"[^.!?;\n]+([.!?;\n]*)")
+# A full stop inside a number or after an abbreviation ends nothing.
+_SENTENCE = re.compile(r"(?:\b(?:Mrs?|Ms|Dr|St|Prof|Jr|Sr)\.(?= )|\d\.(?=\d)|[^.!?;\n])+([.!?;\n]*)")
+_ASIDE = re.compile(r" ?\([^()]*\)")
 _JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - ")
 # What means little alone.
 _SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*")
@@ -33,12 +35,12 @@ _OF_YOU = {"am": "are", "was": "were", "wasn't": "weren't"}
 def clauses(turn: str) -> list[Clause]:
     """Return the clauses of a turn that can be said back."""
     found: list[str] = []
-    for sentence in _SENTENCE.finditer(turn):
+    for sentence in _SENTENCE.finditer(_ASIDE.sub("", turn.lower() if turn.isupper() else turn)):
         if "?" in sentence[1]:
             continue
         whole = sentence[0].removesuffix(sentence[1])
         text = _usable(whole)
-        parts = [text] if text is not None else [_usable(part) for part in _parts(whole)]
+        parts = [text] if text is not None else _usable_parts(whole)
         found += [part for part in parts if part is not None]
     return [
         Clause(
@@ -56,13 +58,25 @@ def _parts(sentence: str) -> list[str]:
     return [_SUBORDINATE.sub("", part).replace(" & ", " and ") for part in _JOINT.split(joined)]
 
 
-def _usable(part: str) -> str | None:
-    """Return a clause without what leads to it; None if it cannot stand alone."""
+def _usable_parts(sentence: str) -> list[str | None]:
+    """Return the clauses of a long sentence; one without a subject has that of the first, which may not be "I"."""
+    first, *others = _parts(sentence)
+    of_speaker = first.strip().lower().startswith(("i ", "i'"))
+    return [_usable(first), *(_usable(part, of_speaker) for part in others)]
+
+
+def _usable(part: str, of_speaker: bool = True) -> str | None:
+    """Return a clause without what leads to it; None if it cannot stand alone.
+
+    Args:
+        part: of a turn.
+        of_speaker: whether a subject that is left out is "I".
+    """
     text = _APART.sub("", " ".join(part.split())).strip("\"'()*~,:-… ")
     while (found := _pattern("leads", "(?!no one){}[ ,]+").match(text)) is not None:
         text = text[found.end() :]
     text = _TRAILS.sub("", _EMOJI.sub("", text))
-    if _pattern("past", "(?:just |only )?{}").match(text) is not None:
+    if of_speaker and _pattern("past", "(?:just |only )?{}").match(text) is not None:
         text = f"I {text[:1].lower()}{text[1:]}"
     own = text.split()
     if not SHORTEST <= len(own) <= LONGEST or _TOLD.search(text) or _pattern("empty", "{}").match(text):

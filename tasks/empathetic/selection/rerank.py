@@ -23,6 +23,7 @@ from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
 from tasks.empathetic.reflection.reflector import MEANT
 from tasks.empathetic.selection.config import ReplyRerankConfig
+from tasks.empathetic.selection.denial import rejoices_at_denied
 from tasks.empathetic.selection.judged import judged_states
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
@@ -115,6 +116,8 @@ class Reranker:
     ) -> list[list[ReplyPrediction]]:
         """Order the candidates of each context, every text once, best first; equal sums keep their order.
 
+        What was replied before in the same words, and what rejoices at what was denied, comes last.
+
         Args:
             contexts: what is answered.
             lists: candidates of each context; those of a search in its order.
@@ -134,8 +137,8 @@ class Reranker:
             sums += (-weight if name in AGAINST else weight) * self.features[name](contexts, found)
         parts = np.split(sums, np.cumsum([len(own) for own in found])[:-1])
         return [
-            [own[place] for place in np.argsort(-part, kind="stable")]
-            for own, part in zip(found, parts, strict=True)
+            _fitting_first([own[place] for place in np.argsort(-part, kind="stable")], context)
+            for context, own, part in zip(contexts, found, parts, strict=True)
         ]
 
     def unconditional(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
@@ -231,6 +234,15 @@ def _presumes(candidate: ReplyPrediction) -> tuple[str, ...]:
     if candidate.origin != "reflected":
         return ()
     return MEANT.get(candidate.kind, ()) if candidate.emotion is None else (candidate.emotion,)
+
+
+def _fitting_first(candidates: Sequence[ReplyPrediction], context: ReadContext) -> list[ReplyPrediction]:
+    """Put last what rejoices at what was denied or was replied before; the speaker has every other turn."""
+    replied = {tuple(turn) for turn in context.words[-2::-2]}
+    return sorted(
+        candidates,
+        key=lambda one: tuple(one.tokens) in replied or rejoices_at_denied(one.text, context.turns[-1]),
+    )
 
 
 def _nearness_of_own(candidate: ReplyPrediction) -> float:
