@@ -94,6 +94,7 @@ def test_what_speaks_of_self_harm_is_found(turn):
         "her skill, my self and I",
         "I ran 5 kms",
         "没有我的帮助他更好",
+        "我会提前计划自己的学习方向",
         "我吃了一片安眠药",
         "I took my pills",
         "my grandma died last week",
