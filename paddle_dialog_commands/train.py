@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 
 from paddle_dialog.command_line import DONE, INTERNAL_ERROR, INTERRUPTED, base_parser
+from paddle_dialog.processes import usable_cores
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _tell_of_idle_cores() -> None:
     """Log that one process leaves all cores but one idle: Paddle's operators hardly gain from threads."""
     from paddle_dialog.training.distributed import num_ranks
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     if num_ranks() == 1 and cores > 1:
         logging.getLogger("paddle_dialog").info(
             "one process uses one of %d cores; python -m paddle.distributed.launch --nproc_per_node %d "

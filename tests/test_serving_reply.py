@@ -115,7 +115,7 @@ def test_decoding_may_differ_and_does_not_reach_the_next_request():
         ({"context": ["a" * 101]}, "100 characters at most"),
         ({"context": "a"}, "context: "),
         ({"emotion": "hapy"}, "did you mean"),
-        ({"n_best": 6}, "n_best: "),
+        ({"n_best": 11}, "n_best: "),
         ({"decoding": {"strategy": "greedy"}, "n_best": 2}, "greedy search gives one candidate"),
         ({"decoding": {"beam_size": 21}}, "decoding.beam_size"),
         ({"decoding": {"top_p": 0}}, "decoding.top_p"),

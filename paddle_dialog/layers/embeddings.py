@@ -14,7 +14,8 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class TokenEmbedding(nn.Layer):
-    """A vector for each token id, N(0, 1/size) at first; the padding vector is zero and stays zero.
+    """A vector for each token id, N(0, 1/size) at first; the padding vector is zero, and stays so
+    unless an output layer shares the table.
 
     Args:
         vocab_size: V, number of tokens.

@@ -31,6 +31,7 @@ class TrainingModel(paddle.Model):
         network: the network.
         total_steps: of the whole run.
         progress: counts skipped steps and holds the loss scale.
+        criterion: the loss; by default the task's.
 
     Attributes:
         meter, dev_meter: loss and objective of the training and of the dev batches.

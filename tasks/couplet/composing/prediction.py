@@ -19,7 +19,7 @@ from tasks.couplet.composing.proposals import Proposal
 from tasks.couplet.composing.request import Wish, read_wish
 from tasks.couplet.composing.themes import usual_themes
 from tasks.couplet.data.marks import knows_marks
-from tasks.couplet.direction import TO_SECOND
+from tasks.couplet.direction import ONE_WAY, TO_SECOND
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rules.constraints import Rules
 from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
@@ -30,7 +30,6 @@ _SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.65, top_k=2
 _BEAM = 5  # of the 下联, or as wide as `rerank.candidates` asks
 _TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
 _SCROLLS = 5
-ONLY_SECOND = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
 
 
 class ComposingPredictor(CoupletPredictor):
@@ -126,7 +125,7 @@ class ComposingPredictor(CoupletPredictor):
     def check_composes(self, wish: Wish) -> None:
         """Raise a `UserError` unless the model can write such lines."""
         if not self.composes:
-            raise UserError(ONLY_SECOND)
+            raise UserError(ONE_WAY)
         longest = max(pattern.length + len(pattern.commas) for pattern in wish.patterns)
         if longest > self.longest_line:
             raise UserError(

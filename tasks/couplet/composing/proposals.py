@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from paddle_dialog.data.records import Record
-from paddle_dialog.text.characters import is_hanzi, is_punctuation
+from paddle_dialog.text.characters import is_hanzi
+from tasks.couplet.rules.clauses import clauses
 from tasks.couplet.rules.form import Form
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
@@ -98,8 +99,7 @@ def _stretches(proposal: Proposal) -> set[str]:
     """Return all characters that stand four in a row within a clause, of both lines."""
     found = set()
     for line in (proposal.first, proposal.second):
-        clauses = "".join(" " if is_punctuation(c) else c for c in line).split()
-        found |= {c[i : i + SHARED_CLAUSE] for c in clauses for i in range(len(c) - SHARED_CLAUSE + 1)}
+        found |= {c[i : i + SHARED_CLAUSE] for c in clauses(line) for i in range(len(c) - SHARED_CLAUSE + 1)}
     return found
 
 

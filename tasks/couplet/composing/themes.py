@@ -10,11 +10,11 @@ from functools import cache
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.association import Association
+from tasks.couplet.rules.clauses import clauses
 
 TABLE = "themes.npz"  # counted by tools/associations.py
 LONGEST_WORD = 4  # characters
 MOST_THEMES = 3
-_CLAUSE = re.compile("[^，。！？；：、]+")
 _BETWEEN = re.compile(r"[\s,，、;；/+＋]+")
 
 
@@ -87,7 +87,7 @@ def has_word(line: str, word: str) -> bool:
     So 外婆 does not stand in 竹外婆娑, where it is parts of two words.
     """
     size = len(word)
-    for clause in _CLAUSE.findall(line):
+    for clause in clauses(line):
         for start in range(len(clause) - size + 1):
             if clause[start : start + size] == word and (start % 2 == 0 or start + size == len(clause)):
                 return True

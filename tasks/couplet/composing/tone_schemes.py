@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from paddle_dialog.text.characters import is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.composing.patterns import Pattern
+from tasks.couplet.rules.clauses import clauses
 
 FINAL, ENDS, ALTERNATING = "first_final_tone", "clause_ends", "alternating_tones"
 TONE_RULES = (ALTERNATING, ENDS, FINAL)  # in the order in which they are given up
@@ -44,13 +44,13 @@ def broken_tones(line: str) -> list[str]:
     Args:
         line: normalised.
     """
-    clauses = _clauses(line)
-    if not clauses:
+    parts = clauses(line)
+    if not parts:
         return []
-    pattern = Pattern(tuple(map(len, clauses)))
-    ends = [_end_tone(pattern, number) in tones(clause[-1]) for number, clause in enumerate(clauses)]
+    pattern = Pattern(tuple(map(len, parts)))
+    ends = [_end_tone(pattern, number) in tones(part[-1]) for number, part in enumerate(parts)]
     kept = {
-        ALTERNATING: all(_alternates(clause) for clause in clauses),
+        ALTERNATING: all(map(_alternates, parts)),
         ENDS: all(ends[:-1]),
         FINAL: ends[-1],
     }
@@ -86,8 +86,3 @@ def _alternates(clause: str) -> bool:
         all((tone if i % 2 == 0 else _OTHER[tone]) in tones(char) for i, char in enumerate(even))
         for tone in Tone
     )
-
-
-def _clauses(line: str) -> list[str]:
-    spaced = "".join(" " if is_punctuation(char) else char for char in line)
-    return spaced.split()

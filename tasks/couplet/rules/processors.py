@@ -8,10 +8,10 @@ import numpy as np
 
 from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
 from paddle_dialog.decoding.scores import group_starts
-from paddle_dialog.text.characters import is_punctuation
 from paddle_dialog.text.tones import tones
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.rules.character_table import CharacterTable
+from tasks.couplet.rules.form import final_character
 from tasks.couplet.rules.line_plan import LinePlan
 
 
@@ -64,8 +64,7 @@ class PlannedLines:
         if plan.ending is None:
             return np.ones(len(tokens), dtype=bool)
         texts = (plan.text(self._vocabulary.decode(row)) for row in tokens.tolist())
-        finals = (next((c for c in reversed(text) if not is_punctuation(c)), "") for text in texts)
-        return np.array([plan.ending in tones(final) for final in finals])
+        return np.array([plan.ending in tones(final_character(text)) for text in texts])
 
 
 class BannedTexts:

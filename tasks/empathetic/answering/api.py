@@ -30,7 +30,6 @@ from tasks.empathetic.data.tokenise import forget_chunks
 from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 
 EXAMPLE = "I lost my dog yesterday."
-MOST_REPLIES = 5
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
@@ -155,7 +154,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         self.request_model = bounded(
             ReplyRequest,
             context=(turns, Field(max_length=limits.turns)),
-            n_best=Field(le=min(MOST_REPLIES, limits.n_best)),
+            n_best=Field(le=limits.n_best),
         )
 
     def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:

@@ -250,7 +250,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             return []
         replies = self.reflector.replies(context.turns[-1], context.emotions, count)
         tokens = [self.language.tokens_of(reply.text) for reply in replies]
-        scores = log_probs(cast(SelectionModel, self.model), self.encoder, tokens, context.packed).tolist()
+        scores = log_probs(self.model, self.encoder, tokens, context.packed).tolist()
         return [
             ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion, kind=reply.kind)
             for reply, score, words in zip(replies, scores, tokens, strict=True)

@@ -32,7 +32,7 @@ class RankerTask(Task):
     name = "empathetic.ranking"
     former_names = ("empathetic_ranker",)
     config_class = RankerConfig
-    objective = Perplexity()  # of the choice among replies among replies among replies
+    objective = Perplexity()  # of the choice among replies
     vocabulary_names = (VOCABULARY,)
     starts_from = "empathetic"
     path_keys = ("data.more", "candidates.file")
