@@ -84,7 +84,7 @@ def _kind(text: str) -> Kind:
     for kind in kinds:
         if _pattern(kind, _SUBJECT).match(text):
             return kind
-    return "good" if _pattern("good").search(text) else "plain"
+    return "good" if _pattern("good").search(text) and "曾经" not in text else "plain"
 
 
 def _weight(text: str, place: float) -> float:
