@@ -54,7 +54,7 @@ def test_a_file_names_the_first_line_once_or_with_each_answer(tmp_path: Path) ->
     [
         ("{", "a line must be"),
         ({"first": "春"}, "'answers'"),
-        ({"first": "春", "answers": []}, "answers: empty"),
+        ({"first": "春", "answers": []}, "'answers' is empty"),
         ({"first": "春", "answers": [{"second": "秋"}]}, "'rating'"),
         ({"first": "春", "answers": [{"second": 3, "rating": 1}]}, "second: 3 is not a text"),
         ({"first": "春", "answers": [{"second": "秋", "rating": float("nan")}]}, "not a finite number"),

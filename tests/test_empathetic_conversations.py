@@ -84,7 +84,7 @@ def test_every_turn_that_is_answered_is_learned_exactly_once(
     ("line", "told"),
     [
         ("{", "talk.jsonl:2: broken JSON"),
-        ('["a", "b"]', "talk.jsonl:2: 'turns' must be a list of at least two texts"),
+        ('["a", "b"]', r"talk.jsonl:2: a JSON list found; a line must be"),
         ('{"turns": ["a"]}', "talk.jsonl:2: 'turns' must be a list of at least two texts"),
         ('{"turns": ["a", 1]}', "talk.jsonl:2: 'turns' must be a list of at least two texts"),
         ('{"turns": ["a", " "]}', r"talk.jsonl:2: turn 2 is empty; a line must be \{"),

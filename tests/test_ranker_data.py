@@ -128,14 +128,14 @@ def test_generated_replies_are_read_from_the_records_of_the_predict_command(tmp_
     ("content", "told"),
     [
         ("\n", "no reply in this file"),
-        ('\n{"context": ["a"]}', "2: not a reply; a line must be"),
-        ("nonsense", "1: not a reply"),
-        ("[1]", "1: not a reply"),
-        ("[" * 100_000, "1: not a reply"),
+        ('\n{"context": ["a"]}', "2: key 'predictions' is missing; a line must be"),
+        ("nonsense", "1: broken JSON at column 1"),
+        ("[1]", "1: a JSON list found"),
+        ("[" * 100_000, "1: JSON nested too deeply"),
         ('{"context": "abc", "predictions": []}', "1: a turn or a reply is no text"),
         ('{"context": ["a", 1], "predictions": []}', "1: a turn or a reply is no text"),
         ('{"context": ["a"], "predictions": [{"text": 3}]}', "1: a turn or a reply is no text"),
-        ('{"context": ["a"], "predictions": ["b"]}', "1: not a reply"),
+        ('{"context": ["a"], "predictions": ["b"]}', "1: a value of another type than it should be"),
     ],
 )
 def test_what_is_no_record_is_told_with_its_line(tmp_path: Path, content: str, told: str) -> None:

@@ -29,12 +29,36 @@ def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> 
         if not line.strip():
             continue
         try:
-            made = parse(json.loads(line))
+            record = parse_json(line)
+            if not isinstance(record, dict):
+                raise ValueError(f"a JSON {type(record).__name__} found")
+            made = parse(record)
         except UserError as error:
             raise UserError(f"{path}:{number}: {error}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}:{number}: {error!r}; a line must be {shape}") from error
+        except KeyError as error:
+            raise UserError(f"{path}:{number}: key {error} is missing; a line must be {shape}") from error
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; a line must be {shape}") from error
+        except (TypeError, AttributeError) as error:
+            fault = f"a value of another type than it should be ({error})"
+            raise UserError(f"{path}:{number}: {fault}; a line must be {shape}") from error
         yield made
+
+
+def parse_json(text: str) -> Any:
+    """Parse a JSON text.
+
+    Raises:
+        ValueError: it is none, is nested too deeply, or has a number of thousands of digits; with a plain sentence.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"broken JSON at column {error.colno} ({error.msg})") from error
+    except RecursionError as error:
+        raise ValueError("JSON nested too deeply") from error
+    except ValueError as error:  # Python's limit on the digits of a number
+        raise ValueError("JSON with a number of thousands of digits") from error
 
 
 def check_writable(path: Path) -> None:

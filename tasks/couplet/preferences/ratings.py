@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data.couplets import Couplet
@@ -65,7 +64,7 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
     Raises:
         UserError: the file cannot be read, a line is not as it should be, or there is none.
     """
-    found = list(_inputs(Path(path)))
+    found = list(read_records(path, _answers, _FORM))
     if not found:
         raise UserError(f"{path}: no rated answers in this file; a line must be {_FORM}")
     return found
@@ -97,18 +96,11 @@ def with_own(
     return added
 
 
-def _inputs(path: Path) -> Iterator[list[RatedAnswer]]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            answers = [_answer({**record, **answer}) for answer in record["answers"]]
-            if not answers:
-                raise ValueError("answers: empty")
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}:{number}: {error!r}; a line must be {_FORM}") from error
-        yield answers
+def _answers(record: Record) -> list[RatedAnswer]:
+    answers = [_answer({**record, **answer}) for answer in record["answers"]]
+    if not answers:
+        raise ValueError("'answers' is empty")
+    return answers
 
 
 def _answer(fields: dict[str, Any]) -> RatedAnswer:

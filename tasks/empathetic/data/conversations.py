@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.cutting import with_short_replies
 from tasks.empathetic.data.dialogue import Dialogue, clean_turn
@@ -54,22 +52,11 @@ def read_conversations(
 
 def read_turns(source: str, reply_characters: int = 0) -> Iterator[list[str]]:
     """Iterate over the turns of each conversation of a file; arguments and errors as for `read_conversations`."""
-    path = Path(source)
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            yield with_short_replies(_turns(line), reply_characters)
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: {error}; a line must be {_SHAPE}") from error
+    return read_records(source, lambda record: with_short_replies(_turns(record), reply_characters), _SHAPE)
 
 
-def _turns(line: str) -> list[str]:
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"broken JSON ({error})") from error
-    turns = record.get("turns") if isinstance(record, dict) else None
+def _turns(record: Record) -> list[str]:
+    turns = record.get("turns")
     if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, str) for turn in turns):
         raise ValueError("'turns' must be a list of at least two texts")
     return [clean_turn(turn, f"turn {place}") for place, turn in enumerate(turns, start=1)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.corpus import is_archive, read_archive, read_csv
@@ -133,7 +134,7 @@ def parse_dialogues(
 
 def _record(line: str) -> dict[str, Any]:
     try:
-        record = _parse_json(line)
+        record = parse_json(line)
     except ValueError as error:
         raise ValueError(f"{error}; a line must be {_SHAPE}") from error
     if not isinstance(record, dict):
@@ -180,24 +181,13 @@ def parse_context(text: str) -> list[str]:
     if not _CONVERSATION.match(text):
         return [text]
     try:
-        record = _parse_json(text)
+        record = parse_json(text)
     except ValueError as error:
         raise ValueError(f'{error}; give a turn as text, or {{"context": [turn, …]}}') from error
     turns = record.get("context")
     if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
         raise ValueError("a JSON object whose context must be a list of turns, each a text in quotes")
     return turns
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"broken JSON at column {error.colno} ({error.msg})") from error
-    except RecursionError as error:
-        raise ValueError("JSON nested too deeply") from error
-    except ValueError as error:  # Python's limit on the digits of a number
-        raise ValueError("JSON with a number of thousands of digits") from error
 
 
 def _string(value: Any, role: str) -> str:

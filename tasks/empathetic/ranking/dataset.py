@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dialogue import Dialogue
@@ -155,17 +154,15 @@ def read_generated(path: Path) -> dict[tuple[str, ...], list[str]]:
     Raises:
         UserError: the file cannot be read, has no line, or a line is not a record of `tools/predict.py --json`.
     """
-    found: dict[tuple[str, ...], list[str]] = {}
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            context, texts = record["context"], [prediction["text"] for prediction in record["predictions"]]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UserError(f"{path}:{number}: not a reply; a line must be {_SHAPE}") from error
+
+    def context_and_replies(record: Record) -> tuple[list[str], list[str]]:
+        context, texts = record["context"], [prediction["text"] for prediction in record["predictions"]]
         if not isinstance(context, list) or not all(isinstance(text, str) for text in [*context, *texts]):
-            raise UserError(f"{path}:{number}: a turn or a reply is no text; a line must be {_SHAPE}")
+            raise ValueError("a turn or a reply is no text")
+        return context, texts
+
+    found: dict[tuple[str, ...], list[str]] = {}
+    for context, texts in read_records(path, context_and_replies, _SHAPE):
         found.setdefault(tuple(context), []).extend(text for text in texts if text.strip())
     if not found:
         raise UserError(f"{path}: no reply in this file; a line must be {_SHAPE}")
