@@ -12,8 +12,8 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.reading.vectors import log_probs, reply_vectors
 from tasks.empathetic.selection.store import ReplyStore, emotion_bits
-from tasks.empathetic.selection.vectors import log_probs, reply_vectors
 
 TEXTS = [
     "Oh no!",

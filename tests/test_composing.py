@@ -159,7 +159,7 @@ def test_the_choice_by_hand():
 def bundle(tmp_path_factory):
     """Return the folder of an untrained model with the marks."""
     from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-    from tasks.couplet.data.marks import with_marks
+    from tasks.couplet.marks import with_marks
 
     folder = tmp_path_factory.mktemp("composing")
     couplets = folder / "couplets.tsv"

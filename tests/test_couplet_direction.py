@@ -19,9 +19,9 @@ from paddle_dialog.text.tones import Tone, tones
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.data.marks import FIRST, MARKS
-from tasks.couplet.direction import TO_FIRST, TO_SECOND
 from tasks.couplet.evaluation import evaluate
+from tasks.couplet.marks import FIRST, MARKS
+from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.task import TASK
 

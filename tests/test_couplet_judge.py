@@ -18,7 +18,7 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.judge import JUDGE, Judge
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.data.marks import first_source
+from tasks.couplet.marks import first_source
 from tasks.couplet.preferences.judge_fitting import main, make_parser, measured
 from tasks.couplet.preferences.ratings import RatedAnswer
 from tasks.couplet.rerank import ReverseModel

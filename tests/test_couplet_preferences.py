@@ -21,7 +21,7 @@ from tasks.couplet.composing.ranking import Scores, quality
 from tasks.couplet.data.couplets import Couplet
 from tasks.couplet.data.dataset import CoupletDataset, collate
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.data.marks import compose_source, with_marks
+from tasks.couplet.marks import compose_source, with_marks
 from tasks.couplet.preferences.dataset import RatedBatches, RatedDataset, collate_rated
 from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings, with_own
 from tasks.couplet.task import TASK

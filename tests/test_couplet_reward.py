@@ -13,11 +13,11 @@ from command import run_here
 from paddle_dialog.bundle import loading
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.command_line import load_model, run_tool
-from tasks.couplet.direction import TO_FIRST
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.preferences.reward_adding import main, make_parser
 from tasks.couplet.reward import REWARD
 from tasks.couplet.rules.clauses import has_clauses
+from tasks.couplet.rules.direction import TO_FIRST
 from tasks.couplet.task import TASK
 
 LOVED, HATED = "花霜江", "客老香"  # by the reader of these tests

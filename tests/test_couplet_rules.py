@@ -15,7 +15,6 @@ from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import CoupletConfig, RulesConfig
-from tasks.couplet.direction import TO_SECOND
 from tasks.couplet.rules.constraints import (
     RELAXATION_ORDER,
     Rules,
@@ -23,6 +22,7 @@ from tasks.couplet.rules.constraints import (
     describe,
     relaxations,
 )
+from tasks.couplet.rules.direction import TO_SECOND
 from tasks.couplet.rules.form import form_report
 
 STRATEGIES = [

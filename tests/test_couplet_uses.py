@@ -18,7 +18,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletDataConfig
 from tasks.couplet.data.couplets import Couplet
-from tasks.couplet.data.marks import (
+from tasks.couplet.data.uses import UsesDataset, regulated
+from tasks.couplet.marks import (
     BLANK,
     COMPOSE,
     FIRST,
@@ -30,7 +31,6 @@ from tasks.couplet.data.marks import (
     second_source,
     with_marks,
 )
-from tasks.couplet.data.uses import UsesDataset, regulated
 
 VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, *"，春风花月雪山水云"]))
 MODERN, CLASSICAL = Couplet("春风，花月", "雪山，水云"), Couplet("月山", "云水")

@@ -22,7 +22,7 @@ from tasks.empathetic.data.pieces import MOST_TURNS, learn_pieces, piece_splitte
 from tasks.empathetic.data.reserved import reserved_entries
 from tasks.empathetic.data.sources import read_dialogues
 from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_GROUPS, EMOTIONS, emotion_id
-from tasks.empathetic.emotion.naming import MOST, named_turns
+from tasks.empathetic.fitting.naming import MOST, named_turns
 from tasks.empathetic.measuring.evaluation import evaluate, measure_likelihood
 from tasks.empathetic.measuring.kneser_ney import perplexity
 from tasks.empathetic.measuring.metrics import common_openings, reply_metrics

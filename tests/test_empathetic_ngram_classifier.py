@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.emotion.labels import emotion_id
-from tasks.empathetic.emotion.ngram_classifier import (
+from tasks.empathetic.fitting.ngram_classifier import (
     PENALTY,
     PLAIN_FROM,
     PLAIN_WIDTH,

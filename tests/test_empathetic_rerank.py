@@ -10,12 +10,12 @@ import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.config import ReplyRerankConfig
 from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.reading.context import ReadContext
+from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.selection.denial import rejoices_at_denied
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import REPLY_NGRAMS, Reranker, consensus

@@ -18,12 +18,12 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.reading.vectors import log_probs, reply_vectors
 from tasks.empathetic.selection.building import MOST_USER_WORDS, find_store, store_of_corpus, store_of_file
 from tasks.empathetic.selection.editing import editor_of
 from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
 from tasks.empathetic.selection.recall import recall_at_1
 from tasks.empathetic.selection.store import ReplyStore, highest
-from tasks.empathetic.selection.vectors import log_probs, reply_vectors
 
 
 @given(st.lists(st.integers(-2, 2), min_size=1, max_size=40), st.integers(1, 12))

@@ -150,7 +150,7 @@ def test_data_that_make_no_files_are_refused(recipe: Path, tmp_path: Path) -> No
 
 
 def test_all_features_of_all_candidates_are_written(recipe: Path, shipped: Path, tmp_path: Path) -> None:
-    from tasks.empathetic.selection.feature_dump import main, make_parser
+    from tasks.empathetic.fitting.feature_dump import main, make_parser
 
     given, written = tmp_path / "contexts.jsonl", tmp_path / "features.jsonl"
     given.write_text(

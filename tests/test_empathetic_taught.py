@@ -18,9 +18,9 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.emotion.labels import EMOTIONS
-from tasks.empathetic.emotion.ngram_classifier import _vectors, fit_ngram_classifier
-from tasks.empathetic.emotion.refitting import main, make_parser
-from tasks.empathetic.emotion.taught import PENALTY, Taught, fit_to_probabilities, read_taught
+from tasks.empathetic.fitting.ngram_classifier import _vectors, fit_ngram_classifier
+from tasks.empathetic.fitting.refitting import main, make_parser
+from tasks.empathetic.fitting.taught import PENALTY, Taught, fit_to_probabilities, read_taught
 
 SAD, PROUD, DISGUSTED = (EMOTIONS.index(name) for name in ("sad", "proud", "disgusted"))
 

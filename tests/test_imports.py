@@ -71,6 +71,21 @@ def test_tasks_do_not_import_each_other():
     assert wrong == []
 
 
+def package(module: str) -> str:
+    """Return the folder of a task in which a module stands; settings and what stands in none stay themselves."""
+    parts = module.split(".")
+    return ".".join(parts[:3]) if parts[0] == "tasks" and not parts[-1].endswith("config") else module
+
+
+def test_the_folders_of_a_task_do_not_import_each_other_in_a_circle():
+    folders: dict[str, set[str]] = {}
+    for name, others in graph(ROOT).items():
+        own = package(name)
+        folders.setdefault(own, set()).update(package(other) for other in others if package(other) != own)
+    assert {"tasks.empathetic.selection", "tasks.couplet.rules"} <= set(folders)
+    assert circle(folders) == []
+
+
 @pytest.mark.parametrize(
     "back", ["from tasks.one import f", "def g():\n    import tasks.one", "from tasks import one"]
 )

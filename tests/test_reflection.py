@@ -11,11 +11,11 @@ from empathetic_store_toys import make_store, predictor, toy_config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.reflection import chinese, english
 from tasks.empathetic.reflection.clause import Clause, Kind
 from tasks.empathetic.reflection.reflector import ANY, LIKELY, Reflector, framed, read_frames
+from tasks.empathetic.selection.candidate import ReplyPrediction
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],

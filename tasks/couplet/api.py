@@ -18,10 +18,10 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
-from tasks.couplet.data.marks import knows_marks
-from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
+from tasks.couplet.marks import knows_marks
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rules.constraints import Rules, banned_words
+from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.rules.form import Form
 
 EXAMPLE = "晚风摇树树还挺"

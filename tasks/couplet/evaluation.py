@@ -18,10 +18,10 @@ from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
 from tasks.couplet.data.dataset import collate
 from tasks.couplet.data.encoding import Example
-from tasks.couplet.data.marks import knows_marks
-from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
+from tasks.couplet.marks import knows_marks
 from tasks.couplet.metrics import couplet_scores
 from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND, Direction
 
 
 @dataclass(frozen=True)

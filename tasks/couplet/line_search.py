@@ -19,10 +19,10 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.choice import choose
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.direction import Direction
 from tasks.couplet.rerank import Reranker
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules
+from tasks.couplet.rules.direction import Direction
 from tasks.couplet.rules.search import Candidate, Found, search_by_rules
 
 if TYPE_CHECKING:

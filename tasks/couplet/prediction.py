@@ -17,14 +17,14 @@ from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.candidate import CoupletPrediction, notes_of
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.data.marks import knows_marks
-from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from tasks.couplet.line_search import LineRequest, LineSearch
+from tasks.couplet.marks import knows_marks
 from tasks.couplet.rerank import Reranker, ReverseModel
 from tasks.couplet.reward import REWARD, RewardModel
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
+from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND, Direction
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.locks import check_locks, parse_template
 

@@ -13,10 +13,10 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletRerankConfig
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.data.marks import second_source
-from tasks.couplet.direction import TO_SECOND, Direction
+from tasks.couplet.marks import second_source
 from tasks.couplet.reward import RewardModel
 from tasks.couplet.rules.clauses import has_clauses
+from tasks.couplet.rules.direction import TO_SECOND, Direction
 from tasks.couplet.rules.form import form_report
 from tasks.couplet.rules.search import Candidate
 

@@ -11,7 +11,7 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.direction import TO_FIRST, TO_SECOND
+from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND
 
 REWARD = "reward.safetensors"  # in a bundle: a change of its weights, see `paddle_dialog.bundle.low_rank`
 

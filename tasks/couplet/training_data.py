@@ -17,9 +17,9 @@ from tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
 from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
 from tasks.couplet.data.dataset import CoupletDataset
 from tasks.couplet.data.encoding import VOCABULARY
-from tasks.couplet.data.marks import knows_marks, with_marks
 from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
 from tasks.couplet.data.uses import encode_uses, regulated
+from tasks.couplet.marks import knows_marks, with_marks
 from tasks.couplet.preferences.dataset import RatedDataset, collate_rated
 from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings, with_own
 

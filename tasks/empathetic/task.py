@@ -138,8 +138,8 @@ class EmpatheticTask(GenerationTask):
         if not emotion.ngram_buckets:
             return {}
         from tasks.empathetic.data.dataset import DialogueDataset
-        from tasks.empathetic.emotion.ngram_classifier import fit_ngram_classifier
-        from tasks.empathetic.emotion.taught import read_taught
+        from tasks.empathetic.fitting.ngram_classifier import fit_ngram_classifier
+        from tasks.empathetic.fitting.taught import read_taught
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)

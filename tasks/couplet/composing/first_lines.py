@@ -16,7 +16,7 @@ from paddle_dialog.text.tones import Tone
 from tasks.couplet.composing.drafts import Draft
 from tasks.couplet.composing.patterns import COMMA
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.data.marks import compose_source
+from tasks.couplet.marks import compose_source
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.line_plan import LinePlan
 from tasks.couplet.rules.processors import BannedTexts, PlannedLines

@@ -18,10 +18,10 @@ from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal
 from tasks.couplet.composing.request import Wish, read_wish
 from tasks.couplet.composing.themes import usual_themes
-from tasks.couplet.data.marks import knows_marks
-from tasks.couplet.direction import ONE_WAY, TO_SECOND
+from tasks.couplet.marks import knows_marks
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.rules.constraints import Rules
+from tasks.couplet.rules.direction import ONE_WAY, TO_SECOND
 from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
 from tasks.couplet.scrolls.listing import occasions
 

@@ -15,7 +15,7 @@ from tasks.couplet.config import LONGEST_THEME, CoupletDataConfig
 from tasks.couplet.data.couplets import Couplet
 from tasks.couplet.data.dataset import CoupletDataset
 from tasks.couplet.data.encoding import Example
-from tasks.couplet.data.marks import BLANK, COMPOSE, FIRST, VERSE
+from tasks.couplet.marks import BLANK, COMPOSE, FIRST, VERSE
 from tasks.couplet.rules.form import final_character
 
 SECOND, REVERSE, TEMPLATE = range(3)

@@ -25,7 +25,7 @@ from paddle_dialog.text.characters import is_hanzi
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.composing.ranking import Scores, quality
 from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.data.marks import first_source
+from tasks.couplet.marks import first_source
 from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings
 from tasks.couplet.rerank import ReverseModel
 

@@ -12,8 +12,8 @@ from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data.couplets import Couplet
-from tasks.couplet.data.marks import compose_source, second_source
-from tasks.couplet.direction import TO_FIRST, TO_SECOND
+from tasks.couplet.marks import compose_source, second_source
+from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND
 from tasks.couplet.rules.locks import FREE
 
 _FORM = (

@@ -10,7 +10,7 @@ import numpy as np
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 from paddle_dialog.text.tones import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.data.marks import MARKS
+from tasks.couplet.marks import MARKS
 
 
 class CharacterTable:

@@ -14,7 +14,7 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.text.characters import is_punctuation, normalise_line
 from paddle_dialog.text.tones import tones
 from tasks.couplet.config import RulesConfig
-from tasks.couplet.direction import TO_SECOND, Direction
+from tasks.couplet.rules.direction import TO_SECOND, Direction
 from tasks.couplet.rules.form import Form, final_character
 
 RELAXATION_ORDER = (

@@ -10,9 +10,9 @@ import numpy as np
 
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
-from tasks.couplet.direction import TO_SECOND, Direction
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import punctuation
+from tasks.couplet.rules.direction import TO_SECOND, Direction
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.errors import UserError
-from tasks.couplet.direction import TO_SECOND, Direction
 from tasks.couplet.rules.character_table import CharacterTable
 from tasks.couplet.rules.constraints import Rules, relaxations
+from tasks.couplet.rules.direction import TO_SECOND, Direction
 from tasks.couplet.rules.line_plan import LinePlan, Planner
 from tasks.couplet.rules.processors import BannedTexts, PlannedLines
 

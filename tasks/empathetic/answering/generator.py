@@ -12,10 +12,10 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, 
 from paddle_dialog.decoding.repetition import NoRepeatNGram
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
 from tasks.empathetic.data.reserved import not_words
+from tasks.empathetic.selection.candidate import ReplyPrediction
 
 
 def write_replies(

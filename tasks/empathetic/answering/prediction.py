@@ -14,23 +14,24 @@ from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor
-from tasks.empathetic.answering.answer import Answer, ReplyPrediction, origin_note
+from tasks.empathetic.answering.answer import Answer, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.answering.language_hint import language_hint
-from tasks.empathetic.answering.reading import ContextReader, ReadContext
 from tasks.empathetic.care.responder import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.context_input import parsed_context
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
+from tasks.empathetic.reading.context import ContextReader, ReadContext
+from tasks.empathetic.reading.vectors import SelectionModel, log_probs
 from tasks.empathetic.reflection.reflector import Reflector
 from tasks.empathetic.selection.building import store_of_corpus
+from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.selection.finder import ReplyFinder
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import Reranker
 from tasks.empathetic.selection.store import ReplyStore
-from tasks.empathetic.selection.vectors import SelectionModel, log_probs
 
 
 class EmpatheticPredictor(ContextReader, GenerationPredictor):

@@ -16,7 +16,7 @@ from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
 
-    The map is trained; the classifier (`tasks.empathetic.emotion.ngram_classifier`) is fitted to the training
+    The map is trained; the classifier (`tasks.empathetic.fitting.ngram_classifier`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
 
     Args:

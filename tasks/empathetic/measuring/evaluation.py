@@ -20,8 +20,8 @@ from tasks.empathetic.data.language import Language
 from tasks.empathetic.data.sources import Dialogue, read_configured
 from tasks.empathetic.measuring.metrics import calibration_error, emotion_accuracy, reply_metrics
 from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.reading.vectors import SelectionModel, context_vectors, reply_vectors
 from tasks.empathetic.selection.recall import recall_at_1
-from tasks.empathetic.selection.vectors import SelectionModel, context_vectors, reply_vectors
 
 
 @dataclass(frozen=True)

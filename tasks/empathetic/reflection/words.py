@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tasks.empathetic.selection.word_lists import read_lists
+from paddle_dialog.text.word_lists import read_lists
 
 
 def words(language: str, name: str) -> frozenset[str]:

@@ -18,18 +18,18 @@ from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.data.sources import SERVING, Dialogue, read_configured
-from tasks.empathetic.selection.cleaning import Reply, fault_of
-from tasks.empathetic.selection.context_index import ContextIndex
-from tasks.empathetic.selection.editing import editor_of
-from tasks.empathetic.selection.felt import FeelingModel, emotions_of_replies
-from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
-from tasks.empathetic.selection.vectors import (
+from tasks.empathetic.reading.vectors import (
     BATCH,
     SelectionModel,
     context_vectors,
     log_probs,
     reply_vectors,
 )
+from tasks.empathetic.selection.cleaning import Reply, fault_of
+from tasks.empathetic.selection.context_index import ContextIndex
+from tasks.empathetic.selection.editing import editor_of
+from tasks.empathetic.selection.felt import FeelingModel, emotions_of_replies
+from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
 from tasks.empathetic.selection.word_use import WordUse
 
 logger = logging.getLogger("paddle_dialog")

@@ -11,8 +11,8 @@ from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.interface import Array, StepModel
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
+from tasks.empathetic.reading.vectors import BATCH
 from tasks.empathetic.selection.store import emotion_bits
-from tasks.empathetic.selection.vectors import BATCH
 
 SHARE = 0.3  # of the likeliest emotion's probability, from which another one counts as felt too
 

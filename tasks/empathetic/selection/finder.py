@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tasks.empathetic.answering.answer import Nearness, ReplyPrediction
-from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.encoding import DialogueEncoder
+from tasks.empathetic.reading.context import ReadContext
+from tasks.empathetic.reading.vectors import SelectionModel, log_probs
+from tasks.empathetic.selection.candidate import Nearness, ReplyPrediction
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.store import ReplyStore, highest
-from tasks.empathetic.selection.vectors import SelectionModel, log_probs
 
 
 class ReplyFinder:

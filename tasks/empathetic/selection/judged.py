@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tasks.empathetic.answering.answer import ReplyPrediction
-from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.selection.vectors import JudgedModel, reply_states
+from tasks.empathetic.reading.context import ReadContext
+from tasks.empathetic.reading.vectors import JudgedModel, reply_states
+from tasks.empathetic.selection.candidate import ReplyPrediction
 
 
 def judged_width(width: int) -> int:

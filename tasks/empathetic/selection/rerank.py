@@ -16,24 +16,24 @@ import numpy as np
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
-from tasks.empathetic.answering.answer import ReplyPrediction
-from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.ranking.stored import RANKER
+from tasks.empathetic.reading.context import ReadContext
+from tasks.empathetic.reading.vectors import (
+    JudgedModel,
+    SelectionModel,
+    log_probs,
+    reply_vectors,
+)
 from tasks.empathetic.reflection.reflector import MEANT
+from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.selection.config import ReplyRerankConfig
 from tasks.empathetic.selection.denial import rejoices_at_denied
 from tasks.empathetic.selection.judged import judged_states
 from tasks.empathetic.selection.overlap import echo, likeness, overlaps, repetition
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.store import ReplyStore
-from tasks.empathetic.selection.vectors import (
-    JudgedModel,
-    SelectionModel,
-    log_probs,
-    reply_vectors,
-)
 
 REPLY_NGRAMS = "reply_ngrams.txt.xz"  # in a bundle
 AGAINST = frozenset({"mutual_information", "familiarity", "echo", "repetition"})  # subtracted

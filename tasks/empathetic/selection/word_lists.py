@@ -1,30 +1,15 @@
-"""Lists of words in text files; `word_lists.txt` has those by which English replies are cleaned and compared."""
+"""The lists of words by which English replies are cleaned and compared, `word_lists.txt`."""
 
 from __future__ import annotations
 
-import importlib.resources
-import re
 from functools import lru_cache
 
-_HEAD = re.compile(r"\[(?P<name>[^]]+)\].*")
+from paddle_dialog.text.word_lists import read_lists
 
 
 def word_list(name: str) -> frozenset[str]:
     """Return a list of `word_lists.txt` by name."""
     return _lists()[name]
-
-
-def read_lists(package: str, name: str) -> dict[str, frozenset[str]]:
-    """Read the lists of a text file of a package: `[name]` and a remark, then the words, with blanks between them."""
-    text = (importlib.resources.files(package) / name).read_text(encoding="utf-8")
-    lists: dict[str, set[str]] = {}
-    for line in text.splitlines():
-        head = _HEAD.fullmatch(line)
-        if head is not None:
-            words = lists.setdefault(head["name"], set())
-        else:
-            words.update(line.split())
-    return {name: frozenset(words) for name, words in lists.items()}
 
 
 @lru_cache(maxsize=1)

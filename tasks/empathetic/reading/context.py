@@ -19,7 +19,7 @@ from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder
 from tasks.empathetic.data.language import Language, Tokens
 from tasks.empathetic.emotion.labels import emotion_id
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
-from tasks.empathetic.selection.vectors import SelectionModel, context_vectors
+from tasks.empathetic.reading.vectors import SelectionModel, context_vectors
 
 if TYPE_CHECKING:
     from paddle import nn

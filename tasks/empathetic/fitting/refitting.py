@@ -1,6 +1,6 @@
 """Fit the n-gram classifier of a model's emotions anew, and write the bundle with it.
 
-python -m tasks.empathetic.emotion.refitting -c CONFIG --weights BUNDLE --output DIR -o data.train=FILE
+python -m tasks.empathetic.fitting.refitting -c CONFIG --weights BUNDLE --output DIR -o data.train=FILE
 
 The network stays as it is. `-o emotion.taught=FILE` adds texts with the probabilities that another classifier gives
 their emotions (docs/empathetic.md).
@@ -19,13 +19,12 @@ from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
 from paddle_dialog.shipped import find_model
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.task import EmpatheticTask
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Fit the classifier and write the bundle."""
     task, config = load_config(arguments.config, arguments.override)
-    if not isinstance(task, EmpatheticTask) or not isinstance(config, EmpatheticConfig):
+    if not isinstance(config, EmpatheticConfig):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
     bundle = load_bundle(find_model(arguments.weights))
     config = dataclasses.replace(config, data=dataclasses.replace(config.data, dev=None))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.data.marks import first_source, knows_marks, second_source
+from tasks.couplet.marks import first_source, knows_marks, second_source
 from tasks.couplet.rules.form import final_character
 
 ONE_WAY = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"

@@ -1,6 +1,6 @@
 """Write the features of all candidates of some contexts as JSON lines, to choose the weights of `decoding.rerank`.
 
-python -m tasks.empathetic.selection.feature_dump -c configs/empathetic.yaml --input dev.jsonl --output features.jsonl
+python -m tasks.empathetic.fitting.feature_dump -c configs/empathetic.yaml --input dev.jsonl --output features.jsonl
 
 Each input line is `{"context": [turn, …]}`, with `"target"` if the true reply is known, which is then a candidate
 too. Each output line has the `context` and its `candidates`, each with `text`, `origin` and `features`, values by
@@ -20,12 +20,12 @@ from paddle_dialog.command_line import base_parser, load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import ReplyPrediction
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.answering.reading import ReadContext
 from tasks.empathetic.data.sources import parse_context
+from tasks.empathetic.reading.context import ReadContext
+from tasks.empathetic.reading.vectors import log_probs
+from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.selection.rerank import distinct
-from tasks.empathetic.selection.vectors import log_probs
 
 
 def features(predictor: EmpatheticPredictor, turns: list[str], target: str | None = None) -> Record:

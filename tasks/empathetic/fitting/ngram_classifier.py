@@ -17,7 +17,7 @@ from scipy.special import log_softmax
 from tasks.empathetic.data.dataset import DialogueDataset
 from tasks.empathetic.data.encoding import NGRAMS, DialogueEncoder, EncodedContext
 from tasks.empathetic.emotion.ngrams import column_weights
-from tasks.empathetic.emotion.taught import Taught, fit_to_probabilities, smoothed
+from tasks.empathetic.fitting.taught import Taught, fit_to_probabilities, smoothed
 
 PENALTY = 0.2  # C of the support vector machines
 RATIO_POWER = 0.25  # of the log-count ratios; 0 would leave them out

@@ -1,6 +1,6 @@
 """Finds turns whose emotion is named in them or in the listener's reply, as examples for the emotion's classifier.
 
-python -m tasks.empathetic.emotion.naming conversations.jsonl > named.jsonl
+python -m tasks.empathetic.fitting.naming conversations.jsonl > named.jsonl
 
 The labels are weak: they come from words (`named_emotions.txt`), not from people. They are for use beside
 a corpus like CPED, whose lines are from television, and come from conversations with supportive listeners.

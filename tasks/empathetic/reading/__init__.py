@@ -1,0 +1,1 @@
+"""How a trained model reads conversations and replies."""
