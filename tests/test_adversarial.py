@@ -52,7 +52,7 @@ def test_each_side_learns_from_its_own_part_of_the_contest(family: str, pointer:
         """Return parameters that one of the three verdicts reaches."""
         network.clear_gradients()
         paddle.seed(5)
-        verdicts = network(source, lengths, target)[-2]
+        verdicts = network(source, lengths, target).verdicts
         assert verdicts.shape == [3, 3, 34]
         (verdicts[:, column] ** 2).sum().backward()
         return {
@@ -75,7 +75,7 @@ def test_padding_changes_no_verdict() -> None:
 
     def of_people(dialogues: list[Dialogue]) -> np.ndarray:
         source, lengths, target, *_ = collated(config, dialogues, vocabulary)
-        return network(source, lengths, target)[-2][0, 0].numpy()
+        return network(source, lengths, target).verdicts[0, 0].numpy()
 
     np.testing.assert_allclose(of_people(DIALOGUES[1:2]), of_people([DIALOGUES[1], DIALOGUES[0]]), atol=1e-5)
 
@@ -91,7 +91,7 @@ def test_the_emotion_is_judged_by_the_words_of_the_lexicon_alone() -> None:
     def carried(reply: str) -> np.ndarray:
         changed = [Dialogue(["someone stole my bike"], reply, "angry", None)]
         source, lengths, target, *_ = collated(config, changed, vocabulary)
-        return network(source, lengths, target)[-2][0, 0].numpy()
+        return network(source, lengths, target).verdicts[0, 0].numpy()
 
     same, other, none = carried("that is awful ."), carried("oh awful !"), carried("that is oh .")
     np.testing.assert_allclose(same[1:], other[1:], atol=1e-5)
@@ -144,7 +144,7 @@ def test_either_side_learns_while_the_other_stands_still() -> None:
 
     def verdicts(seed: int) -> paddle.Tensor:
         paddle.seed(seed)  # the draw of the network's words
-        return network(source, lengths, target)[-2]
+        return network(source, lengths, target).verdicts
 
     def learn(parameters: Any, steps: int, rate: float) -> None:
         optimizer = paddle.optimizer.Adam(rate, parameters=parameters)

@@ -16,6 +16,7 @@ from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabular
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.outputs import Outputs
 from tasks.empathetic.network.selection_head import SelectionHead, selection_nll
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
@@ -34,14 +35,18 @@ def peaked(shape: list[int], label: np.ndarray, odds: float) -> paddle.Tensor:
 def test_context_words_count_in_the_mean_and_selection_beside_it(learns: bool, selects: bool) -> None:
     label = np.array([[1, 0], [1, 0]])
     mask = paddle.to_tensor([[1.0, 1.0], [1.0, 0.0]])
-    outputs = [peaked([2, 2], label, 1.0)]  # log 2 each, three of them
+    others = {}
     if learns:  # two words of log(4/3) that count a half
-        outputs += [peaked([2], np.array([0, 1]), 3.0), paddle.to_tensor([0, 1])]
+        others = {
+            "context_logits": peaked([2], np.array([0, 1]), 3.0),
+            "context_ids": paddle.to_tensor([0, 1]),
+        }
     if selects:  # own reply e : 1, and 1 : e
-        outputs += [paddle.to_tensor([[1.0, 0.0], [1.0, 0.0]])]
-    criterion = EmpatheticLoss(0.0, 2.0, context_weight=0.5, selection_weight=0.1, pointer=False)
-    emotions = paddle.zeros([2, 32])
-    loss = criterion(*outputs, emotions, paddle.to_tensor([3, -1]), paddle.to_tensor(label), mask)
+        others["selection"] = paddle.to_tensor([[1.0, 0.0], [1.0, 0.0]])
+    criterion = EmpatheticLoss(0.0, 2.0, context_weight=0.5, selection_weight=0.1)
+    logits = peaked([2, 2], label, 1.0)  # log 2 each, three of them
+    outputs = Outputs.of(logits, paddle.zeros([2, 32]), **others)
+    loss = criterion(*outputs, paddle.to_tensor([3, -1]), paddle.to_tensor(label), mask)
     expected = (3 * LOG2 + 0.5 * 2 * math.log(4 / 3)) / (3 + 0.5 * 2) if learns else LOG2
     if selects:
         expected += 0.1 * (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(1))) / 2
@@ -66,12 +71,12 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
     )
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     source, lengths, target, emotion, label, mask = batch(config)
-    criterion = EmpatheticLoss(0.0, 0.25, 0.5, 0.3, pointer)
+    criterion = EmpatheticLoss(0.0, 0.25, 0.5, 0.3)
     answered = float(criterion(*network(source, lengths, target), emotion, label, mask))
     reply = float((criterion.token_nll).sum())
     network.train()
     outputs = network(source, lengths, target)
-    logits, following = outputs[-4:-2]
+    logits, following = outputs.context_logits, outputs.context_ids
     # the three turns that are new, a mark before each and the end token after it
     assert following.shape == [sum(len(d.context[-1].split()) + 1 for d in DIALOGUES)]
     normalised = logits.numpy().astype("float64")
@@ -80,7 +85,9 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
     words = float(mask.sum())
     expected = (reply + 0.5 * context) / (words + 0.5 * len(normalised))
     expected += (
-        answered - reply / words + 0.3 * float(selection_nll(outputs[-2], paddle.ones([len(DIALOGUES)])))
+        answered
+        - reply / words
+        + 0.3 * float(selection_nll(outputs.selection, paddle.ones([len(DIALOGUES)])))
     )
     assert float(criterion(*outputs, emotion, label, mask)) == pytest.approx(expected, rel=1e-4)
 
@@ -90,10 +97,10 @@ def test_a_context_word_is_learned_from_what_stands_before_it() -> None:
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     network.train()
     source, lengths, target, *_ = batch(config)
-    before = network(source, lengths, target)[4].numpy()
+    before = network(source, lengths, target).context_logits.numpy()
     changed = source.clone()
     changed[:, -1, 0] = 50  # the last word of the longest context
-    after = network(changed, lengths, target)[4].numpy()
+    after = network(changed, lengths, target).context_logits.numpy()
     differs = np.abs(before - after).max(-1) > 1e-6
     assert differs.sum() == 1  # where the end token follows it
 

@@ -100,7 +100,7 @@ def test_no_position_sees_a_later_word(family: str) -> None:
     source, lengths, target, *_ = batch(config)
     changed = target.clone()
     changed[:, 3:] = 50
-    before, after = (network(source, lengths, inputs)[0].numpy() for inputs in (target, changed))
+    before, after = (network(source, lengths, inputs).logits.numpy() for inputs in (target, changed))
     np.testing.assert_allclose(before[:, :3], after[:, :3], atol=1e-6)
     assert not np.allclose(before[:, 3:], after[:, 3:])
 
@@ -119,7 +119,7 @@ def test_attention_is_a_distribution_over_the_real_positions(family: str) -> Non
 def logits_of(prepend: str, form: str = "weighted", emotions: bool = False) -> np.ndarray:
     config = make_config(emotion={"prepend": prepend, "prepend_form": form})
     source, lengths, target, *_ = batch(make_config(), emotions)
-    return make_network(config, len(VOCABULARY))(source, lengths, target)[0].numpy()
+    return make_network(config, len(VOCABULARY))(source, lengths, target).logits.numpy()
 
 
 def test_the_predicted_emotion_is_prepended_weighted_or_as_the_most_probable() -> None:
@@ -166,11 +166,11 @@ def test_roles_and_hints_can_be_left_out(switch: str) -> None:
     without[:, 1:, column] = 0
     assert (source != without).any().item()
     np.testing.assert_array_equal(
-        network(source, lengths, target)[0].numpy(), network(without, lengths, target)[0].numpy()
+        network(source, lengths, target).logits.numpy(), network(without, lengths, target).logits.numpy()
     )
     network = make_network(make_config(), len(VOCABULARY))
     assert not np.allclose(
-        network(source, lengths, target)[0].numpy(), network(without, lengths, target)[0].numpy()
+        network(source, lengths, target).logits.numpy(), network(without, lengths, target).logits.numpy()
     )
 
 
@@ -193,7 +193,7 @@ def test_the_loss_is_reply_plus_weighted_emotion_over_annotated_rows(pointer: bo
     outputs = network(source, lengths, target)
     criterion = EmpatheticLoss(emotion_weight=0.5)
     loss = float(criterion(*outputs, emotion, label, mask))
-    log_probs = paddle.log(F.softmax(outputs[-1].squeeze(1))).numpy()
+    log_probs = paddle.log(F.softmax(outputs.emotion)).numpy()
     emotion_nll = -(log_probs[0, int(emotion[0])] + log_probs[2, int(emotion[2])]) / 2
     reply_nll = float(criterion.token_nll.sum() / mask.sum())
     assert loss == pytest.approx(reply_nll + 0.5 * emotion_nll, rel=1e-5)
@@ -210,7 +210,7 @@ def test_label_smoothing_spreads_over_the_vocabulary_and_leaves_the_nll_alone(po
     plain, smooth = EmpatheticLoss(0.0, 0.0), EmpatheticLoss(0.1, 0.0)
     hard = float(plain(*outputs, emotion, label, mask))
     soft = float(smooth(*outputs, emotion, label, mask))
-    uniform = -paddle.log(F.softmax(outputs[0])).mean(-1)  # [B, T]
+    uniform = -paddle.log(F.softmax(outputs.logits)).mean(-1)  # [B, T]
     expected = 0.9 * hard + 0.1 * float((uniform * mask).sum() / mask.sum())
     assert soft == pytest.approx(expected, rel=1e-4)
     np.testing.assert_array_equal(plain.token_nll.numpy(), smooth.token_nll.numpy())

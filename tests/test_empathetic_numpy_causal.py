@@ -58,7 +58,7 @@ def teacher_forced_nll(
     network: EmoPrepend, source: np.ndarray, lengths: np.ndarray, replies: list[list[int]]
 ) -> np.ndarray:
     """Return -log p per token of each reply to one context, by the training criterion."""
-    criterion = EmpatheticLoss(pointer=network.returns_log_probabilities)
+    criterion = EmpatheticLoss()
     examples = [Example(source[0], np.array(reply, dtype=np.int64), 0) for reply in replies]
     with paddle.no_grad():
         batch = [paddle.to_tensor(array) for array in collate(examples)]

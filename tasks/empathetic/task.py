@@ -104,13 +104,12 @@ class EmpatheticTask(GenerationTask):
             config.emotion.weight,
             config.generator.context_weight,
             config.selection.weight,
-            config.generator.pointer,
         )
         if not config.adversarial.is_active:
             return own
         from tasks.empathetic.network.adversarial import AdversarialLoss
 
-        return AdversarialLoss(own, config.adversarial, config.generator.pointer)
+        return AdversarialLoss(own, config.adversarial)
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
         """Load pretrained word vectors if the config names a file; give the discriminators the emotional words."""

@@ -24,6 +24,7 @@ from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.outputs import Outputs, is_given
 
 WRITTEN = len(EMOTIONS)  # the class of the network's own words beside the emotions of people's
 LEAST = 1e-20  # keeps the logarithms of the noise finite
@@ -147,14 +148,12 @@ class AdversarialLoss(nn.Layer):
     Args:
         own: the loss without an adversary.
         config: the weights.
-        pointer: whether the network has one, and so four outputs for the reply.
     """
 
-    def __init__(self, own: EmpatheticLoss, config: AdversarialConfig, pointer: bool) -> None:
+    def __init__(self, own: EmpatheticLoss, config: AdversarialConfig) -> None:
         super().__init__()
         self._own = own
         self._weights = config.semantic, config.emotional
-        self._reply_outputs = 4 if pointer else 1
 
     @property
     def token_nll(self) -> Tensor:
@@ -165,14 +164,12 @@ class AdversarialLoss(nn.Layer):
         """Return the loss, a scalar; without the contest for a network in evaluation, which gives no verdicts.
 
         Args:
-            outputs_and_labels: as of `EmpatheticLoss`; in training the verdicts [B, 3, 34] stand before the
-                emotion logits.
+            outputs_and_labels: as of `EmpatheticLoss`.
         """
-        *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
-        if len(outputs) == self._reply_outputs:
-            return self._own(*outputs_and_labels)
-        *outputs, verdicts = outputs
-        loss = self._own(*outputs, emotion_logits, emotion, label, mask)
+        *parts, emotion, _, _ = outputs_and_labels
+        loss, verdicts = self._own(*outputs_and_labels), Outputs(*parts).verdicts
+        if not is_given(verdicts):
+            return loss
         semantic, emotional = self._weights
         meaning, carried = verdicts[:, :, 0], verdicts[:, :, 1:]  # [B, 3], [B, 3, 33]
         return loss + semantic * semantic_loss(meaning) + emotional * emotional_loss(carried, emotion)

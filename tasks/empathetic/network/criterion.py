@@ -10,6 +10,7 @@ from paddle_dialog.layers.pointer_generator import label_nll
 from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.empathetic.data.dataset import NO_EMOTION
+from tasks.empathetic.network.outputs import Outputs, is_given
 from tasks.empathetic.network.selection_head import selection_nll
 
 
@@ -27,7 +28,6 @@ class EmpatheticLoss(nn.Layer):
         emotion_weight: λ.
         context_weight: weight of a context's word beside one of the reply, if contexts are learned.
         selection_weight: of the choice among the replies of the batch, if that is learned.
-        pointer: whether the network has one, and so four outputs for the reply.
     """
 
     token_nll: Tensor
@@ -38,12 +38,10 @@ class EmpatheticLoss(nn.Layer):
         emotion_weight: float = 1.0,
         context_weight: float = 0.0,
         selection_weight: float = 0.0,
-        pointer: bool = True,
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
         self.selection_weight = selection_weight
-        self._reply_outputs = 4 if pointer else 1
         self.label_smoothing = label_smoothing
         self.emotion_weight = emotion_weight
         self._generation = SequenceCrossEntropy(label_smoothing)
@@ -52,23 +50,22 @@ class EmpatheticLoss(nn.Layer):
         """Return the loss, a scalar.
 
         Args:
-            outputs_and_labels: what `EmoPrepend` returns; then emotions [B], label [B, T] and mask [B, T] as
-                `collate` gives them.
+            outputs_and_labels: `Outputs`; then emotions [B], label [B, T] and mask [B, T] as `collate` gives them.
         """
-        *outputs, emotion_logits, emotion, label, mask = outputs_and_labels
-        reply, rest = outputs[: self._reply_outputs], outputs[self._reply_outputs :]
-        total, tokens = self._reply_total(reply, label, mask), mask.sum()
-        if len(rest) >= 2:  # a network in training learns contexts too
-            logits, following = rest[:2]  # [K, V], [K]
-            nll = F.cross_entropy(logits, following.unsqueeze(-1), reduction="none")  # [K, 1]
+        *parts, emotion, label, mask = outputs_and_labels
+        outputs = Outputs(*parts)
+        total, tokens = self._reply_total(outputs.reply, label, mask), mask.sum()
+        if is_given(outputs.context_logits):
+            following = outputs.context_ids.unsqueeze(-1)  # [K, 1]
+            nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
-            tokens = tokens + self.context_weight * following.shape[0]
+            tokens = tokens + self.context_weight * len(following)
         loss = mean_over_ranks(total, tokens)
-        if len(rest) % 2:  # and to choose the reply
-            loss = loss + self.selection_weight * selection_nll(rest[-1], mask.sum(-1) > 0)
-        return loss + self.emotion_weight * _emotion_loss(emotion_logits, emotion)
+        if is_given(outputs.selection):
+            loss = loss + self.selection_weight * selection_nll(outputs.selection, mask.sum(-1) > 0)
+        return loss + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
 
-    def _reply_total(self, reply: list[Tensor], label: Tensor, mask: Tensor) -> Tensor:
+    def _reply_total(self, reply: tuple[Tensor, ...], label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the reply's tokens."""
         if len(reply) == 1:
             total = self._generation.total(reply[0], label, mask)

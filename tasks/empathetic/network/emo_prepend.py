@@ -23,6 +23,7 @@ from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, smalle
 from tasks.empathetic.emotion.head import EmotionHead
 from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.adversarial import Adversary
+from tasks.empathetic.network.outputs import Outputs
 from tasks.empathetic.network.selection_head import SelectionHead
 
 
@@ -110,36 +111,31 @@ class EmoPrepend(nn.Layer):
         """The decoder's table; a shared one is registered once, as `embedding`."""
         return self.embedding if self.own_target_embedding is None else self.own_target_embedding
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Outputs:
         """Score every next word, given the true ones before it.
 
         Args:
             source: packed [B, S, k].
             source_lengths: [B].
             target: extended ids [B, T], begin token first.
-
-        Returns:
-            Logits [B, T, V]; with a pointer also gate logits [B, T], attention [B, T, S] and the context's ids
-            [B, S]; while contexts are learned, logits [K, V] and ids [K] of their words; while selection is
-            learned, its logits [B, B]; while there is an adversary, its verdicts [B, 3, 34]; last the emotion
-            logits [B, 32] of the encoder's classifier.
         """
         outputs, memory, past, emotion, emotion_logits = self._read(source, source_lengths)
         hidden, attention = self.decoder(self._embed_reply(target, emotion), memory, past)
         logits, gate = self.generator(self.dropout(hidden))  # [B, T, V], [B, T]
-        reply = (logits,) if gate is None else (logits, gate, attention, source[:, :, WORD])
-        if not self.training:
-            return *reply, emotion_logits
-        learned: tuple[Tensor, ...] = ()
-        if self._learns_contexts:
-            learned = self._score_context(outputs, source[:, :, NEXT])
-        if self.selection is not None:
-            learned = *learned, self._compare(self.selection, outputs, source_lengths, target)
-        if self.adversary is not None:
-            seen = length_mask(source_lengths, source.shape[1])  # [B, S]
-            table = self.target_embedding.weight  # [V, E]
-            learned = *learned, self.adversary(reply, target, outputs, seen, table)
-        return *reply, *learned, emotion_logits
+        given = {}
+        if gate is not None:
+            given = {"gate": gate, "attention": attention, "copy_ids": source[:, :, WORD]}
+        if self.training and self._learns_contexts:
+            scores, following = self._score_context(outputs, source[:, :, NEXT])
+            given |= {"context_logits": scores, "context_ids": following}
+        if self.training and self.selection is not None:
+            given["selection"] = self._compare(self.selection, outputs, source_lengths, target)
+        scored = Outputs.of(logits, emotion_logits, **given)
+        if not self.training or self.adversary is None:
+            return scored
+        seen = length_mask(source_lengths, source.shape[1])  # [B, S]
+        verdicts = self.adversary(scored.reply, target, outputs, seen, self.target_embedding.weight)
+        return scored._replace(verdicts=verdicts)
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> EmoState:
         """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
