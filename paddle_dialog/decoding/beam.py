@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import NamedTuple
-
 import numpy as np
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.penalties import length_divisor
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.decoding.scores import Candidates, best_candidates, group_starts
+from paddle_dialog.decoding.scores import best_candidates
+from paddle_dialog.decoding.slots import Continuation, Slots, best_first, by_input
 from paddle_dialog.decoding.stepping import Stepper
-
-
-class _Continuation(NamedTuple):
-    row: int
-    token: int
-    total: float  # processed log-probability of the prefix with this token
-    log_prob: float  # the model's own
-
-
-@dataclass
-class _Input:
-    """The beam of one input, without the prefixes that still grow."""
-
-    limit: int
-    in_beam: list[Hypothesis] = field(default_factory=list)  # finished, with a slot, best first
-    found: list[Hypothesis] = field(default_factory=list)  # finished, in the order they were found
 
 
 class BeamSearch:
@@ -61,12 +41,12 @@ class BeamSearch:
             For each input its `n_best` hypotheses, best first; fewer where the processors allow no more.
         """
         limits = np.asarray(self._options.limits(len(source)))  # [B]
-        inputs = [_Input(int(limit)) for limit in limits]
+        beams = [Slots(self._width) for _ in limits]
         stepper = Stepper(self._model, source, lengths, self._options)
-        owners: np.ndarray = np.arange(len(inputs))  # [N] input of each growing prefix
-        tokens: np.ndarray = np.zeros((len(inputs), 0), dtype=np.int64)  # [N, t]
-        totals: np.ndarray = np.zeros(len(inputs))  # [N] processed log-probabilities
-        log_probs: np.ndarray = np.zeros(len(inputs))  # [N] the model's own
+        owners: np.ndarray = np.arange(len(beams))  # [N] input of each growing prefix
+        tokens: np.ndarray = np.zeros((len(beams), 0), dtype=np.int64)  # [N, t]
+        totals: np.ndarray = np.zeros(len(beams))  # [N] processed log-probabilities
+        log_probs: np.ndarray = np.zeros(len(beams))  # [N] the model's own
         while len(owners):
             prefixes = Prefixes(tokens, owners, limits[owners])
             scores = stepper.step(prefixes)
@@ -74,9 +54,13 @@ class BeamSearch:
             log_probs = log_probs[candidates.rows] + scores.table.log_probs(
                 candidates.rows, candidates.tokens
             )
-            grown: list[_Continuation] = []
-            for number, offers in _by_input(candidates, log_probs):
-                grown += self._fill_slots(inputs[number], offers, prefixes, scores.ends)
+            divisor = self._divisor(prefixes.length + 1)
+            grown: list[Continuation] = []
+            for offers in by_input(candidates, candidates.rows, candidates.scores, log_probs):
+                owner = offers[0].owner
+                going_on, _ = beams[owner].fill(offers, prefixes, scores.ends, divisor, self._options.eos_id)
+                if not self._is_decided(beams[owner], going_on, int(limits[owner])):
+                    grown += going_on
             rows = np.array([c.row for c in grown], dtype=np.int64)  # [N']
             last = np.array([c.token for c in grown], dtype=np.int64)  # [N']
             totals = np.array([c.total for c in grown])
@@ -85,51 +69,17 @@ class BeamSearch:
             owners = owners[rows]
             if len(rows):
                 stepper.follow(rows, owners)
-        return [self._answer(beam)[: self._options.n_best] for beam in inputs]
+        return [self._answer(beam)[: self._options.n_best] for beam in beams]
 
-    def _fill_slots(
-        self, beam: _Input, offers: list[_Continuation], prefixes: Prefixes, ends: np.ndarray
-    ) -> list[_Continuation]:
-        """Give out the slots of one input.
-
-        Args:
-            beam: the input; its finished hypotheses are updated.
-            offers: continuations of its prefixes, best first.
-            prefixes: all rows of the step.
-            ends: see `StepScores`.
-
-        Returns:
-            The prefixes that go on, best first; none when the answer is decided.
-        """
-        divisor = self._divisor(prefixes.length + 1)
-        waiting, beam.in_beam = beam.in_beam, []
-        open_slots: list[_Continuation] = []
-        for offer in offers:
-            rank_score = offer.total / divisor
-            free = self._width - len(open_slots)
-            while waiting and len(beam.in_beam) < free and waiting[0].rank_score >= rank_score:
-                beam.in_beam.append(waiting.pop(0))
-            if len(beam.in_beam) >= free:
-                break
-            if offer.token != self._options.eos_id:
-                open_slots.append(offer)
-                continue
-            text = prefixes.tokens[offer.row].tolist()
-            ended = Hypothesis.of(text, offer.log_prob, bool(ends[offer.row]), rank_score)
-            beam.in_beam.append(ended)
-            beam.found.append(ended)
-        beam.in_beam += waiting[: self._width - len(open_slots) - len(beam.in_beam)]
-        return [] if self._is_decided(beam, open_slots) else open_slots
-
-    def _answer(self, beam: _Input) -> list[Hypothesis]:
+    def _answer(self, beam: Slots) -> list[Hypothesis]:
         """Return the finished hypotheses so far, best first; equal scores in the order they were found."""
-        everything = sorted(beam.found, key=lambda hypothesis: -hypothesis.rank_score)
+        everything = sorted(beam.found, key=best_first)
         if self._remember:
             return everything
         # Needed only if the processors left the prefixes that took its slot without a continuation.
         return beam.in_beam + [h for h in everything if not any(h is kept for kept in beam.in_beam)]
 
-    def _is_decided(self, beam: _Input, going_on: list[_Continuation]) -> bool:
+    def _is_decided(self, beam: Slots, going_on: list[Continuation], limit: int) -> bool:
         """Return whether no continuation can still enter the answer.
 
         Every further token adds at most 0 to a log-probability, which is at most 0 itself, and the divisor is
@@ -142,14 +92,5 @@ class BeamSearch:
         settled = self._answer(beam) if self._remember else beam.in_beam
         if len(settled) < count:
             return False
-        reachable = going_on[0].total / self._divisor(beam.limit + 1)
+        reachable = going_on[0].total / self._divisor(limit + 1)
         return settled[count - 1].rank_score >= reachable
-
-
-def _by_input(candidates: Candidates, log_probs: np.ndarray) -> Iterator[tuple[int, list[_Continuation]]]:
-    """Iterate over the candidates of each input with its number; an input without candidates is left out."""
-    columns = (candidates.rows, candidates.tokens, candidates.scores, log_probs)
-    offers = list(map(_Continuation._make, zip(*(column.tolist() for column in columns), strict=True)))
-    starts = group_starts(candidates.groups).tolist() if offers else []
-    for start, stop in pairwise([*starts, len(offers)]):
-        yield int(candidates.groups[start]), offers[start:stop]

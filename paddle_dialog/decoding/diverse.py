@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,26 +21,8 @@ from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.penalties import length_divisor
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped
+from paddle_dialog.decoding.slots import Continuation, Slots, best_first, by_input
 from paddle_dialog.decoding.stepping import Stepper, StepScores
-
-
-class _Offer(NamedTuple):
-    """A continuation of a prefix."""
-
-    owner: int
-    row: int
-    token: int
-    choice: float  # what it is chosen by: the total less the penalty
-    total: float  # processed log-probability of the prefix with this token
-    log_prob: float  # the model's own
-
-
-@dataclass
-class _Group:
-    """One group of one input, without the prefixes that still grow."""
-
-    in_beam: list[Hypothesis] = field(default_factory=list)  # finished, with a slot, best first
-    found: list[Hypothesis] = field(default_factory=list)  # finished, in the order they were found
 
 
 @dataclass(frozen=True)
@@ -81,7 +62,7 @@ class DiverseBeamSearch:
         """
         count = len(source)
         limits = np.asarray(self._options.limits(count))  # [B]
-        beams = [[_Group() for _ in range(self._options.groups)] for _ in range(count)]
+        beams = [[Slots(self._width) for _ in range(self._options.groups)] for _ in range(count)]
         stepper = Stepper(self._model, source, lengths, self._options)
         growing = self._start(count)
         stepper.follow(growing.owners, growing.owners)
@@ -91,7 +72,7 @@ class DiverseBeamSearch:
             growing, rows = self._grow(beams, growing, chosen, limits)
             if len(rows):
                 stepper.follow(rows, growing.owners)
-        return [sorted(self._answer(groups)[: self._options.n_best], key=_best_first) for groups in beams]
+        return [sorted(self._answer(groups)[: self._options.n_best], key=best_first) for groups in beams]
 
     def _start(self, count: int) -> _Growing:
         groups = self._options.groups
@@ -101,21 +82,24 @@ class DiverseBeamSearch:
         return _Growing(np.repeat(np.arange(groups), count), owners, empty, zeros, zeros)
 
     def _choose(
-        self, beams: list[list[_Group]], growing: _Growing, prefixes: Prefixes, scores: StepScores
-    ) -> list[list[_Offer]]:
+        self, beams: list[list[Slots]], growing: _Growing, prefixes: Prefixes, scores: StepScores
+    ) -> list[list[Continuation]]:
         """Take one step with every group in turn.
 
         Returns:
             The continuations that grow on, for each group.
         """
+        divisor = self._divisor(prefixes.length + 1)
         taken: list[Counter[int]] = [Counter() for _ in beams]  # tokens the earlier groups chose at this step
-        chosen: list[list[_Offer]] = []
+        chosen: list[list[Continuation]] = []
         bounds = np.searchsorted(growing.groups, np.arange(self._options.groups + 1)).tolist()
         for number, (start, stop) in enumerate(pairwise(bounds)):
-            kept: list[_Offer] = []
+            kept: list[Continuation] = []
             for offers in self._offers(growing, scores.table, start, stop, taken):
                 owner = offers[0].owner
-                grown, ended = self._fill_slots(beams[owner][number], offers, prefixes, scores.ends)
+                grown, ended = beams[owner][number].fill(
+                    offers, prefixes, scores.ends, divisor, self._options.eos_id
+                )
                 taken[owner].update(offer.token for offer in [*grown, *ended])
                 kept += grown
             chosen.append(kept)
@@ -123,7 +107,7 @@ class DiverseBeamSearch:
 
     def _offers(
         self, growing: _Growing, table: ScoreTable, start: int, stop: int, taken: Sequence[Counter[int]]
-    ) -> Iterator[list[_Offer]]:
+    ) -> Iterator[list[Continuation]]:
         """Iterate over the best continuations of the rows of one group, a list for each input."""
         if start == stop:
             return
@@ -140,44 +124,14 @@ class DiverseBeamSearch:
         rows = best.rows + start  # [M]
         totals = growing.totals[rows] + capped(table.values[rows, best.tokens])
         log_probs = growing.log_probs[rows] + table.log_probs(rows, best.tokens)
-        columns = (best.groups, rows, best.tokens, best.scores, totals, log_probs)
-        offers = list(map(_Offer._make, zip(*(column.tolist() for column in columns), strict=True)))
-        starts = [*np.flatnonzero(np.diff(best.groups, prepend=-1)).tolist(), len(offers)]
-        for first, last in pairwise(starts):
-            yield offers[first:last]
-
-    def _fill_slots(
-        self, group: _Group, offers: list[_Offer], prefixes: Prefixes, ends: np.ndarray
-    ) -> tuple[list[_Offer], list[_Offer]]:
-        """Give out the slots of one group, best first, to finished hypotheses and continuations.
-
-        Returns:
-            The offers that grow on, best first, and those that end here.
-        """
-        divisor = self._divisor(prefixes.length + 1)
-        waiting, group.in_beam = group.in_beam, []
-        grown: list[_Offer] = []
-        ended: list[_Offer] = []
-        for offer in offers:
-            free = self._width - len(grown)
-            while waiting and len(group.in_beam) < free and waiting[0].rank_score >= offer.choice / divisor:
-                group.in_beam.append(waiting.pop(0))
-            if len(group.in_beam) >= free:
-                break
-            if offer.token != self._options.eos_id:
-                grown.append(offer)
-                continue
-            text = prefixes.tokens[offer.row].tolist()
-            hypothesis = Hypothesis.of(text, offer.log_prob, bool(ends[offer.row]), offer.total / divisor)
-            group.in_beam.append(hypothesis)
-            group.found.append(hypothesis)
-            ended.append(offer)
-        group.in_beam += waiting[: self._width - len(grown) - len(group.in_beam)]
-        group.in_beam.sort(key=_best_first)  # the choice went by penalised scores
-        return grown, ended
+        yield from by_input(best, rows, totals, log_probs)
 
     def _grow(
-        self, beams: list[list[_Group]], growing: _Growing, chosen: list[list[_Offer]], limits: np.ndarray
+        self,
+        beams: list[list[Slots]],
+        growing: _Growing,
+        chosen: list[list[Continuation]],
+        limits: np.ndarray,
     ) -> tuple[_Growing, np.ndarray]:
         """Return the prefixes of the next step and the rows they continue, without the inputs that are decided."""
         reachable: dict[int, float] = {}
@@ -202,7 +156,7 @@ class DiverseBeamSearch:
         )
         return following, rows
 
-    def _is_decided(self, groups: list[_Group], reachable: float) -> bool:
+    def _is_decided(self, groups: list[Slots], reachable: float) -> bool:
         """Return whether no continuation can still enter the answer; `reachable` bounds their scores from above."""
         if not self._options.early_stopping:
             return False
@@ -210,7 +164,7 @@ class DiverseBeamSearch:
         count = self._options.n_best
         return len(settled) >= count and settled[count - 1].rank_score >= reachable
 
-    def _answer(self, groups: list[_Group]) -> list[Hypothesis]:
+    def _answer(self, groups: list[Slots]) -> list[Hypothesis]:
         """Return the finished hypotheses so far, every text once, best first."""
         everything = _distinct([group.found for group in groups])
         if self._remember:
@@ -224,10 +178,6 @@ class DiverseBeamSearch:
 def _distinct(lists: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
     """Return the hypotheses of all lists, every text once, best first; equal scores in the order of the lists."""
     texts: dict[tuple[int, ...], Hypothesis] = {}
-    for hypothesis in sorted((hypothesis for found in lists for hypothesis in found), key=_best_first):
+    for hypothesis in sorted((hypothesis for found in lists for hypothesis in found), key=best_first):
         texts.setdefault(tuple(hypothesis.tokens), hypothesis)
     return list(texts.values())
-
-
-def _best_first(hypothesis: Hypothesis) -> float:
-    return -hypothesis.rank_score
