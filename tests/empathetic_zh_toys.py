@@ -13,7 +13,7 @@ from paddle_dialog.config.loader import build
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import make_encoder
-from tasks.empathetic.data.language import language_of
+from tasks.empathetic.data.language import make_language
 from tasks.empathetic.data.pieces import PIECES, learn_pieces
 from tasks.empathetic.data.reserved import build_vocabulary, count_words
 
@@ -42,7 +42,7 @@ def chinese_config(**sections: Any) -> EmpatheticConfig:
 def chinese_predictor(**sections: Any) -> EmpatheticPredictor:
     """Return a random Chinese model."""
     config = chinese_config(**sections)
-    language = language_of("zh", learn_pieces(TURNS, 120))
+    language = make_language("zh", learn_pieces(TURNS, 120))
     texts = [([language.tokenise(turn)], language.tokenise(turn)) for turn in TURNS]
     vocabulary = build_vocabulary(count_words(texts), 1, None, language.emotions)
     network = make_network(config, len(vocabulary))

@@ -8,10 +8,9 @@ import pytest
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.association import Association, count_association
 from tasks.couplet.composing.ranking import Scores, quality, relevance
-from tasks.couplet.composing.themes import load_association as load_themes
-from tasks.couplet.composing.themes import main_themes, read_themes
+from tasks.couplet.composing.themes import main_themes, read_themes, theme_association
 from tasks.couplet.data.couplets import Couplet
-from tasks.couplet.scrolls.chooser import ScrollChooser, load_association
+from tasks.couplet.scrolls.chooser import ScrollChooser, scroll_association
 from tasks.couplet.scrolls.listing import all_scrolls, all_words, occasions
 
 KNOWN = Path(__file__).parent / "data" / "known_scrolls.tsv"
@@ -31,8 +30,8 @@ def test_every_scroll_is_four_hanzi_in_the_written_form():
 
 
 def test_the_tables_that_ship_are_of_the_lists_that_ship():
-    assert set(all_words()) <= set(load_association().words)
-    assert load_themes().words == tuple(main_themes())
+    assert set(all_words()) <= set(scroll_association().words)
+    assert theme_association().words == tuple(main_themes())
 
 
 def test_the_known_scrolls_are_in_the_list():

@@ -17,7 +17,7 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.cutting import shortened, with_short_replies
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.language import ENGLISH, language_of
+from tasks.empathetic.data.language import ENGLISH, make_language
 from tasks.empathetic.data.pieces import MOST_TURNS, learn_pieces, piece_splitter, sample_of_turns
 from tasks.empathetic.data.reserved import reserved_entries
 from tasks.empathetic.data.sources import read_dialogues
@@ -31,7 +31,7 @@ from tasks.empathetic.selection.chinese_cleaning import CHINESE_RULES
 from tasks.empathetic.selection.overlap import content_words
 
 PIECES = learn_pieces(TURNS, 120)
-CHINESE = language_of("zh", PIECES)
+CHINESE = make_language("zh", PIECES)
 
 
 def test_pieces_are_learned_alike_each_time_and_cut_all_of_a_text() -> None:
@@ -61,7 +61,7 @@ def test_faulty_pieces_and_too_little_text_are_told() -> None:
     with pytest.raises(UserError, match=r"data\.piece_count: 100 pieces cannot be learned"):
         learn_pieces([], 100)
     with pytest.raises(UserError, match=r"have no pieces\.model"):
-        language_of("zh", None)
+        make_language("zh", None)
 
 
 def test_the_emotions_of_each_language() -> None:

@@ -12,17 +12,17 @@ from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE, ByLanguage
 from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.models import endpoints_of, find_models, load_models
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import Language
+from paddle_dialog.text.language import LanguageName
 
 
 class SpokenRequest(EchoRequest):
-    language: Language | None = LANGUAGE
+    language: LanguageName | None = LANGUAGE
 
 
 class SpokenAnswer(BaseModel):
     echo: str
     model: str
-    language: Language | None = ANSWERED
+    language: LanguageName | None = ANSWERED
 
 
 def model(language):

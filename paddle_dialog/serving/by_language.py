@@ -12,7 +12,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Endpoint, Job, Unanswerable
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import Language, is_one_word, language_of
+from paddle_dialog.text.language import LanguageName, is_one_word, language_of
 
 ANSWERED: Any = Field(None, description="Of the model that answered.")
 LANGUAGE: Any = Field(
@@ -75,7 +75,7 @@ class ByLanguage(Endpoint[Any]):
         Raises:
             UserError: there is none of the language that the request asks for.
         """
-        wanted: Language | None = getattr(request, "language", None)
+        wanted: LanguageName | None = getattr(request, "language", None)
         if wanted is not None:
             if wanted not in self._endpoints:
                 there = " and ".join(self._endpoints)

@@ -7,14 +7,14 @@ from typing import Literal
 
 from paddle_dialog.text.characters import HANZI
 
-Language = Literal["en", "zh"]
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
+LanguageName = Literal["en", "zh"]
+LANGUAGES: tuple[LanguageName, ...] = ("en", "zh")
 
 _HANZI = re.compile(HANZI)
 _WORD = re.compile(r"[A-Za-zＡ-Ｚａ-ｚ]+")
 
 
-def language_of(text: str) -> Language | None:
+def language_of(text: str) -> LanguageName | None:
     """Return the language that most of a text is in.
 
     Args:

@@ -24,7 +24,7 @@ from paddle_dialog.training.events import Display
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINTS, NEXT, DialogueEncoder, make_encoder
-from tasks.empathetic.data.language import language_of
+from tasks.empathetic.data.language import make_language
 from tasks.empathetic.data.pieces import PIECES
 from tasks.empathetic.data.reserved import VOCABULARY
 from tasks.empathetic.data.sources import read_configured, read_dialogues
@@ -235,7 +235,7 @@ class EmpatheticTask(GenerationTask):
 def _encoder(config: EmpatheticConfig, model: TrainedModel) -> DialogueEncoder:
     """Return the encoder of a trained model, with the hints that its bundle brings."""
     files = model.files
-    language = language_of(config.language, files.get(PIECES))
+    language = make_language(config.language, files.get(PIECES))
     return make_encoder(config, model.vocabularies[VOCABULARY], files.get(HINTS), language)
 
 

@@ -11,7 +11,7 @@ from tasks.empathetic.data.augmentation import changed_subjects
 from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
-from tasks.empathetic.data.language import language_of
+from tasks.empathetic.data.language import make_language
 from tasks.empathetic.data.pieces import PIECES
 from tasks.empathetic.data.preparation import (
     chosen_vocabulary,
@@ -39,7 +39,7 @@ def training_data(
     train = read_configured(config, settings.train)
     if config.language == "zh" and pieces is None:
         pieces = pieces_of(settings, train)
-    language = language_of(config.language, pieces)
+    language = make_language(config.language, pieces)
     made = _made(config, train)
     more, counts = further_conversations(settings, language, word_counts(train, language))
     vocabulary = (

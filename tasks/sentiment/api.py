@@ -13,7 +13,7 @@ from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import Language
+from paddle_dialog.text.language import LanguageName
 from tasks.sentiment.prediction import SentimentPredictor
 from tasks.sentiment.text import tokens_of
 
@@ -29,7 +29,7 @@ class SentimentRequest(RequestModel):
         examples=[EXAMPLE],
         json_schema_extra={"pattern": r"\S"},  # the model checks it, with a plainer message
     )
-    language: Language | None = LANGUAGE
+    language: LanguageName | None = LANGUAGE
 
 
 class Word(BaseModel):
@@ -46,7 +46,7 @@ class SentimentAnswer(BaseModel):
     label: int = Field(description="1 good, 0 bad.")
     probability: float = Field(description="Of that label.")
     words: list[Word] = Field(description="The review's tokens and what each speaks for.")
-    language: Language | None = ANSWERED
+    language: LanguageName | None = ANSWERED
 
 
 class SentimentEndpoint(Endpoint[SentimentRequest]):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.couplet.composing.themes import Theme, load_association, main_names
+from tasks.couplet.composing.themes import Theme, main_names, theme_association
 
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
 SECOND_WEIGHT = 1.2  # of the 下联 beside the 上联, whose likelihood says less
@@ -128,12 +128,12 @@ def relevance(lines: Sequence[str], themes: Sequence[Theme]) -> float:
     numbers = [number for theme in themes if (number := _numbers().get(theme.words)) is not None]
     if not numbers:
         return 0.0
-    table = load_association()
+    table = theme_association()
     return float(np.mean([table.of(line)[numbers] for line in lines]))
 
 
 @cache
 def _numbers() -> dict[tuple[str, ...], int]:
     """Return the place of each theme in the table, by its words."""
-    names = load_association().words
+    names = theme_association().words
     return {words: names.index(name) for words, name in main_names().items() if name in names}

@@ -44,7 +44,7 @@ def usual_themes() -> dict[str, Theme]:
 
 
 @cache
-def load_association() -> Association:
+def theme_association() -> Association:
     """Return the table of the themes by their main names."""
     return Association.of_bytes((importlib.resources.files(__package__) / TABLE).read_bytes())
 

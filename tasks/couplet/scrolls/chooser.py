@@ -43,7 +43,7 @@ class Scroll:
 
 
 @cache
-def load_association() -> Association:
+def scroll_association() -> Association:
     """Return the table of the scrolls' words."""
     return Association.of_bytes((importlib.resources.files(__package__) / TABLE).read_bytes())
 
@@ -56,7 +56,7 @@ class ScrollChooser:
     """
 
     def __init__(self, association: Association | None = None) -> None:
-        self._association = load_association() if association is None else association
+        self._association = scroll_association() if association is None else association
 
     def choose(self, first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
         """Return scrolls, best first.

@@ -19,7 +19,7 @@ from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import Language
+from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
@@ -69,7 +69,7 @@ class ReplyRequest(RequestModel):
         + ", or its Chinese name.",
         examples=["sad"],
     )
-    language: Language | None = LANGUAGE
+    language: LanguageName | None = LANGUAGE
     n_best: int = Field(1, ge=1, description="How many replies, best first.")
     decoding: ReplyDecoding | None = None
     attention: bool = Field(False, description="Whether to tell what the best reply attended to.")
@@ -117,7 +117,7 @@ class ReplyAnswer(BaseModel):
     hint: str | None = Field(
         None, description="A sentence for a speaker whose language the model does not read."
     )
-    language: Language | None = ANSWERED
+    language: LanguageName | None = ANSWERED
     attention: ReplyAttention | None = Field(None, description="Only where it was asked for.")
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from paddle_dialog.text.language import Language, language_of
+from paddle_dialog.text.language import LanguageName, language_of
 
 FEWEST_WORDS = 2  # of English that are worth a hint; everybody writes "OK"
-_HINTS: dict[Language, str] = {  # by the language of the turn
+_HINTS: dict[LanguageName, str] = {  # by the language of the turn
     "en": "This model reads Chinese and not English; please say it in Chinese.",
     "zh": "这个模型只懂英文，读不懂中文；请用英文说。",
 }
 
 
-def language_hint(turn: str, language: Language) -> str | None:
+def language_hint(turn: str, language: LanguageName) -> str | None:
     """Return a sentence for the writer of a turn in another language than the model's.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.language import LANGUAGES, Language, language_of
+from paddle_dialog.text.language import LANGUAGES, LanguageName, language_of
 from tasks.empathetic.care.config import CareConfig
 from tasks.empathetic.care.phrases import Phrases, read_phrases
 
@@ -27,11 +27,11 @@ class CareResponder:
         answers: the sentence in each language.
     """
 
-    def __init__(self, phrases: Phrases, answers: Mapping[Language, str]) -> None:
+    def __init__(self, phrases: Phrases, answers: Mapping[LanguageName, str]) -> None:
         self._phrases = phrases
         self._answers = answers
 
-    def answer(self, turn: str, language: Language) -> str | None:
+    def answer(self, turn: str, language: LanguageName) -> str | None:
         """Return the sentence for a turn; None where it does not speak of self-harm.
 
         Args:
@@ -58,7 +58,7 @@ def _file(own: str | None, name: str) -> Path:
     return _SHIPPED / name if own is None else Path(own)
 
 
-def _read_answers(path: Path) -> dict[Language, str]:
+def _read_answers(path: Path) -> dict[LanguageName, str]:
     """Read the sentences.
 
     Raises:
@@ -79,7 +79,7 @@ def _read_answers(path: Path) -> dict[Language, str]:
     unknown = [str(name) for name in content if name not in LANGUAGES]
     if unknown:
         raise UserError(f"{where}: '{unknown[0][:40]}' is no language; there are {', '.join(LANGUAGES)}")
-    answers: dict[Language, str] = {}
+    answers: dict[LanguageName, str] = {}
     for language in LANGUAGES:
         sentence = content.get(language)
         if not isinstance(sentence, str) or not sentence.strip():

@@ -16,7 +16,7 @@ import numpy as np
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.history import LISTENER, NO_ROLE, SPEAKER, flatten
-from tasks.empathetic.data.language import ENGLISH, Language, language_of
+from tasks.empathetic.data.language import ENGLISH, Language, make_language
 from tasks.empathetic.data.reserved import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -238,7 +238,7 @@ def make_encoder(
         lexicon = EmotionLexicon.load(config.emotion.lexicon)
     elif config.emotion.hints and marks is not None:
         lexicon = EmotionLexicon.from_marks(marks, vocabulary, HINTS)
-    known = language_of(config.language, None) if language is None else language
+    known = make_language(config.language, None) if language is None else language
     return DialogueEncoder(vocabulary, config, lexicon, known)
 
 

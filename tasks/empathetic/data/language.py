@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.language import LanguageName
 from tasks.empathetic.data.pieces import PIECES, join_pieces, piece_splitter
 from tasks.empathetic.data.tokenise import detokenise, tokenise
 from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS
 
 REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
 
-Name = Literal["en", "zh"]
 Tokens = Sequence[str]
 
 
@@ -37,7 +37,7 @@ class Language:
         tokens_of: `tokenise` with a memory, which `forget` empties.
     """
 
-    name: Name
+    name: LanguageName
     emotions: tuple[str, ...]
     tokenise: Callable[[str], Tokens]
     detokenise: Callable[[Iterable[str]], str]
@@ -92,7 +92,7 @@ def character_pairs(turn: str) -> list[str]:
     return pairs
 
 
-def language_of(name: Name, pieces: bytes | None) -> Language:
+def make_language(name: LanguageName, pieces: bytes | None) -> Language:
     """Return the language of a setting.
 
     Args:
