@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paddle_dialog.data.records import Record
+from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
@@ -28,6 +29,18 @@ class Prediction:
     def as_dict(self) -> Record:
         """Return the candidate as the command line prints it."""
         return {"text": self.text, "score": round(self.score, 4)}
+
+
+def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
+    """Check what every prediction is given.
+
+    Raises:
+        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is below 1.
+    """
+    if isinstance(texts, str):
+        raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
+    if n_best is not None and n_best < 1:
+        raise UserError(f"n_best is {n_best}; give 1 or more")
 
 
 class Predictor(ABC):

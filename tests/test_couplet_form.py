@@ -11,14 +11,13 @@ from tasks.couplet.rules.form import Form, form_report, tones_can_oppose
 
 
 def test_example_couplet_by_hand():
-    # 一 jat1 仄 / 万 maan6 仄 is the one position that no reading opposes; 顺 仄 / 意 fits by its reading
-    # ji1, 风 / 如 平 by fung3 (讽), 帆 / 事 仄 by faan4, 年 平 / 步 仄 twice, 好 hou2 仄 / 高 gou1 平.
+    # 一 / 万 both 仄, 风 / 如 both 平, 顺 / 意 both 仄; 帆 平 / 事 仄, 年 平 / 步 仄 twice, 好 仄 / 高 平.
     assert form_report("一帆风顺年年好", "万事如意步步高") == Form(
         length_equal=True,
         punctuation_aligned=True,
         final_level=True,
         final_pair=True,
-        tone_opposed=6 / 7,
+        tone_opposed=4 / 7,
         repeats_mirrored=True,
         shares_character=False,
     )

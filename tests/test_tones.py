@@ -20,6 +20,23 @@ def test_oblique_characters_of_the_rhyme_books(char):
     assert tones(char) == OBLIQUE
 
 
+@pytest.mark.parametrize("char", "人花来风楼门云情")
+def test_changed_tones_of_cantonese_do_not_count(char):
+    # 人 jan4 has jan2 in 女人, 花 faa1 has faa2, 楼 lau4 has lau2 …; all level in the rhyme books
+    assert tones(char) == LEVEL
+
+
+@pytest.mark.parametrize("char", "地马女子里意")
+def test_stray_readings_do_not_make_a_character_level(char):
+    assert tones(char) == OBLIQUE
+
+
+@pytest.mark.parametrize("char", "看忘望醒论思过听胜中正")
+def test_both_readings_of_the_rhyme_books_stay(char):
+    # 忘 阳韵 and 漾韵, 论 元韵 and 愿韵, 思 支韵 and 寘韵, 听 青韵 and 径韵 …
+    assert tones(char) == LEVEL | OBLIQUE
+
+
 @pytest.mark.parametrize("char", "白国十菊竹黑八")
 def test_entering_tone_is_oblique_though_mandarin_made_it_level(char):
     # Mandarin bái guó shí jú zhú hēi bā would all pass as level

@@ -123,12 +123,16 @@ def both_tasks_answer_from_any_folder(installed: Installed) -> None:
     assert reply.status == 0, reply.stderr
     record = json.loads(reply.stdout)
     assert record["emotion"] in ("sad", "devastated", "lonely") and record["predictions"][0]["text"]
+    whole = installed.run("paddle-dialog", "compose", "-c", "couplet", "--theme", "春节", "--count", "1")
+    assert whole.status == 0, whole.stderr
+    assert [len(part) for part in whole.stdout.split()] == [7, 7, 4]
     assert not list(installed.work.iterdir())
     packages = installed.shipped.parents[1]
     for page in (
         "paddle_dialog/serving/page/index.html",
         "tasks/couplet/page/tab.html",
         "tasks/empathetic/page/tab.css",
+        "tasks/couplet/preferences/ratings.jsonl.xz",
     ):
         assert (packages / page).is_file()
 

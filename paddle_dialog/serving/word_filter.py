@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.simplified import simplified_line
 
 # A letter, digit or underscore other than hanzi: Chinese puts no blanks between words.
 _LETTER = r"[^\W\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003347f]"
@@ -58,7 +59,7 @@ class WordFilter:
 
 
 def _joined(text: str) -> str:
-    return normalise_line(text).casefold()
+    return simplified_line(text).casefold()
 
 
 def _spaced(text: str) -> str:

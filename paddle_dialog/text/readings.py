@@ -1,10 +1,13 @@
-"""Make the table of tones from libraries of pronunciations.
+"""Make the table of tones from libraries of pronunciations and from how poets use characters.
 
 python -m paddle_dialog.text.readings
 
 The classes of the rhyme books (平水韵) live on in Cantonese, which kept the entering tone: jyutping tones 1
 and 4 without a final p, t or k are level, all others oblique. Mandarin lost the entering tone, so it only
 answers for characters that have no Cantonese reading.
+
+Where Cantonese has readings of both classes, many of which verse never had, regulated verse tells which of them count
+(`paddle_dialog.text.verse_tones`); for characters that verse hardly has, those that Mandarin has too.
 
 ToJyutping (Cantonese) and pypinyin (Mandarin) are development requirements: at run time the table is enough.
 """
@@ -15,41 +18,33 @@ import sys
 from collections.abc import Iterable
 
 import pypinyin
-import ToJyutping
 
+from paddle_dialog.text.cantonese import cantonese_tones, has_entering_tone
 from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import CLASSES, TABLE, Tone
+from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.tones import TABLE, Tone, write_classes
+from paddle_dialog.text.verse_tones import verse_tones
+
+# Second readings of the rhyme books that are too seldom in verse to show, but that couplets have (中的, 空缺, 正月).
+SELDOM = frozenset("中空间忘望正任王冠汗叹当难传华行应藏疏禅凭奔宁教将几燕")
 
 
 def write_tones(characters: Iterable[str]) -> str:
-    """Return the tones of characters as the table has them.
-
-    Args:
-        characters: any; those without a known tone are left out.
-
-    Returns:
-        A line for each of `CLASSES`, its characters in code point order.
-    """
-    found = [(char, tones_of_readings(char)) for char in sorted(set(characters))]
-    return "".join("".join(c for c, known in found if known == tone) + "\n" for tone in CLASSES)
+    """Return the tones of characters as the table has them; those without a known tone are left out."""
+    return write_classes({char: tones_of_readings(char) for char in characters})
 
 
 def tones_of_readings(char: str) -> frozenset[Tone]:
-    """Return the tone classes of all readings of a character, none where it is no hanzi or no library knows it."""
+    """Return the tone classes in which a character stands, none where it is no hanzi or no library knows it."""
     if not is_hanzi(char):
         return frozenset()
-    return _cantonese_tones(char) or _mandarin_tones(char)
-
-
-def _cantonese_tones(char: str) -> frozenset[Tone]:
-    ((_, readings),) = ToJyutping.get_jyutping_candidates(char)
-    # A few readings have two syllables (哩 jing1 lei5, the English mile) and so no single tone.
-    return frozenset(_jyutping_tone(reading) for reading in readings if " " not in reading)
-
-
-def _jyutping_tone(reading: str) -> Tone:
-    is_level = reading[-1] in "14" and reading[-2] not in "ptk"
-    return Tone.LEVEL if is_level else Tone.OBLIQUE
+    known = cantonese_tones(char)
+    if len(known) < 2 or simplified(char) in SELDOM:
+        return known or _mandarin_tones(char)
+    if verse_tones(char):
+        return verse_tones(char)
+    supported = _mandarin_tones(char) | ({Tone.OBLIQUE} if has_entering_tone(char) else set())
+    return known & supported or known
 
 
 def _mandarin_tones(char: str) -> frozenset[Tone]:

@@ -11,16 +11,26 @@ import re
 from functools import cache
 from pathlib import Path
 
+from paddle_dialog.text.characters import normalise_line
+
+_KEPT = "\ue000"  # of the private use area, in no text
 TABLE = Path(__file__).with_name("simplified.txt")
+_SKY = re.compile("乾(?=[坤隆元卦清])")  # 乾坤, but not 乾燥
 _PARTICLE = re.compile("(?<![显原专编译论遗巨土名])著(?![名作称述者书])")  # 看著, but not 著名 or 显著
 
 
 def simplified(text: str) -> str:
     """Return a text with its traditional characters simplified, one for one; all else stays.
 
-    A character at a time, so a word such as 乾坤 loses its 乾: this is for models to read, not for print.
+    A character at a time: this is for models to read, not for print.
     """
-    return _PARTICLE.sub("着", text.translate(_table()))
+    plain = _SKY.sub(_KEPT, text).translate(_table()).replace(_KEPT, "乾")
+    return _PARTICLE.sub("着", plain)
+
+
+def simplified_line(text: str) -> str:
+    """Return a line as `normalise_line` writes it, in simplified characters."""
+    return simplified(normalise_line(text))
 
 
 @cache

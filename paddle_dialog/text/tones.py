@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -45,7 +46,17 @@ def can_be_oblique(char: str) -> bool:
     return Tone.OBLIQUE in tones(char)
 
 
+def read_classes(path: Path) -> dict[str, frozenset[Tone]]:
+    """Read the tone classes of characters from a table with a line for each of `CLASSES`."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {char: known for line, known in zip(lines, CLASSES, strict=True) for char in line}
+
+
+def write_classes(known: Mapping[str, frozenset[Tone]]) -> str:
+    """Return the tone classes of characters as a table has them: a line for each of `CLASSES`, sorted."""
+    return "".join("".join(char for char in sorted(known) if known[char] == one) + "\n" for one in CLASSES)
+
+
 @cache
 def _table() -> dict[str, frozenset[Tone]]:
-    lines = TABLE.read_text(encoding="utf-8").splitlines()
-    return {char: known for line, known in zip(lines, CLASSES, strict=True) for char in line}
+    return read_classes(TABLE)

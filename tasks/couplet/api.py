@@ -208,11 +208,19 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
             # The search relaxes even the banned words where nothing else is left.
             kept = [c for c in candidates if not self._words.finds(c.text)]
             if kept:
-                answers.append(_record(item, settings.direction, [c.as_dict() for c in kept]))
+                written = [self._without_banned(c.as_dict()) for c in kept]
+                answers.append(_record(item, settings.direction, written))
             else:
                 told = ALL_BANNED.format(settings.direction.written, settings.direction.given)
                 answers.append(Unanswerable(told))
         return answers
+
+    def _without_banned(self, record: Record) -> Record:
+        """Leave out a couplet of the corpus that has a banned word."""
+        known = record.get("known")
+        if known is None or not self._words.finds(known["first"] + known["second"]):
+            return record
+        return {key: value for key, value in record.items() if key != "known"}
 
 
 def tone_names(line: str) -> list[ToneName]:

@@ -36,7 +36,10 @@ class _Choice:
         # The rounding of a third times three is not a whole character.
         self.most = self.free - math.ceil(distance * self.free - 1e-9)
         self.divisor = divisor
-        self.taken, self._pool = found.candidates[:1], found.candidates[1:]
+        self.taken: list[Candidate] = found.candidates[:1]
+        self._pool: list[Candidate] = []
+        self._alike: list[int] = []  # the most characters that each of the pool has in common with one taken
+        self._offer(found.candidates[1:])
         self.ended = self.most == self.free
 
     @property
@@ -47,7 +50,7 @@ class _Choice:
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Take what fits of further candidates and those that are left of earlier ones."""
         known = {text for text, _ in [*self.taken, *self._pool]}
-        self._pool += [candidate for candidate in candidates if candidate[0] not in known]
+        self._offer([candidate for candidate in candidates if candidate[0] not in known])
         before = len(self.taken)
         self._take(self.most)
         self.ended = len(self.taken) == before
@@ -57,14 +60,22 @@ class _Choice:
         self._take(self.free)
         return [self.taken[0], *sorted(self.taken[1:], key=lambda candidate: -candidate[1].rank_score)]
 
+    def _offer(self, candidates: Sequence[Candidate]) -> None:
+        self._pool += candidates
+        self._alike += [max(self._common(one, other) for other in self.taken) for one in candidates]
+
     def _take(self, most: int) -> None:
         while len(self.taken) < self.wanted:
-            alike = [max(self._common(one, other) for other in self.taken) for one in self._pool]
-            fitting = [place for place, number in enumerate(alike) if number <= most]
+            fitting = [place for place, number in enumerate(self._alike) if number <= most]
             if not fitting:
                 return
-            worth = [self._worth(self._pool[place][1], alike[place]) for place in fitting]
-            self.taken.append(self._pool.pop(fitting[worth.index(max(worth))]))
+            worth = [self._worth(self._pool[place][1], self._alike[place]) for place in fitting]
+            best = fitting[worth.index(max(worth))]
+            del self._alike[best]
+            taken = self._pool.pop(best)
+            self.taken.append(taken)
+            both = zip(self._alike, self._pool, strict=True)
+            self._alike = [max(number, self._common(one, taken)) for number, one in both]
 
     def _worth(self, hypothesis: Hypothesis, alike: int) -> float:
         length = len(hypothesis.tokens) + 1

@@ -105,9 +105,13 @@ class LineSearch:
     def _ordered(
         self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest, pool: int
     ) -> list[list[Candidate]]:
-        """Find candidates of which the search hands over `pool`; see `candidates`."""
+        """Find candidates, the first `pool` of which are re-ranked; see `candidates`."""
         decoding, wanted, direction = request.decoding, request.wanted, request.direction
-        options = self._options(decoding, wanted, pool)
+        apart = wanted > 1 and decoding.strategy == "beam" and decoding.engine == "fast" and request.distance
+        # Where further candidates are searched for apart, their number must not change what is re-ranked.
+        reranked = self._config.rerank.is_active and decoding.strategy != "greedy"
+        handed = wanted if not reranked else pool if apart else max(wanted, pool)
+        options = SearchOptions.of(decoding, handed, self._config.seed, [NO_SPECIAL_TOKENS])
         sources = [np.asarray(direction.source(self._vocabulary, line)) for line in lines]
         order = partial(self._reranker.order, direction=direction, valued=request.valued)
         if decoding.engine == "reference":
@@ -119,9 +123,10 @@ class LineSearch:
             return [each[:wanted] for each in order(lines, texts)]
         search = partial(self._search, sources, options)
         found = search_by_rules(lines, locks, request.rules, self._table, search, direction)
-        ordered = order(lines, [each.candidates for each in found])
-        if wanted == 1 or decoding.strategy != "beam" or not request.distance:
-            return [each[:wanted] for each in ordered]
+        ordered = order(lines, [each.candidates[:pool] for each in found])
+        if not apart:
+            both = zip(ordered, found, strict=True)
+            return [[*best, *each.candidates[pool:]][:wanted] for best, each in both]
         found = [replace(each, candidates=best) for each, best in zip(found, ordered, strict=True)]
         chosen = self._apart(sources, options, found, request)
         others = order(lines, [each[1:] for each in chosen])
@@ -162,8 +167,3 @@ class LineSearch:
     def _decode(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Hypothesis]]:
         """Search for the answers to encoded lines."""
         return decode(self._step_model, *encode_sources(list(sources)), options)
-
-    def _options(self, decoding: DecodingConfig, wanted: int, pool: int) -> SearchOptions:
-        ordered = self._config.rerank.is_active and decoding.strategy != "greedy"
-        handed = max(wanted, pool) if ordered else wanted
-        return SearchOptions.of(decoding, handed, self._config.seed, [NO_SPECIAL_TOKENS])

@@ -13,8 +13,9 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.errors import UserError
-from paddle_dialog.predictor import GenerationPredictor
-from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.predictor import GenerationPredictor, check_request
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.simplified import simplified_line
 from tasks.couplet.candidate import CoupletPrediction, notes_of
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
@@ -143,8 +144,12 @@ class CoupletPredictor(GenerationPredictor):
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
-                does not fit a line, the model was not trained for the direction, or it has no index of its corpus.
+                does not fit a line, the model was not trained for the direction, or it has no index of its corpus;
+                or a number is out of its range.
         """
+        check_request(lines, n_best)
+        if distance is not None and not 0 <= distance <= 1:
+            raise UserError(f"distance is {distance}; give a share from 0 to 1")
         direction.check_known(self.vocabulary)
         if known and self.couplet_index is None:
             raise UserError(NO_INDEX)
@@ -241,7 +246,7 @@ class CoupletPredictor(GenerationPredictor):
         return models
 
     def _checked(self, text: str, direction: Direction) -> str:
-        line, limit, name = normalise_line(text), self.longest_line, direction.given
+        line, limit, name = simplified_line(text), self.longest_line, direction.given
         if not line:
             raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
         if not any(is_hanzi(character) for character in line):
@@ -257,7 +262,11 @@ class CoupletPredictor(GenerationPredictor):
         self, line: str, lock: Mapping[int, str] | None, template: str | None, direction: Direction
     ) -> dict[int, str]:
         locks = parse_template(template, line, direction.given) if template is not None else {}
-        locks.update(check_locks(lock or {}, line, direction.given))
+        for place, character in check_locks(lock or {}, line, direction.given).items():
+            if locks.setdefault(place, character) != character:
+                raise UserError(
+                    f"position {place} is '{locks[place]}' in the template and '{character}' in lock; take one"
+                )
         if locks and self.config.decoding.engine == "reference":
             raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
         return locks

@@ -20,7 +20,7 @@ from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
 from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
-from paddle_dialog.predictor import GenerationPredictor, Prediction
+from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig, VerseConfig
@@ -123,6 +123,7 @@ class PoemPredictor(GenerationPredictor):
         Raises:
             UserError: a text cannot be used as that, or the model does not know the form.
         """
+        check_request(texts, n_best)
         verse = self.config.verse if verse is None else verse
         seed = self.config.seed if seed is None else seed
         wishes = [self._wish(text, verse) for text in texts]

@@ -11,7 +11,7 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.predictor import Predictor
+from paddle_dialog.predictor import Predictor, check_request
 from tasks.sentiment.config import SentimentConfig
 from tasks.sentiment.data import NAMES, Review, ReviewEncoder, collate
 from tasks.sentiment.text import ALWAYS, contributions, tokens_of
@@ -54,6 +54,7 @@ class SentimentPredictor(Predictor):
         Raises:
             UserError: a text is empty.
         """
+        check_request(texts)
         reviews = [Review(tokens_of(text, self.config.data.tokens), 0) for text in texts]
         if not all(review.tokens for review in reviews):
             raise UserError("the text is empty; give a review, e.g. 房间很干净，下次还来。")

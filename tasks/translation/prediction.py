@@ -20,7 +20,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
-from paddle_dialog.predictor import GenerationPredictor, Prediction
+from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.translation.config import TranslationConfig
 from tasks.translation.data import Tokens, encode_source, join, split
@@ -77,6 +77,7 @@ class TranslationPredictor(GenerationPredictor):
         Raises:
             UserError: a text is empty, or a sentence is longer than the model allows.
         """
+        check_request(texts, n_best)
         settings = self.config.decoding
         wanted = settings.n_best if n_best is None else n_best
         options = SearchOptions.of(settings, wanted, self.config.seed, [NO_SPECIAL_TOKENS])

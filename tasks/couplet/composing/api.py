@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -12,6 +13,7 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, normalise_line
+from paddle_dialog.text.simplified import simplified
 from tasks.couplet.api import KnownCouplet, ToneName, tone_names
 from tasks.couplet.composing.composer import NoneFound
 from tasks.couplet.composing.patterns import usual_patterns
@@ -21,11 +23,14 @@ from tasks.couplet.composing.request import Wish, read_wish
 from tasks.couplet.composing.themes import main_themes
 from tasks.couplet.composing.tone_schemes import broken_tones
 from tasks.couplet.rules.constraints import Rules, banned_words, broken_rules
-from tasks.couplet.rules.form import Form, form_report
+from tasks.couplet.rules.form import Form, form_report, rhythm_opposed
+
+OPPOSED = "opposed_tones"  # a rule for a human's pair; the search only prefers it
 
 _KNOWN = (
     "The couplet of the training corpus with the line nearest to one of these; absent without an index of it."
 )
+_MANY_SCROLLS = 50  # chosen where some may have a banned word
 _UNWRITTEN = "every couplet that was found has a word that this server does not write; ask for another theme"
 
 
@@ -113,8 +118,12 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
             found = self._predictor.compose_wish(wish, seed, self._rules)
         except NoneFound as error:
             return Unanswerable(str(error))
-        kept = [proposal for proposal in found if not self._words.finds(proposal.first + proposal.second)]
-        return _record(self._predictor, kept) if kept else Unanswerable(_UNWRITTEN)
+        kept = [self._with_fit_scrolls(one) for one in found if not self._words.finds(one.first + one.second)]
+        return _record(self._predictor, kept, self._words) if kept else Unanswerable(_UNWRITTEN)
+
+    def _with_fit_scrolls(self, proposal: Proposal) -> Proposal:
+        """Drop the 横批 that have a banned word."""
+        return replace(proposal, scrolls=tuple(s for s in proposal.scrolls if not self._words.finds(s)))
 
 
 class ScrollRequest(RequestModel):
@@ -165,8 +174,10 @@ class ScrollEndpoint(Endpoint[ScrollRequest]):
 
     def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | Unanswerable]:
         """See `Endpoint`."""
-        found = [self._predictor.scrolls(first, second, settings) for first, second in items]
-        return [{"scrolls": [scroll.as_dict() for scroll in scrolls]} for scrolls in found]
+        asked = settings if not self._words.words else _MANY_SCROLLS
+        found = [self._predictor.scrolls(first, second, asked) for first, second in items]
+        fit = [[scroll for scroll in scrolls if not self._words.finds(scroll.text)] for scrolls in found]
+        return [{"scrolls": [scroll.as_dict() for scroll in scrolls[:settings]]} for scrolls in fit]
 
 
 class FormRequest(RequestModel):
@@ -188,7 +199,9 @@ class FormAnswer(BaseModel):
 
     form: Form
     tones: LineTones
-    broken: list[str] = Field(description="Rules of the couplet that it does not keep.")
+    broken: list[str] = Field(
+        description="Rules of the couplet that it does not keep; of lines that are there."
+    )
     known: KnownCouplet | None = Field(None, description=_KNOWN)
 
 
@@ -212,7 +225,7 @@ class FormEndpoint(Endpoint[FormRequest]):
 
     def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
-        self._predictor, self._rules = predictor, predictor.rules
+        self._predictor, self._rules, self._words = predictor, predictor.rules, words
         return {}
 
     def texts(self, request: FormRequest) -> Iterable[str]:
@@ -225,27 +238,35 @@ class FormEndpoint(Endpoint[FormRequest]):
 
     def answer(self, items: Sequence[FormItem], settings: Any) -> list[Record | Unanswerable]:
         """See `Endpoint`."""
-        return [_form(item, self._rules) | _known(self._predictor, *item) for item in items]
+        return [_form(item, self._rules) | _known(self._predictor, *item, self._words) for item in items]
 
 
 def _form(item: FormItem, rules: Rules) -> Record:
-    form = form_report(*item)
-    broken = [*broken_tones(item.first), *broken_rules(*item, form, rules)]
+    form, broken = form_report(*item), []
+    if item.first:
+        broken += broken_tones(item.first)
+    if item.first and item.second:
+        broken += [] if rhythm_opposed(*item) else [OPPOSED]
+        broken += broken_rules(*item, form, rules)
     tones = {"first": tone_names(item.first), "second": tone_names(item.second)}
     return {"form": form.as_dict(), "tones": tones, "broken": broken}
 
 
-def _known(predictor: ComposingPredictor, first: str, second: str) -> Record:
-    """Return `known` where the model has an index of its corpus with couplets of this length."""
-    found = None if predictor.couplet_index is None else predictor.nearest_known(first, second)
-    return {} if found is None else {"known": found.as_dict()}
+def _known(predictor: ComposingPredictor, first: str, second: str, words: WordFilter) -> Record:
+    """Return `known` where the index of the corpus has a couplet with a character in common, and no banned word."""
+    if predictor.couplet_index is None:
+        return {}
+    found = predictor.nearest_known(simplified(first), simplified(second))
+    if found is None or found.distance == len(found.first) or words.finds(found.first + found.second):
+        return {}
+    return {"known": found.as_dict()}
 
 
-def _record(predictor: ComposingPredictor, proposals: Sequence[Proposal]) -> Record:
+def _record(predictor: ComposingPredictor, proposals: Sequence[Proposal], words: WordFilter) -> Record:
     couplets = [
         proposal.as_dict()
         | {"scrolls": list(proposal.scrolls)}
-        | _known(predictor, proposal.first, proposal.second)
+        | _known(predictor, proposal.first, proposal.second, words)
         for proposal in proposals
     ]
     tones = {

@@ -12,7 +12,8 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.simplified import simplified_line
 from tasks.couplet.composing.composer import Composer, FirstLine, SecondLine
 from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal
@@ -80,6 +81,8 @@ class ComposingPredictor(CoupletPredictor):
     def compose_wish(self, wish: Wish, seed: int | None = None, rules: Rules | None = None) -> list[Proposal]:
         """Do what `compose` does for a checked request, under other rules than the config's if `rules` are given."""
         self.check_composes(wish)
+        if seed is not None and not 0 <= seed < 2**32:
+            raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
         rules = replace(self.rules if rules is None else rules, tone_weight=_TONE_WEIGHT)
         writer = FirstLineWriter(self.step_model, self._table, _SAMPLING, rules.banned)
         composer = Composer(writer, partial(self._answer_lines, rules), self._has_known_line)
@@ -97,7 +100,7 @@ class ComposingPredictor(CoupletPredictor):
         Raises:
             UserError: a line has no Chinese character.
         """
-        above, below = normalise_line(first), normalise_line(second)
+        above, below = simplified_line(first), simplified_line(second)
         for name, line in (("上联", above), ("下联", below)):
             if not any(map(is_hanzi, line)):
                 raise UserError(f"the {name} has no Chinese character; a 横批 is chosen for both lines")

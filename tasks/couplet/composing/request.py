@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.simplified import simplified_line
 from tasks.couplet.composing.patterns import Pattern, wanted_patterns
 from tasks.couplet.composing.themes import Theme, read_themes
 
@@ -70,7 +71,7 @@ def read_wish(
 
 
 def _name(name: str) -> str:
-    written = normalise_line(name)
+    written = simplified_line(name)
     if name and not written:
         raise UserError("the name is empty; give Chinese characters, e.g. 李明")
     if not all(map(is_hanzi, written)):

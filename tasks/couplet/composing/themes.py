@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.simplified import simplified_line
 from tasks.couplet.association import Association
 from tasks.couplet.rules.clauses import clauses
 
@@ -69,7 +70,11 @@ def read_themes(text: str) -> tuple[Theme, ...]:
     Raises:
         UserError: a word is too long or not Chinese, or there are too many.
     """
-    names = [normalise_line(name) for name in _BETWEEN.split(text) if normalise_line(name)]
+    if not isinstance(text, str):
+        raise UserError(
+            f"theme is {text!r}; give one text, its words with blanks between them, e.g. 春节 故乡"
+        )
+    names = list(filter(None, map(simplified_line, _BETWEEN.split(text))))
     themes = []
     for name in dict.fromkeys(names):
         known = usual_themes().get(name)

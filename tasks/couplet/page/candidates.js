@@ -4,8 +4,8 @@ import { button, element, setVariable } from "../../page/elements.js";
 import { formDrawing } from "./form_drawing.js";
 import { word } from "./words.js";
 
-// Rules of a 上联 that the form says nothing of.
-const OTHER_RULES = ["alternating_tones", "clause_ends"];
+// Rules that the form says nothing of.
+const OTHER_RULES = ["alternating_tones", "clause_ends", "opposed_tones"];
 
 /**
  * The card of a couplet.

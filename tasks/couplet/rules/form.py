@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 
 from paddle_dialog.text.characters import is_hanzi, is_punctuation, normalise_line
-from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.text.tones import can_be_level, can_be_oblique, tones
+from tasks.couplet.rules.clauses import clauses
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,21 @@ def form_report(first: str, second: str) -> Form:
 def tones_can_oppose(one: str, other: str) -> bool:
     """Return whether two characters have readings of which one is level and the other oblique."""
     return (can_be_level(one) and can_be_oblique(other)) or (can_be_oblique(one) and can_be_level(other))
+
+
+def rhythm_opposed(first: str, second: str) -> bool:
+    """Return whether the tones of two lines can be opposed at the even places and the end of each clause.
+
+    So the saying: 一三五不论，二四六分明. Clauses of different lengths are not compared; a place without a hanzi or
+    without a known tone counts as opposed.
+    """
+    return all(
+        tones_can_oppose(one[place], other[place])
+        for one, other in zip(clauses(first), clauses(second), strict=False)
+        if len(one) == len(other)
+        for place in {*range(1, len(one), 2), len(one) - 1}
+        if tones(one[place]) and tones(other[place])
+    )
 
 
 def final_character(line: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.simplified import simplified_line
 
-FREE = "？"  # the mark of a position left to the model; normalise_line makes it of `?`
+FREE = "？"  # the mark of a position left to the model; it is also made of `?`
 
 
 def parse_template(template: str, line: str, given: str = "上联") -> dict[int, str]:
@@ -24,7 +24,7 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
     Raises:
         UserError: template and line differ in length.
     """
-    written = normalise_line(template)
+    written = simplified_line(template)
     if len(written) != len(line):
         raise UserError(
             f"the template '{template[:40]}' has {len(written)} characters and the {given} '{line[:40]}' "
@@ -34,7 +34,7 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
 
 
 def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> dict[int, str]:
-    """Return locked characters in the written form of `normalise_line`.
+    """Return locked characters in the written form of `simplified_line`.
 
     Args:
         lock: position (0 is the first) → character.
@@ -46,12 +46,13 @@ def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> di
     """
     locks = {}
     for place, character in lock.items():
-        written = normalise_line(character)
+        written = simplified_line(character)
         if not 0 <= place < len(line):
             raise UserError(
                 f"lock: position {place} is outside the {given} '{line[:40]}'; it has 0 to {len(line) - 1}"
             )
         if len(written) != 1:
             raise UserError(f"lock: position {place} holds '{character[:40]}'; give exactly one character")
-        locks[place] = written
+        if written != FREE:
+            locks[place] = written
     return locks

@@ -20,7 +20,12 @@ OCCASION_WEIGHT = 2.0
 ASKED_BONUS = 0.5  # nats for a scroll of the occasion that was asked for
 LIKE = 3  # characters that no two of the chosen share
 _ANIMALS = "鼠牛兔蛇羊猴鸡狗犬猪"  # of the years; a scroll has one only where the couplet has it
-_SIGNS_OF_MOURNING = ("音容", "驾鹤", "九泉", "遗爱", "哀", "悼", "泪", "魂", "哭", "挽")
+# Occasions whose own scrolls need a sign of them in the couplet, if they were not asked for.
+_SIGNS = {
+    MOURNING: ("音容", "驾鹤", "九泉", "遗爱", "哀", "悼", "泪", "魂", "哭", "挽"),
+    "祠堂": ("祖", "祠", "宗", "先"),
+    "灶神": ("灶", "厨"),
+}
 
 TABLE = "association.npz"  # counted by tools/associations.py
 
@@ -61,8 +66,9 @@ class ScrollChooser:
     def choose(self, first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
         """Return scrolls, best first.
 
-        No two share three characters, and none stands in the couplet word for word. Those of mourning are offered
-        only where it was asked for, or a word tells of it; those of a year's animal where the couplet has it.
+        No two share three characters, and none stands in the couplet word for word. Those of mourning, of ancestral
+        halls and of the kitchen god are offered only where they were asked for, or a word tells of them; those of a
+        year's animal where the couplet has it.
 
         Args:
             first: 上联, normalised.
@@ -78,8 +84,9 @@ class ScrollChooser:
         names = list(occasions())
         wanted = [number for number, name in enumerate(names) if name in asked]
         scores += ASKED_BONUS * member[wanted].any(axis=0)
-        if MOURNING not in asked and not any(sign in first + second for sign in _SIGNS_OF_MOURNING):
-            scores[self._only_mourning] = -np.inf
+        for occasion, signs in _SIGNS.items():
+            if occasion not in asked and not any(sign in first + second for sign in signs):
+                scores[self._of_one_occasion(occasion)] = -np.inf
         absent = set(_ANIMALS) - set(first + second)
         scores[[bool(absent & set(scroll)) for scroll in all_scrolls()]] = -np.inf
         return self._differing(scores, first, second, count)
@@ -106,8 +113,6 @@ class ScrollChooser:
         """Which scrolls belong to an occasion, bool [O, K]."""
         return np.array([[scroll in scrolls for scroll in all_scrolls()] for scrolls in occasions().values()])
 
-    @cached_property
-    def _only_mourning(self) -> np.ndarray:
-        """Which scrolls belong to mourning alone, bool [K]."""
-        mourning = list(occasions()).index(MOURNING)
-        return self._member[mourning] & (self._member.sum(axis=0) == 1)
+    def _of_one_occasion(self, name: str) -> np.ndarray:
+        """Which scrolls belong to an occasion alone, bool [K]."""
+        return self._member[list(occasions()).index(name)] & (self._member.sum(axis=0) == 1)

@@ -13,7 +13,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.judge import Judge
-from paddle_dialog.predictor import GenerationPredictor
+from paddle_dialog.predictor import GenerationPredictor, check_request
 from tasks.empathetic.answering.answer import Answer, origin_note
 from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
 from tasks.empathetic.answering.language_hint import language_hint
@@ -108,6 +108,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         Raises:
             UserError: see `answer`.
         """
+        check_request(contexts, n_best)
         turns = [[context] if isinstance(context, str) else context for context in contexts]
         return [list(answer.predictions) for answer in self.answer(turns, n_best)]
 
@@ -138,6 +139,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         Raises:
             UserError: see `read`.
         """
+        check_request(contexts, n_best)
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed, processors)

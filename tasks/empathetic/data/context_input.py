@@ -13,8 +13,10 @@ def checked_context(context: Sequence[str]) -> list[str]:
     """Return the turns of a conversation, cleaned.
 
     Raises:
-        UserError: there is none, one is empty, or speaker and listener do not alternate.
+        UserError: it is no list, there is no turn, one is empty, or speaker and listener do not alternate.
     """
+    if isinstance(context, str):
+        raise UserError(f"a conversation is a list of turns, e.g. [{context[:20]!r}]; this is one text")
     if not context:
         raise UserError("the conversation has no turn; give at least the speaker's first")
     try:
