@@ -107,6 +107,7 @@ def test_a_word_stands_in_the_rhythm_of_its_clause(line, word, stands):
         ({"place": 2}, "place 2 says where a name stands"),
         ({"theme": "海纳百川", "name": "李明", "length": 4}, "finds no room beside a character of the name"),
         ({"count": 0}, "count is 0"),
+        ({"theme": ["春节"]}, "theme is ['春节']; give one text"),
         ({"scroll": "spring"}, "the 横批 'spring' is not Chinese"),
         ({"scroll": "春" * 9}, "has 9 characters; four are usual"),
     ],
@@ -115,6 +116,10 @@ def test_what_cannot_be_met_is_refused_in_one_sentence(request_, said):
     with pytest.raises(UserError) as error:
         read_wish(**request_)
     assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_traditional_characters_are_read_as_simplified_ones():
+    assert read_wish(theme="春節 圍棋", name="趙雲") == read_wish(theme="春节 围棋", name="赵云")
 
 
 def test_a_long_name_makes_several_couplets():

@@ -72,6 +72,8 @@ def test_mourning_and_animals_wait_for_a_word_of_them():
     assert not set(texts("一年四季春常在", "万紫千红永开花", count=50)) & only_mourning
     assert set(texts("音容已杳", "德泽犹存")) & only_mourning
     assert set(texts("一年四季春常在", "万紫千红永开花", asked=["挽联"], count=50)) & only_mourning
+    assert "俎豆千秋" not in texts("圆梦千秋家国事", "画楼万古月星辉", count=50)
+    assert "俎豆千秋" in texts("祖德千秋家国事", "宗功万古月星辉", count=50)
     assert "金鸡报晓" not in texts("红梅万点报春早", "紫燕千声祝岁新", count=50)
     assert "金鸡报晓" in texts("雄鸡一唱报春早", "紫燕千声祝岁新", count=50)
 

@@ -94,9 +94,15 @@ def test_banned_words_are_refused_and_never_written(tmp_path):
         assert ask(client, "compose", theme="春节", name="春")[0] == 422
         for seed in range(4):
             status, answer = ask(client, "compose", seed=seed)
-            assert status == 200 and not any(
-                words.finds(c["first"] + c["second"]) for c in answer["couplets"]
-            )
+            assert status == 200
+            for couplet in answer["couplets"]:
+                written = [couplet["first"], couplet["second"], couplet["scroll"], *couplet["scrolls"]]
+                assert not any(map(words.finds, written))
+        asked = {"first": "爆竹一声除旧岁", "second": "桃符万户换新装", "n_best": 4}
+        _, answer = ask(client, "scroll", **asked)
+        assert len(answer["scrolls"]) == 4 and not any(words.finds(s["text"]) for s in answer["scrolls"])
+    with start() as client:  # the same couplet without the filter
+        assert any(words.finds(scroll["text"]) for scroll in ask(client, "scroll", **asked)[1]["scrolls"])
 
 
 def test_scrolls_for_a_couplet():
@@ -117,4 +123,11 @@ def test_the_form_of_a_pair_that_somebody_wrote():
         assert answer["tones"]["second"][-1] == "ping"
         _, answer = ask(client, "form", first="清山江天雪海绿", second="清山")
         assert {"alternating_tones", "no_shared_character", "same_length"} <= {*answer["broken"]}
-        assert ask(client, "form", first="", second="")[0] == 200
+        # 来 and 楼 are both level, and so are 红 and 明 at the second place from the left in the clause
+        _, answer = ask(client, "form", first="一枝红杏出墙来", second="半轮明月上高楼")
+        assert {"first_final_tone", "opposed_tones"} <= {*answer["broken"]} and not answer["form"][
+            "final_pair"
+        ]
+        for first, second in (("", ""), ("春风", ""), ("", "春风")):
+            status, answer = ask(client, "form", first=first, second=second)
+            assert status == 200 and not {"same_length", "final_tone", "opposed_tones"} & {*answer["broken"]}

@@ -25,7 +25,7 @@ def test_lines_of_other_lengths_are_left_out():
 
 
 def test_shares_decide_for_characters_that_cantonese_reads_in_both_tones():
-    uses = {char: LEAST_USES for char in "人地看春"} | {"马": LEAST_USES - 1}
+    uses = dict.fromkeys("人地看春", LEAST_USES) | {"马": LEAST_USES - 1}
     level = {"人": LEAST_USES, "地": 1, "看": LEAST_USES // 2}
     assert classes_of_uses(level, uses) == {"人": LEVEL, "地": OBLIQUE, "看": LEVEL | OBLIQUE}
 
