@@ -76,6 +76,14 @@ class TaskParser(OneLineParser):
         return list(vars(own.parse_args([])))
 
 
+def program_parser(
+    description: str | None, parser_class: type[OneLineParser] = OneLineParser
+) -> OneLineParser:
+    """Return a parser without arguments that is told a program's docstring: its purpose, a blank line, an example."""
+    purpose, _, example = (description or "").strip().partition("\n\n")
+    return parser_class(description=purpose, epilog=f"example: {example}")
+
+
 def base_parser(
     description: str | None, parser_class: type[OneLineParser] = OneLineParser
 ) -> argparse.ArgumentParser:
@@ -85,10 +93,11 @@ def base_parser(
         description: the tool's docstring: its purpose, a blank line, an example.
         parser_class: `TaskParser` where the recipe's task may have arguments of its own.
     """
-    purpose, _, example = (description or "").strip().partition("\n\n")
-    parser = parser_class(description=purpose, epilog=f"example: {example}")
+    parser = program_parser(description, parser_class)
     if parser_class is TaskParser:
-        parser.description = f"{purpose} With -c, --help shows the arguments of the recipe's task too."
+        parser.description = (
+            f"{parser.description} With -c, --help shows the arguments of the recipe's task too."
+        )
     parser.add_argument(
         "-c",
         "--config",

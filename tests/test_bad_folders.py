@@ -87,7 +87,7 @@ def test_an_output_folder_that_cannot_be_written(lstm, tmp_path, name):
 def test_predictions_that_cannot_be_written_are_told_before_the_work(lstm, tmp_path):
     for place in (tmp_path, tmp_path / "none" / "out.jsonl"):
         outcome = run_here("evaluate", "-c", lstm.config, "--predictions", place)
-        assert f"{place}: cannot write the predictions" in outcome.error_line()
+        assert f"{place}: cannot be written" in outcome.error_line()
 
 
 def test_a_failed_evaluation_leaves_earlier_predictions_alone(lstm, tmp_path):

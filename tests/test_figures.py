@@ -15,8 +15,9 @@ from matplotlib import image as images
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.metrics.classification import confusion_matrix
 from tasks.empathetic.emotion.labels import EMOTIONS
-from tasks.empathetic.measuring.figures import BY_KINSHIP, confusion_counts, emotion_report
+from tasks.empathetic.measuring.figures import BY_KINSHIP, emotion_report
 
 DIALOGUES = [
     {
@@ -41,7 +42,9 @@ def test_the_order_of_the_matrix_holds_every_emotion_once() -> None:
 
 def test_confusions_are_counted_by_annotated_and_predicted_label() -> None:
     sad, proud, joyful = (EMOTIONS.index(label) for label in ("sad", "proud", "joyful"))
-    counts = confusion_counts([sad, sad, sad, proud], [sad, joyful, joyful, proud])
+    counts = confusion_matrix(
+        np.array([sad, joyful, joyful, proud]), np.array([sad, sad, sad, proud]), len(EMOTIONS)
+    )
     assert counts[sad, sad] == 1 and counts[sad, joyful] == 2 and counts[proud, proud] == 1
     assert counts.sum() == 4
     report = emotion_report(counts)

@@ -16,7 +16,6 @@ import pytest
 
 from paddle_dialog.errors import UserError
 from tasks.couplet.data.couplets import Couplet, read_couplets
-from tasks.couplet.data.paddlenlp_source import paddlenlp_vocabulary
 
 PAIRS = {
     "train": [("春风，来", "秋雨，去"), ("山高", "水长"), ("好", "。")],
@@ -101,10 +100,6 @@ def test_corpus_and_vocabulary_and_every_failure_to_get_them(
     served.unlink()  # what was fetched once is not fetched again
     assert read_couplets("paddlenlp:dev") == [Couplet("日", "月")]
     assert read_couplets("paddlenlp:test") == [Couplet("天对地", "雨对风")]
-    assert paddlenlp_vocabulary() == TOKENS
-
-    monkeypatch.setattr(couplet, "DATA_HOME", str(tmp_path / "nothing"))
-    assert "could not fetch its couplet vocabulary" in refusal(paddlenlp_vocabulary)
 
 
 def test_unknown_split_is_refused_before_anything_is_imported() -> None:

@@ -21,6 +21,7 @@ from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.run_folder import data_and_start
 from paddle_dialog.training.training_model import TrainingModel
 
 WARM_UP_STEPS = 2  # the first steps allocate memory
@@ -106,7 +107,7 @@ class TimedTraining(TrainingModel):
 
     @property
     def units_per_second(self) -> float:
-        """Seconds of the steps after the warm-up."""
+        """Real units a second in the steps after the warm-up."""
         return self._total("units") / self.seconds
 
     def speed(self) -> dict[str, float]:
@@ -186,7 +187,7 @@ def measure_training(
         also its speed and the ratios, `times_…`.
     """
     clock = time.process_time if cpu_time else time.perf_counter
-    data = task.prepare_data(config, None)
+    data, _ = data_and_start(task, config)
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     paddle.seed(config.seed)
     unbucketed = f"{against}_random_batches"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from paddle_dialog.text.vocabulary import Vocabulary
+
 Int64Array = npt.NDArray[np.int64]
 
 
@@ -48,3 +50,20 @@ def pad_batch(
     for row, sequence, length in zip(ids, sequences, lengths, strict=True):
         row[:length] = np.asarray(sequence)
     return ids, lengths
+
+
+def target_arrays(
+    targets: Sequence[npt.NDArray[np.integer]],
+) -> tuple[Int64Array, Int64Array, npt.NDArray[np.float32]]:
+    """Return what a decoder reads and what it is to write.
+
+    Args:
+        targets: B sequences of ids, without begin and end; they may be empty.
+
+    Returns:
+        input ids [B, T], begin token first; output ids [B, T], end token last; the output's mask float32 [B, T].
+    """
+    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
+    given, lengths = pad_batch([np.concatenate([begin, target]) for target in targets], Vocabulary.pad_id)
+    wanted, _ = pad_batch([np.concatenate([target, end]) for target in targets], Vocabulary.pad_id)
+    return given, wanted, (np.arange(wanted.shape[1]) < lengths[:, None]).astype(np.float32)

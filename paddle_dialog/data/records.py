@@ -84,4 +84,4 @@ def _write(path: Path, mode: str, records: Iterable[Record]) -> None:
         with path.open(mode, encoding="utf-8") as file:
             file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     except OSError as error:
-        raise UserError(f"{path}: cannot write the predictions ({error.strerror})") from error
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error

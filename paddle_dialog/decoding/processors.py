@@ -13,6 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
+from paddle_dialog.text.vocabulary import Vocabulary
+
 FORBIDDEN = -np.inf
 
 
@@ -109,6 +111,10 @@ class ForbiddenTokens:
             entry = number if len(self._tokens) > 1 else 0
             if self._positions is None or prefixes.length in self._positions[entry]:
                 scores[row, self._tokens[entry]] -= self._penalty
+
+
+# An answer never contains padding, unknown or begin.
+NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 
 
 class PositionPenalties:

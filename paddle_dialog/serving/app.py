@@ -22,10 +22,8 @@ from paddle_dialog.serving.guard import Guard
 from paddle_dialog.serving.metrics import CONTENT_TYPE, Metrics
 from paddle_dialog.serving.model_cards import ModelCard, ModelCards
 from paddle_dialog.serving.page_files import add_page
-from paddle_dialog.serving.routes import ERRORS, Service, add_endpoints
+from paddle_dialog.serving.routes import ERRORS, LOADING, Service, add_endpoints
 from paddle_dialog.serving.word_filter import WordFilter
-
-LOADING = "the models are being loaded; try again in a moment"
 
 
 class State(BaseModel):

@@ -37,6 +37,7 @@ _STATUSES = {
     503: "Too many requests wait, or the models are not loaded yet; see Retry-After.",
     504: "The answer took too long.",
 }
+LOADING = "the models are being loaded; try again in a moment"
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorModel, "description": text} for status, text in _STATUSES.items()
 }
@@ -82,7 +83,7 @@ def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service) -> No
 
 async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, service: Service) -> Response:
     if not service.batcher.is_ready:
-        return busy_response("the models are being loaded; try again in a moment", 1)
+        return busy_response(LOADING, 1)
     if service.config.log_user_text:
         LOG.info("%s %s", endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))
     try:

@@ -9,12 +9,14 @@ changed tones above all (人 jan4, and jan2 in 女人).
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.text.cantonese import cantonese_tones
 from paddle_dialog.text.simplified import simplified
@@ -92,5 +94,20 @@ def _couplets(path: str) -> Iterator[tuple[str, str]]:
         yield first, second.partition("\t")[0]
 
 
+def main(arguments: argparse.Namespace) -> None:
+    """Read verse and write the table."""
+    counts = count_uses(_couplets(arguments.verse))
+    TABLE.write_text(write_classes(classes_of_uses(*counts)), encoding="utf-8")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = program_parser(__doc__)
+    parser.add_argument(
+        "verse", metavar="VERSE", help="antithetical lines of verse, two a line with a tab between"
+    )
+    return parser
+
+
 if __name__ == "__main__":
-    TABLE.write_text(write_classes(classes_of_uses(*count_uses(_couplets(sys.argv[1])))), encoding="utf-8")
+    sys.exit(run_tool(main, make_parser()))

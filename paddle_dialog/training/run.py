@@ -32,8 +32,8 @@ from paddle_dialog.training.observer import Observer
 from paddle_dialog.training.plan import Plan, Stop
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.run_folder import (
+    data_and_start,
     find_start,
-    load_start,
     make_folder,
     refuse_earlier_run,
     remove_earlier_run,
@@ -129,12 +129,11 @@ class Run:
     def _from_the_start(cls, task: Task, config: Any) -> Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
         _announce(task, config)
-        named = config.training.start_from
-        start = None if named is None else load_start(Path(named), task.starts_from or task.name)
-        data = task.prepare_data(config, None) if start is None else task.prepare_data_like(config, start)
+        data, start = data_and_start(task, config)
         network = _build_network(task, config, data)
         fitted = task.fitted_weights(config, data)
         if start is not None:
+            named = config.training.start_from
             given = _weights_of_start(task, network, start, named)
             set_weights(network, {**given, **fitted}, named)
         elif fitted:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
+from typing import Any
 
 from paddle_dialog.bundle.folder import MANIFEST, Bundle, load_bundle
+from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
+from paddle_dialog.task import Task
 from paddle_dialog.training.best_models import numbered_models
 from paddle_dialog.training.checkpoint import CHECKPOINTS, find_checkpoint, load_progress
 from paddle_dialog.training.distributed import is_main
@@ -76,6 +79,19 @@ def load_start(folder: Path, task: str) -> Bundle:
         )
     logger.info("starting from the weights of %s", folder)
     return bundle
+
+
+def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None]:
+    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have.
+
+    Raises:
+        UserError: a source or that model cannot be used.
+    """
+    named = config.training.start_from
+    if named is None:
+        return task.prepare_data(config, None), None
+    start = load_start(Path(named), task.starts_from or task.name)
+    return task.prepare_data_like(config, start), start
 
 
 def earlier_models(run_folder: Path) -> list[Path]:

@@ -13,16 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from paddle_dialog.decoding.interface import Hypothesis
-from paddle_dialog.decoding.processors import LogitsProcessor
 from tasks.couplet.rules.apart import Apart, common, free_positions
 from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.search import Candidate, Found, processors_of, texts_of
+from tasks.couplet.rules.search import Candidate, Found, Search, processors_of, texts_of
 
 PENALTY = 1.0  # nats a character that a search away from others has in common with one of them
 LIKENESS = 0.5  # nats a token that having all characters in common with one taken before costs
 
-# Searches again for some lines of the batch, given by number.
-Search = Callable[[Sequence[int], Sequence[LogitsProcessor]], list[list[Hypothesis]]]
 Divisor = Callable[[int], float]  # of a length penalty, see `length_divisor`
 
 
@@ -103,7 +100,7 @@ def choose(
         distance: least share of the free characters in which any two of them differ.
         banned: the banned words of the rules.
         table: the characters of the model's vocabulary.
-        search: the engine, with a wide beam.
+        search: the engine, with a wide beam; it searches again for some lines of the batch, given by number.
         divisor: of its length penalty.
 
     Returns:

@@ -12,10 +12,9 @@ import numpy as np
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.penalties import length_divisor
-from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor
+from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import decode
-from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.choice import choose
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.encoding import encode_sources
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.config.schema import DecodingConfig
-
-# An answer never contains padding, unknown or begin.
-NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 
 
 @dataclass(frozen=True)

@@ -161,9 +161,11 @@ class CoupletTask(GenerationTask):
     def products(
         self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
     ) -> list[Product]:
-        """Return the products of the model."""
+        """Return the products of the model; none of a batch with rated answers, whose mask is of the corpus alone."""
         from paddle_dialog.benchmark.operations import Lengths, model_products
 
+        if config.preferences.ratings is not None:
+            return []
         return model_products(config.model, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
 
     def yardsticks(

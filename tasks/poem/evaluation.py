@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.data.records import Record, write_records
+from paddle_dialog.data.records import Record, check_writable, write_records
+from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -37,6 +38,12 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         UserError: the source cannot be used, or the poems cannot be written.
     """
     read, config = read_texts(source), predictor.config
+    if predictions is not None:
+        if isinstance(read, str) or not predictor.knows_forms:
+            raise UserError(
+                "--predictions: only poems, by weights that know their forms, are written for each title"
+            )
+        check_writable(predictions)
     texts = read if isinstance(read, str) else limit_length(read, config.data)[0]
     rows = single_rows(config.data, texts, predictor.vocabulary)
     nll, count, unknown = _likelihood(predictor, rows)

@@ -51,7 +51,7 @@ class PoemPrediction(Prediction):
     def as_dict(self) -> Record:
         """Return the prediction as it is printed; `relaxed` only where something was."""
         form = None if self.form is None else self.form.as_dict()
-        record = {"text": self.text, "score": self.score, "form": form}
+        record = {"text": self.text, "score": round(self.score, 4), "form": form}
         return {**record, "relaxed": list(self.relaxed)} if self.relaxed else record
 
 

@@ -9,10 +9,12 @@ mixture model, started from a few characters of each rhyme, finds it by expectat
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import numpy as np
 
+from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.text.tones import can_be_level
 from tasks.poem.data import read_texts
 from tasks.poem.forms import form_of, split_lines
@@ -89,9 +91,9 @@ def find_rhymes(endings: list[str]) -> dict[str, str]:
     }
 
 
-def main() -> None:
+def main(arguments: argparse.Namespace) -> None:
     """Read poems and write the table."""
-    poems = read_texts(sys.argv[1])
+    poems = read_texts(arguments.poems)
     endings = []
     for poem in poems if isinstance(poems, list) else []:
         if form_of(poem.body) is not None:
@@ -102,5 +104,12 @@ def main() -> None:
     TABLE.write_text("".join(lines), encoding="utf-8")
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = program_parser(__doc__)
+    parser.add_argument("poems", metavar="POEMS", help="title<TAB>body a line")
+    return parser
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main, make_parser()))

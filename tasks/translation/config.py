@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from paddle_dialog.config.fields import setting
-from paddle_dialog.config.schema import DataConfig, GenerationConfig
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,15 @@ class TranslationDataConfig(DataConfig):
 
 
 @dataclass(frozen=True)
+class TranslationDecodingConfig(DecodingConfig):
+    """How translations are searched for."""
+
+    engine: Literal["fast"] = setting("fast", "the only one here")
+
+
+@dataclass(frozen=True)
 class TranslationConfig(GenerationConfig):
     """A translation recipe."""
 
     data: TranslationDataConfig = field(default_factory=TranslationDataConfig)
+    decoding: TranslationDecodingConfig = field(default_factory=TranslationDecodingConfig)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.lengths import pad_batch, target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -126,8 +126,4 @@ def collate(examples: Sequence[EncodedPair]) -> list[np.ndarray]:
         output ids [B, T] (end token last), mask float32 [B, T].
     """
     source, source_lengths = pad_batch([e.source for e in examples], Vocabulary.pad_id)
-    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
-    target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
-    target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
-    mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
-    return [source, source_lengths, target_input, target_output, mask]
+    return [source, source_lengths, *target_arrays([example.target for example in examples])]

@@ -16,7 +16,7 @@ from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.arrays import to_model
 from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import ForbiddenTokens
+from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS
 from paddle_dialog.decoding.search import decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
@@ -28,7 +28,6 @@ from tasks.translation.data import Tokens, encode_source, join, split
 if TYPE_CHECKING:
     from paddle import nn
 
-NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 SENTENCE = re.compile("[^。！？；]*[。！？；]+[”’」』）]*|[^。！？；]+$")
 LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.lengths import target_arrays
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.data.couplets import Couplet
 from tasks.couplet.data.encoding import Example, encode_sources
@@ -48,11 +48,7 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
         [B, T] (end token last), mask float32 [B, T].
     """
     source, source_lengths = encode_sources([first for first, _ in examples])
-    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
-    target_input, lengths = pad_batch([np.concatenate([begin, second]) for _, second in examples], 0)
-    target_output, _ = pad_batch([np.concatenate([second, end]) for _, second in examples], 0)
-    mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
-    return [source, source_lengths, target_input, target_output, mask]
+    return [source, source_lengths, *target_arrays([second for _, second in examples])]
 
 
 def _flatten(lines: list[str], vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,6 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any
 
-from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 
 SPLITS = ("train", "dev", "test")
@@ -36,23 +35,6 @@ def read_split(split: str) -> Iterator[tuple[str, str]]:
         raise UserError(
             f"paddlenlp:{split}: PaddleNLP could not fetch or read its couplets ({_line(error)}); {_REMEDY}"
         ) from error
-
-
-def paddlenlp_vocabulary() -> list[str]:
-    """Return the tokens of the corpus's own vocabulary, the line number being PaddleNLP's id.
-
-    The list includes its markers `<s>`, `</s>` and `<unk>`.
-
-    Raises:
-        UserError: PaddleNLP cannot be imported, or the corpus cannot be fetched.
-    """
-    try:
-        path = _load("dev").vocab_info["filepath"]
-    except _FAILURES as error:
-        raise UserError(
-            f"paddlenlp: PaddleNLP could not fetch its couplet vocabulary ({_line(error)}); {_REMEDY}"
-        ) from error
-    return [token for _, token in read_lines(path)]
 
 
 def _load(split: str) -> Any:

@@ -12,7 +12,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from paddle_dialog.config.models import CausalTransformerConfig
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.lengths import target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
@@ -185,10 +185,7 @@ def collate(examples: list[Example]) -> list[np.ndarray]:
         emotions [B], target output ids [B, T] (end token last), mask float32 [B, T].
     """
     source, source_lengths = pad_sources([example.source for example in examples])
-    begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
-    target_input, lengths = pad_batch([np.concatenate([begin, e.target]) for e in examples], 0)
-    target_output, _ = pad_batch([np.concatenate([e.target, end]) for e in examples], 0)
-    mask = (np.arange(target_output.shape[1]) < lengths[:, None]).astype(np.float32)  # [B, T]
+    target_input, target_output, mask = target_arrays([example.target for example in examples])  # [B, T] each
     mask[[not example.has_reply for example in examples]] = 0.0
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
     return [source, source_lengths, target_input, emotions, target_output, mask]

@@ -14,13 +14,11 @@ class History:
     Attributes:
         tokens: tokens of all kept turns, oldest first.
         roles: SPEAKER or LISTENER for each token; same length as `tokens`.
-        dropped_turns: turns of which nothing is left.
-        dropped_tokens: tokens left out, those of dropped turns included.
+        dropped_tokens: tokens left out.
     """
 
     tokens: list[str]
     roles: list[int]
-    dropped_turns: int
     dropped_tokens: int
 
 
@@ -52,4 +50,4 @@ def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> Hi
     kept.reverse()
     tokens = [token for _, part in kept for token in part]
     roles = [role for role, part in kept for _ in part]
-    return History(tokens, roles, len(turns) - len(kept), total - len(tokens))
+    return History(tokens, roles, total - len(tokens))

@@ -7,11 +7,14 @@ and no model needs further tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.emotion.labels import EMOTIONS
+
+T = TypeVar("T")
 
 VOCABULARY = "text"  # name of the one vocabulary of context and reply
 _MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
@@ -46,14 +49,23 @@ def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]
             other.
     """
     counts: Counter[str] = Counter()
-    before: list[Sequence[str]] = []
+    for turn in turns_once(dialogues):
+        counts.update(turn)
+    return counts
+
+
+def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
+    """Iterate over every turn of examples once, where those of one conversation repeat the turns before.
+
+    Args:
+        dialogues: context turns and target of each example; examples of one conversation follow each other.
+    """
+    before: list[T] = []
     for context, target in dialogues:
         turns = [*context, target]
         known = len(before) if turns[: len(before)] == before else 0
-        for turn in turns[known:]:
-            counts.update(turn)
+        yield from turns[known:]
         before = turns
-    return counts
 
 
 def build_vocabulary(

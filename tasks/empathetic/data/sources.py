@@ -27,7 +27,6 @@ from tasks.empathetic.emotion.labels import EMOTIONS, EMOTIONS_OF
 __all__ = [
     "Dialogue",
     "parse_context",
-    "parse_dialogue",
     "parse_dialogues",
     "read_configured",
     "read_dialogues",
@@ -76,30 +75,16 @@ def read_dialogues(source: str, language: str = "en", reply_characters: int = 0)
     return _read_jsonl(Path(source), EMOTIONS_OF[language], reply_characters)
 
 
-def parse_dialogue(line: str, emotions: Sequence[str] = EMOTIONS) -> Dialogue:
-    """Read one example of a dialogue file.
-
-    Args:
-        line: a JSON object with `context` (a list of turns, speaker first) and `target`, and if known
-            `emotion` and `situation`. Other keys, such as an id, are ignored. The target may be null where there is
-            an emotion, which alone is learned then.
-        emotions: the labels that are known.
-
-    Raises:
-        ValueError: the line is not such an object; the message says what would be right.
-    """
-    return _example(_record(line), emotions)
-
-
 def parse_dialogues(
     line: str, emotions: Sequence[str] = EMOTIONS, reply_characters: int = 0
 ) -> Iterator[Dialogue]:
     """Read one line of a dialogue file, an example or a whole conversation.
 
     Args:
-        line: as for `parse_dialogue`, or a JSON object with `turns`, speaker first, of which every listener's turn
-            is an example, and if known `emotion`, the speaker's throughout; or with `emotions` and `speakers`, see
-            `labelled_turns`.
+        line: a JSON object with `context` (a list of turns, speaker first) and `target`, and if known `emotion`
+            and `situation`; the target may be null where there is an emotion, which alone is learned then. Or one
+            with `turns`, speaker first, of which every listener's turn is an example, and if known `emotion`, the
+            speaker's throughout; or with `emotions` and `speakers`, see `labelled_turns`. Other keys are ignored.
         emotions: the labels that are known.
         reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
 

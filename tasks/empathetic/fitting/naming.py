@@ -8,6 +8,7 @@ a corpus like CPED, whose lines are from television, and come from conversations
 
 from __future__ import annotations
 
+import argparse
 import importlib.resources
 import json
 import re
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from paddle_dialog.errors import UserError
+from paddle_dialog.command_line import program_parser, run_tool
 from tasks.empathetic.data.conversations import read_turns
 
 MOST = 1500  # turns of one emotion and way of naming
@@ -86,14 +87,19 @@ def _only(patterns: dict[str, re.Pattern[str]], text: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def main() -> None:
+def main(arguments: argparse.Namespace) -> None:
     """Write the turns of some files as lines that `data.train` takes."""
-    if len(sys.argv) < 2:
-        raise UserError("give files of conversations")
-    conversations = (turns for path in sys.argv[1:] for turns in read_turns(path))
+    conversations = (turns for path in arguments.conversations for turns in read_turns(path))
     for turn, label in named_turns(conversations):
         print(json.dumps({"context": [turn], "target": None, "emotion": label}, ensure_ascii=False))
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = program_parser(__doc__)
+    parser.add_argument("conversations", metavar="FILE", nargs="+", help="conversations, one a line")
+    return parser
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main, make_parser()))

@@ -10,6 +10,7 @@ import numpy as np
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
+from paddle_dialog.metrics.classification import confusion_matrix
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target
 from tasks.empathetic.data.sources import read_configured
@@ -51,19 +52,10 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
         names = predictor.emotions
         probabilities = emotion_probabilities(predictor.network, dataset, annotated, config.data.batch_size)
         gold = [emotion_id(dialogues[index].emotion or "", names) for index in annotated]
-        counts = confusion_counts(gold, probabilities.argmax(-1).tolist(), len(names))
+        counts = confusion_matrix(probabilities.argmax(-1), np.asarray(gold), len(names))
         _draw_emotions(counts, names, folder)
     for index in range(min(MAPPED_EXAMPLES, len(dialogues))):
         _draw_maps(predictor, dataset, index, folder)
-
-
-def confusion_counts(
-    gold: Sequence[int], predicted: Sequence[int], classes: int = len(EMOTIONS)
-) -> np.ndarray:
-    """Count how often each class was taken for each: int64 [C, C], annotated classes down."""
-    counts = np.zeros((classes, classes), dtype=np.int64)
-    np.add.at(counts, (np.asarray(gold), np.asarray(predicted)), 1)
-    return counts
 
 
 def emotion_report(counts: np.ndarray, names: Sequence[str] = EMOTIONS) -> dict[str, Any]:

@@ -7,13 +7,14 @@ The replies are cut as the recipe cuts them, and each is predicted with its end,
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from collections.abc import Sequence
 
 import numpy as np
 
-from paddle_dialog.errors import UserError
+from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.metrics.kneser_ney import KneserNey
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.sources import read_dialogues
@@ -36,15 +37,20 @@ def replies_of(path: str) -> list[str]:
     return [dialogue.target for dialogue in read_dialogues(path, "zh", REPLY_CHARACTERS) if dialogue.target]
 
 
-def main() -> None:
+def main(arguments: argparse.Namespace) -> None:
     """Print the perplexity of a model of all files but the last on the last."""
-    if len(sys.argv) < 3:
-        raise UserError("give files of conversations to learn from, and one to measure")
-    *known, measured = sys.argv[1:]
-    dev = replies_of(measured)
-    found = perplexity([reply for path in known for reply in replies_of(path)], dev)
+    dev = replies_of(arguments.dev)
+    found = perplexity([reply for path in arguments.train for reply in replies_of(path)], dev)
     print(f"{sum(map(len, dev)) + len(dev):,} characters and ends, perplexity {found:.2f}")
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = program_parser(__doc__)
+    parser.add_argument("train", metavar="TRAIN", nargs="+", help="conversations to learn from")
+    parser.add_argument("dev", metavar="DEV", help="conversations to measure")
+    return parser
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main, make_parser()))

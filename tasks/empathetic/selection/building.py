@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +17,7 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.language import ENGLISH, Language
+from tasks.empathetic.data.reserved import turns_once
 from tasks.empathetic.data.sources import SERVING, Dialogue, read_configured
 from tasks.empathetic.reading.vectors import (
     BATCH,
@@ -142,7 +143,7 @@ def good_replies(
         Each reply, tidied, with every example that has it, and how many replies each rule of
         the language has dropped, "repeated" those that differ from an earlier one in punctuation alone.
     """
-    editor, use = editor_of(language), WordUse(_turns(dialogues), language)
+    editor, use = editor_of(language), WordUse(turns_once((d.context, d.target) for d in dialogues), language)
     kept: dict[tuple[str, ...], tuple[str, list[Dialogue]]] = {}
     dropped: Counter[str] = Counter()
     for dialogue in dialogues:
@@ -268,13 +269,3 @@ def _context_vectors(
     vectors = np.concatenate(parts)
     vectors[order] = vectors.copy()
     return vectors
-
-
-def _turns(dialogues: Iterable[Dialogue]) -> Iterator[str]:
-    """Iterate over every turn once, where examples of one conversation repeat those before."""
-    before: list[str] = []
-    for dialogue in dialogues:
-        turns = [*dialogue.context, dialogue.target]
-        known = len(before) if turns[: len(before)] == before else 0
-        yield from turns[known:]
-        before = turns
