@@ -62,7 +62,7 @@ class TaskParser(OneLineParser):
 
     def _add_task_arguments(self, words: Sequence[str]) -> list[str]:
         """Add the arguments of the task that `-c` and `-o` name; return their names."""
-        from paddle_dialog.config import task_of_recipe
+        from paddle_dialog.recipes import task_of_recipe
 
         recipe = OneLineParser(prog=self.prog, add_help=False)
         recipe.add_argument("-c", "--config")
@@ -167,8 +167,8 @@ def run_tool(
 
 def explain_config(arguments: argparse.Namespace) -> str:
     """Explain the keys that `--help-config` asks about, of the recipe's task or of a tool's own `config_class`."""
-    from paddle_dialog.config import task_of_recipe
     from paddle_dialog.config.explain import explain
+    from paddle_dialog.recipes import task_of_recipe
 
     if hasattr(arguments, "config_class"):
         return explain(arguments.config_class(), arguments.help_config)
@@ -219,8 +219,8 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
         UserError: the config, the device or the weights cannot be used.
     """
     from paddle_dialog.bundle import loading
-    from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import load_config
     from paddle_dialog.shipped import find_model
 
     task, config = load_config(arguments.config, arguments.override)

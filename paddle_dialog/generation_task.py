@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.config.schema import GenerationConfig
     from paddle_dialog.data.training_data import TrainingData
+    from paddle_dialog.display import Display
     from paddle_dialog.predictor import GenerationPredictor
-    from paddle_dialog.training.events import Display
 
 
 class GenerationTask(Task):

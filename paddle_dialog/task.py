@@ -29,10 +29,10 @@ from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.display import Display
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.events import Display
 
 if TYPE_CHECKING:
     import argparse
@@ -153,6 +153,11 @@ class Task(ABC):
         raise UserError(
             f"the task '{self.name}' has no metrics beside its objective, which the log of a run has"
         )
+
+    @property
+    def draws_figures(self) -> bool:
+        """Whether `draw_figures` draws something."""
+        return type(self).draw_figures is not Task.draw_figures
 
     def draw_figures(self, predictor: Any, source: str, folder: FigureFolder) -> None:
         """Draw figures of a predictor on a source, such as attention and confusions.

@@ -25,8 +25,8 @@ ENGINES = {"decoding": "fast", "reference": "reference"}
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the training speed and, where there are weights, the decoding speed."""
-    from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import load_config
 
     result: Record = {}
     if arguments.decoding_only and arguments.against not in (None, "reference"):

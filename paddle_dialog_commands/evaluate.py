@@ -9,10 +9,9 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from paddle_dialog.command_line import base_parser, load_model
-from paddle_dialog.data.records import Record
+from paddle_dialog.config.loader import flat
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
 
@@ -26,16 +25,18 @@ def main(arguments: argparse.Namespace) -> None:
     predictions = Path(arguments.predictions) if arguments.predictions else None
     if predictions is not None and same_file(predictions, source):
         raise UserError(f"{source}: --predictions would overwrite the data; name another file")
+    if arguments.figures and not model.task.draws_figures:
+        raise UserError(f"--figures: the task '{model.task.name}' draws none; leave it out")
     figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
     result = model.task.evaluate(model.predictor, source, predictions)
+    if arguments.json:
+        print(json.dumps(result, ensure_ascii=False))
+    else:
+        for name, value in flat(result):
+            print(f"{name:<28}{value:.4f}" if isinstance(value, float) else f"{name:<28}{value}")
     if figures is not None:
         model.task.draw_figures(model.predictor, source, figures)
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
-    if arguments.json:
-        print(json.dumps(result, ensure_ascii=False))
-        return
-    for name, value in flat(result):
-        print(f"{name:<28}{value:.4f}" if isinstance(value, float) else f"{name:<28}{value}")
 
 
 def same_file(path: Path, source: str) -> bool:
@@ -44,17 +45,6 @@ def same_file(path: Path, source: str) -> bool:
         return path.samefile(source)
     except (OSError, ValueError):
         return False
-
-
-def flat(result: Record, prefix: str = "") -> list[tuple[str, Any]]:
-    """Flatten nested metrics to `section.name`."""
-    rows: list[tuple[str, Any]] = []
-    for name, value in result.items():
-        if isinstance(value, dict):
-            rows.extend(flat(value, f"{prefix}{name}."))
-        else:
-            rows.append((f"{prefix}{name}", value))
-    return rows
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -25,8 +25,12 @@ def main(arguments: argparse.Namespace) -> None:
         )
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"--about and --metrics: one of the files is not UTF-8 ({error.reason})") from error
     except json.JSONDecodeError as error:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
+    if metrics is not None and not isinstance(metrics, dict):
+        raise UserError(f"{arguments.metrics}: is no JSON object; give what tools/evaluate.py --json prints")
     ranker = Path(arguments.ranker) if arguments.ranker else None
     with notes_on_stderr():
         size = export_bundle(

@@ -14,8 +14,8 @@ from paddle_dialog.command_line import base_parser, integer_from
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the parameters module by module, and their total; a shared table counts once."""
-    from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import load_config
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)

@@ -15,8 +15,8 @@ from paddle_dialog.processes import usable_cores
 
 def main(arguments: argparse.Namespace) -> int:
     """Train what the config says; 130 where the run was stopped by a signal."""
-    from paddle_dialog.config import load_config
     from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import load_config
     from paddle_dialog.training.allocator import keep_freed_memory
     from paddle_dialog.training.distributed import is_main, join_processes, lost_connection
     from paddle_dialog.training.plan import Stop

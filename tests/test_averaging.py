@@ -12,7 +12,7 @@ from couplet_toys import LEVEL
 from paddle_dialog.bundle.averaging import main, make_parser
 from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
 from paddle_dialog.command_line import run_tool
-from paddle_dialog.config import dump
+from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

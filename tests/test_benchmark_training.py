@@ -14,9 +14,9 @@ from paddle_dialog.benchmark.training import (
     measure_training,
     timed_batches,
 )
-from paddle_dialog.config import load_config
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.training_model import TrainingModel
 

@@ -141,7 +141,7 @@ def test_a_save_cut_short_leaves_the_old_bundle(
 ) -> None:
     """Stopped before each of its files by what no handler of ours catches, as by a second Ctrl-C."""
     names: list[str] = []
-    write = bundle_module._write_durably
+    write = bundle_module.write_durably
 
     def failing(path: Path, content: bytes) -> None:
         if len(names) == written:
@@ -150,7 +150,7 @@ def test_a_save_cut_short_leaves_the_old_bundle(
         names.append(path.name)
         write(path, content)
 
-    monkeypatch.setattr(bundle_module, "_write_durably", failing)
+    monkeypatch.setattr(bundle_module, "write_durably", failing)
     with pytest.raises(KeyboardInterrupt):
         save_bundle(make_bundle(2.0), saved)
     assert value_of(saved) == 1.0
@@ -168,7 +168,7 @@ def test_a_full_disk_is_a_user_error_and_leaves_the_old_bundle(
     def failing(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(bundle_module, "_write_durably", failing)
+    monkeypatch.setattr(bundle_module, "write_durably", failing)
     with pytest.raises(UserError, match="best: cannot write the bundle: No space left on device"):
         save_bundle(make_bundle(2.0), saved)
     assert value_of(saved) == 1.0

@@ -8,7 +8,7 @@ import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
-from paddle_dialog.config import dump
+from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

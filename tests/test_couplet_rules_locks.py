@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
-from paddle_dialog.config import dump
+from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import load_bundle
-from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletDataConfig
 from tasks.couplet.data.couplets import Couplet

@@ -11,7 +11,7 @@ from empathetic_toys import make_config, make_network, make_vocabulary, save_mod
 import paddle_dialog
 from paddle_dialog.bundle.export import export_bundle
 from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
-from paddle_dialog.config import dump
+from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.data.encoding import HINT, HINTS, make_encoder

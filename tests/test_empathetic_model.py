@@ -11,8 +11,8 @@ import paddle.nn.functional as F
 import pytest
 from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
 
-from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.encoding import HINT, ROLE, WORD
 from tasks.empathetic.data.reserved import FIRST_EMOTION_ID

@@ -84,3 +84,33 @@ def test_a_run_starts_from_the_weights_of_another(trained: dict[str, Trained], t
     options = ("-o", "training.start_from=nowhere", "-o", f"output_dir={tmp_path}/third")
     line = run_here("train", "-c", first.config, *options).error_line()
     assert "nowhere: is not a bundle" in line
+
+
+def test_nothing_but_a_bundle_is_written_over(trained: dict[str, Trained], tmp_path: Path) -> None:
+    source = trained["lstm"].folder / "last"
+    file, folder = tmp_path / "couplets.tsv", tmp_path / "notes"
+    file.write_text("春\t秋\n", encoding="utf-8")
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    for place in (file, folder):
+        line = run_here("export", "--weights", source, "--output", place).error_line()
+        assert line == f"error: {place}: is no bundle, and writing one would replace it; name a new folder"
+        with pytest.raises(UserError, match="is no bundle"):
+            save_bundle(load_bundle(source), place)
+    assert file.is_file() and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
+    line = run_here("export", "--weights", source, "--output", source).error_line()
+    assert "is the model itself" in line
+    for _ in range(2):  # into an empty folder, and over a bundle
+        (tmp_path / "new").mkdir(exist_ok=True)
+        assert run_here("export", "--weights", source, "--output", tmp_path / "new").status == 0
+
+
+def test_metrics_that_are_no_object_and_files_in_another_encoding_are_told(
+    trained: dict[str, Trained], tmp_path: Path
+) -> None:
+    file = tmp_path / "metrics.json"
+    export = ("export", "--weights", trained["lstm"].folder / "last", "--output", tmp_path / "new")
+    file.write_text("[1, 2]", encoding="utf-8")
+    assert "is no JSON object" in run_here(*export, "--metrics", file).error_line()
+    file.write_bytes("春".encode("gbk"))
+    assert "is not UTF-8" in run_here(*export, "--about", file).error_line()

@@ -85,7 +85,7 @@ def test_bars_are_as_long_as_their_values() -> None:
 def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
     from visualdl.proto.record_pb2 import Record
 
-    from paddle_dialog.training.visualdl_log import _records
+    from paddle_dialog.figures.visualdl_log import _records
 
     folder, picture = FigureFolder(tmp_path / "new" / "figures"), np.zeros((3, 5, 3), dtype=np.uint8)
     picture[1, 2] = (255, 0, 128)

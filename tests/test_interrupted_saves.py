@@ -26,7 +26,7 @@ def no_space():
 @pytest.mark.parametrize("lasting", [4, 7, 13], ids=["within a save", "between two", "before a manifest"])
 def test_a_full_disk_leaves_the_last_good_checkpoint(trained, tmp_path, monkeypatch, lasting):
     """The disk takes two checkpoints of seven files each, and so many files more."""
-    write, left = bundle_module._write_durably, [2 * 7 + lasting]
+    write, left = bundle_module.write_durably, [2 * 7 + lasting]
 
     def until_full(path, content):
         left[0] -= 1
@@ -35,7 +35,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(trained, tmp_path, monkeypa
             raise no_space()
         write(path, content)
 
-    monkeypatch.setattr(bundle_module, "_write_durably", until_full)
+    monkeypatch.setattr(bundle_module, "write_durably", until_full)
     folder = tmp_path / "run"
     settings = ["training.save_every=2", "training.eval_every=0", "training.max_steps=9"]
     line = run_here("train", *options(trained, folder, *settings)).error_line()
@@ -114,7 +114,7 @@ def test_a_full_disk_after_a_killed_save_costs_nothing(killed, monkeypatch):
     def failing(path, content):
         raise no_space()
 
-    monkeypatch.setattr(bundle_module, "_write_durably", failing)
+    monkeypatch.setattr(bundle_module, "write_durably", failing)
     with pytest.raises(UserError, match="No space left"):
         save_bundle(make("third"), killed)
     assert load_bundle(killed).card == "second"

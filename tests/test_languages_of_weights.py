@@ -10,8 +10,8 @@ from empathetic_toys import save_model
 from empathetic_zh_toys import save_chinese_model
 
 from paddle_dialog.bundle.loading import default_weights
-from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 
 
 @pytest.fixture(scope="module")

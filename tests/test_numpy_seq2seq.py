@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config import dump
+from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode, text_log_probs

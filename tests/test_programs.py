@@ -7,7 +7,7 @@ import pytest
 from command import ROOT
 
 PROGRAMS = [
-    "paddle_dialog.text.verse_tones",
+    "paddle_dialog.tone_table.verse_tones",
     "tasks.poem.kneser_ney",
     "tasks.poem.rhyme_table",
     "tasks.empathetic.fitting.naming",

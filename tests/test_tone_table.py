@@ -4,8 +4,8 @@ import random
 import sys
 
 from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.readings import tones_of_readings, write_tones
 from paddle_dialog.text.tones import TABLE, tones
+from paddle_dialog.tone_table.readings import tones_of_readings, write_tones
 
 
 def test_the_text_by_hand():

@@ -1,8 +1,8 @@
 """Counting in regulated verse in which tone poets use a character."""
 
-from paddle_dialog.text.cantonese import cantonese_tones, has_entering_tone
 from paddle_dialog.text.tones import Tone, read_classes, write_classes
-from paddle_dialog.text.verse_tones import LEAST_USES, TABLE, classes_of_uses, count_uses, verse_tones
+from paddle_dialog.tone_table.cantonese import cantonese_tones, has_entering_tone
+from paddle_dialog.tone_table.verse_tones import LEAST_USES, TABLE, classes_of_uses, count_uses, verse_tones
 
 LEVEL, OBLIQUE = frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE})
 

@@ -28,12 +28,12 @@ def main(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from paddle_dialog.bundle.folder import load_bundle
-    from paddle_dialog.config import config_from_text
     from paddle_dialog.config.models import TransformerConfig
     from paddle_dialog.decoding import SearchOptions, decode
     from paddle_dialog.decoding.processors import MinimumLength
     from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
     from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
+    from paddle_dialog.recipes import config_from_text
     from tasks.couplet.data.couplets import read_couplets
 
     bundle = load_bundle(arguments.weights)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import Bundle, check_replaceable, load_bundle, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config import config_from_text, dump
-from paddle_dialog.config.loader import replaced
+from paddle_dialog.config.loader import dump, flat, replaced
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import config_from_text
 from paddle_dialog.task import Task
 
 
@@ -44,9 +44,14 @@ def export_bundle(
         Bytes of all files written.
 
     Raises:
-        UserError: there is no bundle, float16 cannot hold the weights, or the task cannot use the data or the
-            companion.
+        UserError: there is no bundle, the folder to write holds something else, float16 cannot hold the weights, or
+            the task cannot use the data or the companion.
     """
+    check_replaceable(target)
+    if target.resolve() == source.resolve():
+        raise UserError(
+            f"{target}: is the model itself, which would lose half of its precision; name a new folder"
+        )
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
     card, config = _without_paths(bundle.card, task, config), _without_folders(task, config)
@@ -110,15 +115,6 @@ def _table(metrics: Mapping[str, Any]) -> str:
     """Format the figures as a Markdown table, nested ones with dotted names."""
     if not metrics:
         return ""
-    rows = "\n".join(f"| {name} | {value} |" for name, value in _flat(metrics, ""))
+    shown = ((name, f"{value:.4f}" if isinstance(value, float) else value) for name, value in flat(metrics))
+    rows = "\n".join(f"| {name} | {value} |" for name, value in shown)
     return f"## Figures on dev\nPrinted by `tools/evaluate.py --json`.\n\n| metric | value |\n|---|---|\n{rows}\n"
-
-
-def _flat(metrics: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
-    rows = []
-    for name, value in metrics.items():
-        if isinstance(value, Mapping):
-            rows += _flat(value, f"{prefix}{name}.")
-        else:
-            rows.append((f"{prefix}{name}", f"{value:.4f}" if isinstance(value, float) else str(value)))
-    return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle.eight_bits import packed, unpacked
+from paddle_dialog.bundle.replacing import replace_folder, sync_folder, write_durably
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -66,8 +66,9 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     `load_bundle` finds them, and the next save completes the renames.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or holds something else.
     """
+    check_replaceable(folder)
     partial, previous = _beside(folder, "partial"), _beside(folder, "previous")
     files = {
         CONFIG: bundle.config_text.encode("utf-8"),
@@ -89,15 +90,27 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
             shutil.rmtree(partial)
         partial.mkdir(parents=True)
         for name, content in files.items():
-            _write_durably(partial / name, content)
-        _sync_folder(partial)
-        _replace(folder, partial, previous)
-        _sync_folder(folder.parent)
+            write_durably(partial / name, content)
+        sync_folder(partial)
+        replace_folder(folder, partial, previous)
+        sync_folder(folder.parent)
     except OSError as error:
         if not _is_whole(partial):
             shutil.rmtree(partial, ignore_errors=True)  # otherwise a full disk would stay full
         left = "; what was saved before is still there" if bundle_exists(folder) else ""
         raise UserError(f"{folder}: cannot write the bundle: {error.strerror}{left}") from error
+
+
+def check_replaceable(folder: Path) -> None:
+    """Check that writing a bundle here would replace nothing but a bundle.
+
+    Raises:
+        UserError: there is a file, or a folder with other things in it.
+    """
+    if folder.is_dir() and ((folder / MANIFEST).is_file() or not any(folder.iterdir())):
+        return
+    if folder.exists():
+        raise UserError(f"{folder}: is no bundle, and writing one would replace it; name a new folder")
 
 
 def load_bundle(folder: str | Path) -> Bundle:
@@ -232,7 +245,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a bundle folder."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder}: is not a bundle (no {MANIFEST} in it); train one or name another folder")
+        inside = next((name for name in ("best", "last") if (folder / name / MANIFEST).is_file()), None)
+        meant = "train one or name another folder" if inside is None else f"did you mean {folder / inside}?"
+        raise UserError(f"{folder}: is not a bundle (no {MANIFEST} in it); {meant}")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format"]
@@ -246,21 +261,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _replace(folder: Path, partial: Path, previous: Path) -> None:
-    """Replace `folder` by `partial` and keep it as `previous`; undo this on failure."""
-    if not folder.exists():
-        partial.rename(folder)
-        return
-    if previous.exists():
-        shutil.rmtree(previous)
-    folder.rename(previous)
-    try:
-        partial.rename(folder)
-    except OSError:
-        previous.rename(folder)
-        raise
-
-
 def _is_whole(folder: Path) -> bool:
     """Return whether a folder holds an undamaged bundle."""
     try:
@@ -272,22 +272,3 @@ def _is_whole(folder: Path) -> bool:
 
 def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(f"{folder.name}.{suffix}")
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until it is on the disk, so that a power cut cannot leave an incomplete one."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk; a file's own `fsync` does not guarantee that."""
-    if os.name != "posix":
-        return  # other systems cannot open a folder
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,10 +10,10 @@ from pathlib import Path
 from paddle_dialog import shipped
 from paddle_dialog.bundle.folder import CONFIG, bundle_exists, load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config import config_from_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
+from paddle_dialog.recipes import config_from_text
 from paddle_dialog.task import Task
 
 
@@ -82,10 +82,12 @@ def default_weights(task: Task, recipe: ExperimentConfig | None) -> Path:
     Weights that ship belong to the recipe that the run is named after, or to its task and language.
 
     Raises:
-        UserError: there are neither.
+        UserError: there are neither, or the run has not chosen its best yet.
     """
     run = Path((None if recipe is None else recipe.output_dir) or f"runs/{task.name}")
-    trained = run / "best"
+    trained, last = run / "best", run / "last"
+    if bundle_exists(last) and not bundle_exists(trained):
+        raise UserError(f"{run}: has no 'best' yet; name --weights {last}, or those of another folder")
     for folder in (trained, shipped.MODELS / run.name, shipped.MODELS / task.name):
         if bundle_exists(folder) and (folder == trained or _speaks(folder, recipe)):
             return folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +37,15 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, An
     for override in overrides:
         mapping = apply_override(mapping, override)
     return mapping
+
+
+def flat(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Iterate over the values of nested mappings and their names, `section.key`."""
+    for name, value in mapping.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def dump(config: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.training.visualdl_log import VisualDLLog, milliseconds
+from paddle_dialog.figures.visualdl_log import VisualDLLog, milliseconds
 
 
 class FigureFolder:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from paddle_dialog.bundle.loading import default_weights, load_predictor
-from paddle_dialog.config import load_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.model_cards import ModelCard, make_card

@@ -1,6 +1,6 @@
 """Level (平) and oblique (仄) tones of hanzi, from the table beside this file.
 
-`paddle_dialog.text.readings` makes the table and says where its classes come from.
+`paddle_dialog.tone_table.readings` makes the table and says where its classes come from.
 """
 
 from __future__ import annotations

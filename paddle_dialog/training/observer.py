@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from paddle import io
 
+from paddle_dialog.display import Display
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.distributed import is_main, meet, sum_over_ranks
-from paddle_dialog.training.events import Display, Evaluation, Sink, StepReport
+from paddle_dialog.training.events import Evaluation, Sink, StepReport
 from paddle_dialog.training.plan import Plan
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.training_model import TrainingModel

@@ -25,15 +25,26 @@ class Plan:
     Args:
         settings: the section `training`.
         batches_per_epoch: of each process.
+        steps_more: what a resumed run has done more (or, below 0, fewer) steps than its epochs have now, since they
+            had another length before.
     """
 
     settings: TrainingConfig
     batches_per_epoch: int
+    steps_more: int = 0
+
+    @classmethod
+    def going_on(cls, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> Plan:
+        """Return the plan of a run from its progress on."""
+        steps_per_epoch = math.ceil(batches_per_epoch / settings.accumulate)
+        usual = progress.epoch * steps_per_epoch + progress.batch // settings.accumulate
+        return cls(settings, batches_per_epoch, progress.step - usual)
 
     @property
     def total_steps(self) -> int:
         """Steps of the whole run; the rest of an epoch's batches makes a step too."""
         whole = self.settings.epochs * math.ceil(self.batches_per_epoch / self.settings.accumulate)
+        whole += self.steps_more
         return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
 
     def completes_step(self, batch: int) -> bool:

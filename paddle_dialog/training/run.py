@@ -15,7 +15,7 @@ import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: be
 from paddle import io, nn
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
-from paddle_dialog.config import dump
+from paddle_dialog.config.loader import dump
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
@@ -32,6 +32,7 @@ from paddle_dialog.training.observer import Observer
 from paddle_dialog.training.plan import Plan, Stop
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.run_folder import (
+    changed_settings,
     data_and_start,
     find_start,
     make_folder,
@@ -74,7 +75,7 @@ class Run:
         progress.set_objective(task.objective.name)
         progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
         self.batches = TrainingBatches(task, config, data, progress)
-        self.plan = Plan(config.training, len(self.batches))
+        self.plan = Plan.going_on(config.training, len(self.batches), progress)
         meet()  # the processes exchange their weights
         self.model = TrainingModel(task, config, network, self.plan.total_steps, progress)
 
@@ -117,7 +118,10 @@ class Run:
             logger.info("%s: nothing to resume, so the run begins", folder)
             return run._ready()
         where, bundle = found
+        changes = changed_settings(where, bundle, config)
         _announce(task, config)
+        for change in changes:
+            logger.warning("%s", change)
         data = task.prepare_data_like(config, bundle)
         run = cls(task, config, data, _build_network(task, config, data), load_progress(bundle, where))
         model = run.model
@@ -143,11 +147,23 @@ class Run:
     def _ready(self) -> Run:
         for note in self.data.notes:
             logger.info("%s", note)
-        if is_main():
+        if is_main() and not self._is_over:
             write_config(self.folder, dump(self.config))
         count = sum(math.prod(parameter.shape) for parameter in self.model.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.plan.total_steps)
+        warm_up = self.config.training.warmup_steps
+        if warm_up >= self.plan.total_steps:
+            logger.warning(
+                "training.warmup_steps is %d and the run has %d steps: the rate never reaches training.learning_rate",
+                warm_up,
+                self.plan.total_steps,
+            )
         return self
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the run had ended before it was resumed, and nothing is left to do."""
+        return self.progress.finished and self.plan.completion(self.progress) is not None
 
     def train(self) -> Progress:
         """Train to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
@@ -157,10 +173,11 @@ class Run:
         """
         try:
             self.stop = self.plan.completion(self.progress)
+            if self._is_over:
+                logger.info("the run has already finished, at step %d", self.progress.step)
+                return self.progress
             if self.stop is None:
                 self._fit()
-            else:
-                logger.info("the run has already finished, at step %d", self.progress.step)
             self._save_results()
             return self.progress
         finally:
@@ -190,7 +207,8 @@ class Run:
         self.model.skips.settle()
         self.stop = conductor.stop
         if self.stop is Stop.ASKED:
-            logger.info("stopped at step %d; --resume auto continues", self.progress.step)
+            none = "" if self.progress.best_step or self.data.dev is None else ", without a 'best' yet"
+            logger.info("stopped at step %d%s; --resume auto continues", self.progress.step, none)
 
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
@@ -200,10 +218,12 @@ class Run:
             with nullcontext() if average is None else average.applied():
                 self._save("best")
         elif self.progress.finished and self.progress.best_step == 0:
+            name = self.task.objective.name
+            why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"
             logger.warning(
-                "%s: there is no 'best', as no dev %s was finite; the weights of step %d are in 'last'",
+                "%s: there is no 'best', as %s; the weights of step %d are in 'last'",
                 self.folder,
-                self.task.objective.name,
+                why,
                 self.progress.step,
             )
 

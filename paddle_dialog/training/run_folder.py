@@ -7,7 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from paddle_dialog.bundle.folder import MANIFEST, Bundle, load_bundle
+from paddle_dialog.config.loader import dump, flat
+from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
@@ -17,6 +21,23 @@ from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.text_log import configure_logging
 
 logger = logging.getLogger("paddle_dialog")
+
+
+def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig) -> list[str]:
+    """Return a sentence for each setting that a resumed run changes.
+
+    Raises:
+        UserError: it would go on with the sample that ships, as where the data of before are not named again.
+    """
+    old, new = (dict(flat(yaml.safe_load(text))) for text in (bundle.config_text, dump(config)))
+    changed = {key: value for key, value in new.items() if key in old and old[key] != value}
+    for key in ("data.train", "data.dev"):
+        if str(changed.get(key, "")).startswith("sample"):
+            raise UserError(
+                f"{checkpoint}: was trained with {key} {old[key]}, and is to go on with {changed[key]}; name the "
+                f"data again (-o {key}=…), or begin another run with training.start_from"
+            )
+    return [f"changed since the checkpoint: {key} {old[key]} → {value}" for key, value in changed.items()]
 
 
 def refuse_earlier_run(run_folder: Path) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
+from paddle_dialog.config.loader import dump, flat
+from paddle_dialog.figures.visualdl_log import VisualDLLog, milliseconds
 from paddle_dialog.objective import Objective
 from paddle_dialog.training.events import Evaluation, StepReport
-from paddle_dialog.training.visualdl_log import VisualDLLog, milliseconds
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -110,15 +111,8 @@ def _flat(config: Any) -> dict[str, str | int | float]:
     With a dot instead of the slash its table would leave their cells empty.
     """
 
-    def walk(prefix: str, value: Any) -> Iterator[tuple[str, str | int | float]]:
-        if dataclasses.is_dataclass(value):
-            for field in dataclasses.fields(value):
-                yield from walk(
-                    f"{prefix}/{field.name}" if prefix else field.name, getattr(value, field.name)
-                )
-        elif isinstance(value, bool) or not isinstance(value, str | int | float):
-            yield prefix, str(value)
-        else:
-            yield prefix, value
-
-    return dict(walk("", config))
+    shown = ((name.replace(".", "/"), value) for name, value in flat(yaml.safe_load(dump(config))))
+    return {
+        name: value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value)
+        for name, value in shown
+    }

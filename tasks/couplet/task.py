@@ -19,10 +19,10 @@ from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.display import Display
 from paddle_dialog.generation_task import GenerationTask
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.events import Display
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
 from tasks.couplet.data.couplets import read_couplets

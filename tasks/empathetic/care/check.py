@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator
 
 from paddle_dialog.command_line import base_parser, run_tool
-from paddle_dialog.config import load_config
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 from tasks.empathetic.care.responder import care_responder
 from tasks.empathetic.config import EmpatheticConfig
 

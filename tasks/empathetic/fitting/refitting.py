@@ -15,8 +15,8 @@ from pathlib import Path
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import base_parser, run_tool
-from paddle_dialog.config import load_config
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_config
 from paddle_dialog.shipped import find_model
 from tasks.empathetic.config import EmpatheticConfig
 

@@ -1,6 +1,6 @@
 """In which tone poets use a character that Cantonese reads in both, counted in regulated verse (律诗).
 
-python -m paddle_dialog.text.verse_tones couplets_of_verse.tsv
+python -m paddle_dialog.tone_table.verse_tones couplets_of_verse.tsv
 
 The second, fourth and sixth characters of a line alternate, and those of the two lines of a couplet are opposed; so
 characters of one known tone tell that of the others. Cantonese has many second readings that verse never had, of
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.text.cantonese import cantonese_tones
 from paddle_dialog.text.simplified import simplified
 from paddle_dialog.text.tones import Tone, read_classes, write_classes
+from paddle_dialog.tone_table.cantonese import cantonese_tones
 
 TABLE = Path(__file__).with_name("verse_tones.txt")
 LEAST_USES = 30  # of a character, to tell how poets use it

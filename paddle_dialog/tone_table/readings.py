@@ -1,13 +1,13 @@
 """Make the table of tones from libraries of pronunciations and from how poets use characters.
 
-python -m paddle_dialog.text.readings
+python -m paddle_dialog.tone_table.readings
 
 The classes of the rhyme books (平水韵) live on in Cantonese, which kept the entering tone: jyutping tones 1
 and 4 without a final p, t or k are level, all others oblique. Mandarin lost the entering tone, so it only
 answers for characters that have no Cantonese reading.
 
 Where Cantonese has readings of both classes, many of which verse never had, regulated verse tells which of them count
-(`paddle_dialog.text.verse_tones`); for characters that verse hardly has, those that Mandarin has too.
+(`paddle_dialog.tone_table.verse_tones`); for characters that verse hardly has, those that Mandarin has too.
 
 ToJyutping (Cantonese) and pypinyin (Mandarin) are development requirements: at run time the table is enough.
 """
@@ -19,11 +19,11 @@ from collections.abc import Iterable
 
 import pypinyin
 
-from paddle_dialog.text.cantonese import cantonese_tones, has_entering_tone
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.simplified import simplified
 from paddle_dialog.text.tones import TABLE, Tone, write_classes
-from paddle_dialog.text.verse_tones import verse_tones
+from paddle_dialog.tone_table.cantonese import cantonese_tones, has_entering_tone
+from paddle_dialog.tone_table.verse_tones import verse_tones
 
 # Second readings of the rhyme books that are too seldom in verse to show, but that couplets have (中的, 空缺, 正月).
 SELDOM = frozenset("中空间忘望正任王冠汗叹当难传华行应藏疏禅凭奔宁教将几燕")
