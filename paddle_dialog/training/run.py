@@ -151,6 +151,11 @@ class Run:
             write_config(self.folder, dump(self.config))
         count = sum(math.prod(parameter.shape) for parameter in self.model.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.plan.total_steps)
+        train, dev = self.config.data.train, self.config.data.dev
+        if str(dev).startswith("sample") and not str(train).startswith("sample"):
+            logger.warning(
+                "data.dev is the sample that ships, and data.train is not; name a dev set of your own, or null"
+            )
         warm_up = self.config.training.warmup_steps
         if warm_up >= self.plan.total_steps:
             logger.warning(

@@ -228,7 +228,16 @@ class CoupletPredictor(GenerationPredictor):
             "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
             f"top-p {settings.top_p}, seed {self.config.seed}",
         }[settings.strategy]
-        return f"{search}, {describe(self.config.rules)}"
+        rerank = self.config.rerank
+        others = {
+            "reverse": rerank.reverse,
+            "tone_opposed": rerank.tone_opposed,
+            "consensus": rerank.consensus,
+        }
+        others["reward"] = rerank.reward if self.reward is not None else 0.0
+        weights = ", ".join(f"{name} {weight:g}" for name, weight in others.items() if weight)
+        ordered = f", {rerank.candidates} candidates ordered by {weights} too" if weights else ""
+        return f"{search}, {describe(self.config.rules)}{ordered}"
 
     def _reverse_models(self, given: ReverseModel | None) -> dict[Direction, ReverseModel]:
         """Return for each direction the model that scores the given line."""

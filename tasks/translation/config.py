@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paddle_dialog.config.fields import setting
+from paddle_dialog.config.fields import Problem, setting
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
 
@@ -33,3 +34,11 @@ class TranslationConfig(GenerationConfig):
 
     data: TranslationDataConfig = field(default_factory=TranslationDataConfig)
     decoding: TranslationDecodingConfig = field(default_factory=TranslationDecodingConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings that contradict each other, or that this task does not have."""
+        yield from super().problems()
+        if self.training.label_smoothing:
+            yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
+        if self.model.pretrained_vectors is not None:
+            yield "model.pretrained_vectors", "are not read by this task; leave them out"
