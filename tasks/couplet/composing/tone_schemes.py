@@ -25,12 +25,12 @@ Scheme = Mapping[int, Tone]  # position in the line → the tone it must have
 
 def schemes(pattern: Pattern, rules: Sequence[str] = TONE_RULES) -> list[Scheme]:
     """Return all ways to set the tones of a 上联 under some of `TONE_RULES`."""
-    clauses = []
+    choices = []
     for number, places in enumerate(pattern.positions):
         last = number == len(pattern.clauses) - 1
         end = _end_tone(pattern, number) if (FINAL if last else ENDS) in rules else None
-        clauses.append(_clause_schemes(places, end, ALTERNATING in rules))
-    return [{place: tone for part in parts for place, tone in part.items()} for parts in product(*clauses)]
+        choices.append(_clause_schemes(places, end, ALTERNATING in rules))
+    return [{place: tone for part in parts for place, tone in part.items()} for parts in product(*choices)]
 
 
 def conflicts(scheme: Scheme, fixed: Mapping[int, str]) -> int:
