@@ -25,7 +25,7 @@ from paddle_dialog.text.tones import TABLE, Tone, write_classes
 from paddle_dialog.tone_table.cantonese import cantonese_tones, has_entering_tone
 from paddle_dialog.tone_table.verse_tones import verse_tones
 
-# Second readings of the rhyme books that are too seldom in verse to show, but that couplets have (中的, 空缺, 正月).
+# Second readings of the rhyme books that verse has too seldom to show them, but living words have (中的, 正月).
 SELDOM = frozenset("中空间忘望正任王冠汗叹当难传华行应藏疏禅凭奔宁教将几燕")
 
 

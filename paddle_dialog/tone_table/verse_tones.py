@@ -1,8 +1,8 @@
 """In which tone poets use a character that Cantonese reads in both, counted in regulated verse (律诗).
 
-python -m paddle_dialog.tone_table.verse_tones couplets_of_verse.tsv
+python -m paddle_dialog.tone_table.verse_tones verse.tsv
 
-The second, fourth and sixth characters of a line alternate, and those of the two lines of a couplet are opposed; so
+The second, fourth and sixth characters of a line alternate, and those of two antithetical lines are opposed; so
 characters of one known tone tell that of the others. Cantonese has many second readings that verse never had, of
 changed tones above all (人 jan4, and jan2 in 女人).
 """
@@ -34,18 +34,18 @@ def verse_tones(char: str) -> frozenset[Tone]:
     return _table().get(simplified(char), frozenset())
 
 
-def count_uses(couplets: Iterable[tuple[str, str]]) -> tuple[Counter[str], Counter[str]]:
+def count_uses(pairs: Iterable[tuple[str, str]]) -> tuple[Counter[str], Counter[str]]:
     """Count at the places that decide how often each character is level, and how often its tone is known there.
 
     Args:
-        couplets: two antithetical lines each; those that have not five or seven characters are left out.
+        pairs: two antithetical lines each; those that have not five or seven characters are left out.
     """
     level: Counter[str] = Counter()
     known: Counter[str] = Counter()
-    for couplet in couplets:
-        if len(couplet[0]) != len(couplet[1]) or len(couplet[0]) not in _LENGTHS:
+    for pair in pairs:
+        if len(pair[0]) != len(pair[1]) or len(pair[0]) not in _LENGTHS:
             continue
-        for char, is_level in _told(couplet):
+        for char, is_level in _told(pair):
             known[char] += 1
             level[char] += is_level
     return level, known
@@ -62,10 +62,10 @@ def classes_of_uses(level: Mapping[str, int], known: Mapping[str, int]) -> dict[
     return found
 
 
-def _told(couplet: tuple[str, str]) -> Iterator[tuple[str, bool]]:
+def _told(pair: tuple[str, str]) -> Iterator[tuple[str, bool]]:
     """Yield the characters at the deciding places whose tone the others agree on, and whether it is level."""
-    signs = [[_sign(char) for char in line[1::2]] for line in couplet]  # +1 level, -1 oblique, 0 not known
-    for own, line in enumerate(couplet):
+    signs = [[_sign(char) for char in line[1::2]] for line in pair]  # +1 level, -1 oblique, 0 not known
+    for own, line in enumerate(pair):
         for place, char in enumerate(line[1::2]):
             votes = [
                 sign * (1 if (place - other) % 2 == 0 else -1) * (1 if number == own else -1)
@@ -88,7 +88,7 @@ def _table() -> dict[str, frozenset[Tone]]:
     return read_classes(TABLE)
 
 
-def _couplets(path: str) -> Iterator[tuple[str, str]]:
+def _pairs(path: str) -> Iterator[tuple[str, str]]:
     for _, line in read_lines(path):
         first, _, second = line.partition("\t")
         yield first, second.partition("\t")[0]
@@ -96,7 +96,7 @@ def _couplets(path: str) -> Iterator[tuple[str, str]]:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read verse and write the table."""
-    counts = count_uses(_couplets(arguments.verse))
+    counts = count_uses(_pairs(arguments.verse))
     TABLE.write_text(write_classes(classes_of_uses(*counts)), encoding="utf-8")
 
 

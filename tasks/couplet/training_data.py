@@ -110,12 +110,13 @@ def _with_ratings(
     marked = config.preferences.objective == "reward" or any(
         answer.template is not None for answers in rated for answer in answers
     )
-    if loaded.trained.vocabularies[VOCABULARY] != vocabulary:
+    known = loaded.trained.vocabularies[VOCABULARY]
+    if vocabulary not in (known, with_marks(known)):
         raise UserError(
             f"training.start_from: {start} has another vocabulary than data.vocabulary; leave that out, and its "
             "own is taken"
         )
-    if marked and not knows_marks(vocabulary):
+    if known != vocabulary or (marked and not knows_marks(vocabulary)):
         raise UserError(
             f"training.start_from: {start} knows 下联 alone, and the ratings, data.reverse or data.compose are "
             "of more; start from weights trained for all uses"
