@@ -29,7 +29,7 @@ from tasks.couplet.marks import first_source
 from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings
 from tasks.couplet.rerank import ReverseModel
 
-PENALTY = 1000.0  # chosen by cross-validation over requests (docs/experiments.md)
+PENALTY = 1000.0  # chosen by cross-validation over requests (docs/experiments/README.md)
 
 
 def measured(predictor: ComposingPredictor, answers: Sequence[RatedAnswer]) -> np.ndarray:

@@ -33,7 +33,7 @@ FITTED = (
     "general", "neutral", "emotion", "overlap_last", "overlap_earlier", "echo", "repetition",
 )  # fmt: skip
 MOST_REFLECTIONS = 500  # all that there are to a turn, of which some were rated
-PENALTY = 1000.0  # chosen by cross-validation over contexts (docs/experiments.md)
+PENALTY = 1000.0  # chosen by cross-validation over contexts (docs/experiments/README.md)
 WORTH = (0.5, 0.5, 0.5)  # of what is sensible, what is specific, and of the best empathy over the worst
 
 
