@@ -54,3 +54,12 @@ class TableModel:
 def inputs(*sources: int) -> tuple[paddle.Tensor, paddle.Tensor]:
     """Return a batch whose inputs are single ids."""
     return paddle.to_tensor([[s] for s in sources], dtype="int64"), paddle.ones([len(sources)], dtype="int64")
+
+
+def charge(penalties: dict[int, np.ndarray]) -> Any:
+    """Return a rule that charges tokens by their position."""
+
+    def rule(scores: np.ndarray, prefixes: Any) -> None:
+        scores -= penalties.get(prefixes.length, 0.0)
+
+    return rule

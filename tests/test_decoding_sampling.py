@@ -2,26 +2,32 @@
 
 import numpy as np
 import pytest
-from decoding_models import BOS, EOS, TableModel, inputs
+from decoding_models import BOS, EOS, TableModel, charge, inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode
-from paddle_dialog.decoding.sampling import Sampler, draw_tokens, sampling_distribution
-from paddle_dialog.decoding.scores import ScoreTable
+from paddle_dialog.decoding.sampling import draw_tokens, sampling_distribution, uniform_numbers
+
+
+def distribution(log_probs, temperature, top_k, top_p):
+    """Return the distribution of one row."""
+    (weights,) = sampling_distribution(np.array([log_probs]), temperature, top_k, top_p)
+    return weights / weights.sum()
+
 
 PROBABILITIES = np.array([0.05, 0.4, 0.1, 0.25, 0.2])
 
 
 def test_temperature_by_hand():
     # Squared at temperature 1/2: .01, .04, .25 of .30.
-    found = sampling_distribution(np.log([0.1, 0.2, 0.5]), 0.5, 0, 1.0)
+    found = distribution(np.log([0.1, 0.2, 0.5]), 0.5, 0, 1.0)
     np.testing.assert_allclose(found, [1 / 30, 4 / 30, 25 / 30], rtol=1e-6)
 
 
 def test_top_k_and_top_p_by_hand():
     def support(top_k, top_p):
-        return sampling_distribution(np.log(PROBABILITIES), 1.0, top_k, top_p)
+        return distribution(np.log(PROBABILITIES), 1.0, top_k, top_p)
 
     np.testing.assert_allclose(support(2, 1.0), [0, 0.4 / 0.65, 0, 0.25 / 0.65, 0], rtol=1e-6)
     np.testing.assert_allclose(support(0, 0.5), [0, 0.4 / 0.65, 0, 0.25 / 0.65, 0], rtol=1e-6)
@@ -33,7 +39,7 @@ def test_top_k_and_top_p_by_hand():
 
 
 def test_ties_at_the_edge_of_top_k_keep_the_lower_ids():
-    found = sampling_distribution(np.log([0.1, 0.3, 0.3, 0.3]), 1.0, 2, 1.0)
+    found = distribution(np.log([0.1, 0.3, 0.3, 0.3]), 1.0, 2, 1.0)
     np.testing.assert_allclose(found, [0, 0.5, 0.5, 0], rtol=1e-6)
 
 
@@ -46,8 +52,8 @@ def test_ties_at_the_edge_of_top_k_keep_the_lower_ids():
 @settings(deadline=None, max_examples=200)
 def test_the_nucleus_is_the_smallest_set_that_holds_the_mass(scores, temperature, top_k, top_p):
     log_probs = np.array(scores)
-    full = sampling_distribution(log_probs, temperature, top_k, 1.0)
-    found = sampling_distribution(log_probs, temperature, top_k, top_p)
+    full = distribution(log_probs, temperature, top_k, 1.0)
+    found = distribution(log_probs, temperature, top_k, top_p)
     assert found.sum() == pytest.approx(1.0)
     if 0 < top_k < len(scores):
         assert (full > 0).sum() == top_k
@@ -150,28 +156,38 @@ def test_a_text_without_any_allowed_token_is_left_out():
 )
 @settings(deadline=None, max_examples=300)
 def test_draws_invert_the_cumulative_distribution_of_their_row(scores, temperature, top_k, top_p, uniform):
-    table = ScoreTable()
-    table.load(np.zeros((len(scores), 9), dtype=np.float32), True)
-    table.values[:] = scores
+    table = np.array(scores, dtype=np.float32)
     rows = np.arange(len(uniform)) % len(scores)
     drawn = draw_tokens(table, rows, np.array(uniform), temperature, top_k, top_p)
     for token, row, number in zip(drawn.tolist(), rows, uniform, strict=True):
-        if np.isneginf(table.values[row]).all():
+        if np.isneginf(table[row]).all():
             assert token == -1
             continue
-        cumulative = np.cumsum(sampling_distribution(table.values[row], temperature, top_k, top_p))
+        cumulative = np.cumsum(distribution(table[row], temperature, top_k, top_p))
         below = cumulative[token - 1] if token else 0.0
         assert cumulative[token] > below  # a token of the distribution
         assert below - 1e-6 <= number <= cumulative[token] + 1e-6  # of float32 scores
 
 
 def test_draws_depend_on_seed_draw_and_the_numbers_of_the_input():
-    sampler = Sampler(TableModel(0), SearchOptions(strategy="sample", n_best=2, max_length=3, seed=2**32 + 5))
-    source, lengths = np.array([[7, 0, 9], [4, 8, 0]]), np.array([3, 2])
-    found = sampler._uniform_numbers(source, lengths, np.array([3, 3]))
-    for number, (draw, ids) in enumerate([(0, [7, 0, 9]), (1, [7, 0, 9]), (0, [4, 8]), (1, [4, 8])]):
+    found = [*uniform_numbers(2**32 + 5, 2, [7, 0, 9], 4), *uniform_numbers(2**32 + 5, 2, [4, 8], 4)]
+    for numbers, (draw, ids) in zip(
+        found, [(0, [7, 0, 9]), (1, [7, 0, 9]), (0, [4, 8]), (1, [4, 8])], strict=True
+    ):
         expected = np.random.default_rng([2**32 + 5, draw, *ids]).random(4)
-        np.testing.assert_array_equal(found[number], expected)
+        np.testing.assert_array_equal(numbers, expected)
+
+
+def test_draws_are_ranked_by_what_rules_leave_of_their_scores():
+    weight = np.array([0.0, 1.5, 0.0, 0.0, 0.7])
+    options = SearchOptions(
+        strategy="sample", n_best=30, max_length=2, processors=[charge({0: weight, 1: weight})]
+    )
+    found = decode(TableModel(1), *inputs(0), options)[0]
+    assert {1, 4} & {token for hypothesis in found for token in hypothesis.tokens}
+    for hypothesis in found:
+        charged = sum(weight[token] for token in hypothesis.tokens)
+        assert hypothesis.rank_score == pytest.approx(hypothesis.log_prob - charged, abs=1e-5)
 
 
 def test_draws_that_begin_alike_are_computed_once_until_they_part():

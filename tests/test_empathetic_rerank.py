@@ -176,7 +176,7 @@ def test_consensus_by_hand() -> None:
     "decoding",
     [
         {"strategy": "sample", "top_k": 5},
-        {"groups": 3, "diversity_penalty": 0.7},
+        {"strategy": "beam"},
     ],
 )
 def test_the_same_replies_again_alone_and_in_a_batch(decoding: dict[str, object]) -> None:
@@ -198,8 +198,8 @@ def test_greedy_answers_of_a_training_run_are_not_reranked() -> None:
 
 def test_the_summary_says_what_decided() -> None:
     mix = {"familiarity": 0.25, "mutual_information": 0.5, "candidates": 20}
-    said = predictor(groups=3, rerank=mix).decoding_summary()
-    assert "beam 21 in 3 groups, diversity penalty 0.5" in said
+    said = predictor(rerank=mix).decoding_summary()
+    assert "beam 20, " in said
     assert said.endswith("the best of 20 by 1 model + 0.5 mutual information + 0.25 familiarity")
     assert "best of" not in predictor().decoding_summary()
 
@@ -216,14 +216,9 @@ def test_a_bundle_carries_the_ngrams_and_no_state_of_the_run() -> None:
     assert task.bundle_files(config, data.vocabularies, {}) == {}
 
 
-def test_settings_that_contradict_each_other() -> None:
-    with pytest.raises(UserError, match="groups: must divide beam_size"):
-        make_config(decoding={"beam_size": 5, "groups": 2})
-
-
 def test_another_strategy_needs_no_other_settings_changed() -> None:
     rerank = {"familiarity": 0.5, "candidates": 6}
     for strategy in ("greedy", "sample"):
-        found = predictor(groups=3, rerank=rerank, strategy=strategy)
+        found = predictor(rerank=rerank, strategy=strategy)
         assert all(answer.predictions for answer in found.answer(CONTEXTS))
         assert ("best of" in found.decoding_summary()) == (strategy == "sample")

@@ -6,8 +6,7 @@ import pytest
 
 from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
-from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
 from paddle_dialog.models.causal_lm.network import CausalLm
 from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm

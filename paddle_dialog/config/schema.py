@@ -122,12 +122,6 @@ class DecodingConfig:
         "beam", "beam search, greedy search (a beam of 1) or ancestral sampling"
     )
     beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)")
-    groups: int = at_least(
-        1, 1, "diverse beam search: groups of the beam that avoid each other's tokens; 1 is plain beam search"
-    )
-    diversity_penalty: float = at_least(
-        0.0, 0.5, "nats a token costs for each earlier group that chose it at the same step"
-    )
     n_best: int = at_least(1, 1, "candidates for an input, best first; with `sample` the number of draws")
     length_penalty: Literal["none", "average", "gnmt"] = setting(
         "none",
@@ -151,10 +145,6 @@ class DecodingConfig:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
         if self.strategy == "greedy" and self.n_best > 1:
             yield "n_best", f"is {self.n_best}, but greedy search gives one candidate; take beam or sample"
-        if self.strategy == "beam" and self.beam_size % self.groups:
-            yield "groups", f"must divide beam_size ({self.beam_size}), and {self.groups} does not"
-        if self.engine == "reference" and self.groups > 1:
-            yield "groups", "reference knows plain beam search only; set it to 1 or take engine: fast"
         if self.engine == "reference" and self.strategy != "beam":
             yield "engine", "reference decodes by beam search only; take strategy: beam or engine: fast"
 

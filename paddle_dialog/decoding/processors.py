@@ -7,7 +7,7 @@ between the inputs of a batch take one entry for each input and find a row's inp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,26 +51,7 @@ class LogitsProcessor(Protocol):
         ...
 
 
-class ForcedTokens:
-    """Allow one token only at given positions (locked characters, copied punctuation)."""
-
-    def __init__(self, tokens: Sequence[Mapping[int, int]]) -> None:
-        """Set the tokens.
-
-        Args:
-            tokens: for each input, position (0 is the first token) → id.
-        """
-        self._tokens = tokens
-
-    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
-        for row, number in enumerate(prefixes.inputs.tolist()):
-            token = self._tokens[number].get(prefixes.length)
-            if token is not None:
-                allow_only(scores, row, token)
-
-
-class ForcedPrefix(ForcedTokens):
+class ForcedPrefix:
     """Make every text begin with given tokens."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
@@ -79,95 +60,92 @@ class ForcedPrefix(ForcedTokens):
         Args:
             prefixes: ids, one list for each input, possibly empty.
         """
-        super().__init__([dict(enumerate(prefix)) for prefix in prefixes])
+        self._prefixes = prefixes
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        """See `LogitsProcessor`."""
+        for row, number in enumerate(prefixes.inputs.tolist()):
+            if prefixes.length < len(self._prefixes[number]):
+                allow_only(scores, row, self._prefixes[number][prefixes.length])
 
 
 class ForbiddenTokens:
     """Never write some tokens, at any position or at given ones."""
 
     def __init__(
-        self,
-        tokens: Sequence[Sequence[int]],
-        positions: Sequence[Sequence[int]] | None = None,
-        penalty: float = np.inf,
+        self, tokens: Sequence[Sequence[int]], positions: Sequence[Sequence[int]] | None = None
     ) -> None:
         """Set the tokens.
 
         Args:
             tokens: ids, one list for each input; a single list serves every input.
             positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
-            penalty: subtracted from their scores; a finite one leaves them as a last resort.
         """
-        self._penalty = penalty
         self._tokens = [np.unique(np.asarray(ids, dtype=np.int64)) for ids in tokens]
         self._positions = None if positions is None else [frozenset(p) for p in positions]
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
         """See `LogitsProcessor`."""
         if len(self._tokens) == 1 and self._positions is None:
-            scores[:, self._tokens[0]] -= self._penalty
+            scores[:, self._tokens[0]] = FORBIDDEN
             return
         for row, number in enumerate(prefixes.inputs.tolist()):
             entry = number if len(self._tokens) > 1 else 0
             if self._positions is None or prefixes.length in self._positions[entry]:
-                scores[row, self._tokens[entry]] -= self._penalty
+                scores[row, self._tokens[entry]] = FORBIDDEN
 
 
 # An answer never contains padding, unknown or begin.
 NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id]])
 
 
-class PositionPenalties:
-    """Subtract a penalty from tokens by position: soft rules such as opposed tones, or hard ones with inf."""
-
-    def __init__(self, penalties: Sequence[Mapping[int, np.ndarray]]) -> None:
-        """Set the penalties.
-
-        Args:
-            penalties: for each input, position → penalty of each token, >= 0, [V].
-
-        Raises:
-            ValueError: a penalty is negative.
-        """
-        if any((penalty < 0).any() for entry in penalties for penalty in entry.values()):
-            raise ValueError("a position penalty is negative; penalise the other tokens instead")
-        self._penalties = penalties
-
-    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
-        for row, number in enumerate(prefixes.inputs.tolist()):
-            penalty = self._penalties[number].get(prefixes.length)
-            if penalty is not None:
-                scores[row, : len(penalty)] -= penalty
-
-
 class MinimumLength:
     """Forbid the end token before a text has enough tokens."""
 
-    def __init__(self, lengths: int | Sequence[int], eos_id: int) -> None:
+    def __init__(self, length: int, eos_id: int) -> None:
         """Set the least length.
 
         Args:
-            lengths: tokens without the end token; one number, or one for each input.
+            length: tokens without the end token.
             eos_id: end token.
         """
-        self._lengths = lengths
+        self._length = length
         self._eos_id = eos_id
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
         """See `LogitsProcessor`."""
-        lengths = _of_rows(self._lengths, prefixes)  # [N]
-        scores[prefixes.length < lengths, self._eos_id] = FORBIDDEN
+        if prefixes.length < self._length:
+            scores[:, self._eos_id] = FORBIDDEN
 
 
-class ExactLength(MinimumLength):
-    """Forbid the end token before, and everything else at, a given length; arguments as for `MinimumLength`."""
+class NoRepeatNGram:
+    """Forbid the token that would complete an n-gram the text already holds."""
+
+    def __init__(self, size: int) -> None:
+        """Set the size.
+
+        Args:
+            size: n, >= 1; with 1 no token is written twice.
+
+        Raises:
+            ValueError: n is below 1.
+        """
+        if size < 1:
+            raise ValueError(f"the size of an n-gram is {size}, it must be 1 or more")
+        self._size = size
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
         """See `LogitsProcessor`."""
-        super().__call__(scores, prefixes)
-        for row in np.flatnonzero(prefixes.length >= _of_rows(self._lengths, prefixes)).tolist():
-            allow_only(scores, row, self._eos_id)
+        grams = prefixes.length - self._size + 1  # complete n-grams so far
+        if grams < 1:
+            return
+        context = self._size - 1
+        windows = np.lib.stride_tricks.sliding_window_view(
+            prefixes.tokens, self._size, axis=1
+        )  # [N, grams, n]
+        tail = prefixes.tokens[:, prefixes.length - context :]  # [N, n - 1]
+        row, place = np.nonzero((windows[:, :, :context] == tail[:, None, :]).all(axis=2))
+        scores[row, windows[row, place, context]] = FORBIDDEN
 
 
 class BannedWords:
@@ -210,10 +188,3 @@ def allow_only(scores: np.ndarray, row: int, token: int) -> None:
     kept = scores[row, token]
     scores[row] = FORBIDDEN
     scores[row, token] = kept
-
-
-def _of_rows(values: int | Sequence[int], prefixes: Prefixes) -> np.ndarray:
-    """Return one number of each row, [N], from one for all or one for each input."""
-    if isinstance(values, int):
-        return np.full(len(prefixes.inputs), values)
-    return np.asarray(values)[prefixes.inputs]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array
-from paddle_dialog.decoding.interface import Array, Hypothesis
+from paddle_dialog.decoding.interface import Array, Hypothesis, evaluation_mode, to_array
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Log-probabilities of one step on the host, and the best continuations among them.
+"""Log-probabilities of one step on the host, and the best candidates among them.
 
 The bookkeeping is numpy: for [640, 5700] rows of floats on one core, normalising and picking the best ten of
 every ten rows takes 10 ms here and 70 ms as `paddle.log(F.softmax(x))` with `paddle.topk`.
@@ -6,12 +6,9 @@ every ten rows takes 10 ms here and 70 ms as `paddle.log(F.softmax(x))` with `pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from paddle_dialog.decoding.arrays import to_array
-from paddle_dialog.decoding.interface import Array
+from paddle_dialog.decoding.interface import Array, to_array
 from paddle_dialog.errors import UserError
 
 CHUNKS = 128  # columns of the summary that bounds the best scores of a row
@@ -85,37 +82,23 @@ class ScoreTable:
         return capped(self._raw[rows, tokens] - self._normalisers[rows, 0])
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The best continuations, ordered by group and within a group best first.
+def best_candidates(
+    table: ScoreTable, totals: np.ndarray, groups: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the `count` best candidates of every group of rows; ties go to the earlier row, then the lower id.
 
-    Attributes:
-        rows: row that is continued, [M].
-        tokens: token that continues it, [M].
-        scores: score of the row plus that of the token, float64 [M].
-        groups: group of the row, [M].
-    """
-
-    rows: np.ndarray
-    tokens: np.ndarray
-    scores: np.ndarray
-    groups: np.ndarray
-
-
-def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, count: int) -> Candidates:
-    """Return the `count` best continuations of every group of rows; ties go to the earlier row, then the lower id.
-
-    The `count`-th highest of the chunk maxima of a group cannot exceed the `count`-th best continuation,
+    The `count`-th highest of the chunk maxima of a group cannot exceed its `count`-th best candidate,
     since each chunk contributes one of them. Everything below it is dropped before sorting.
 
     Args:
         table: log-probabilities, at most 0, of N rows.
         totals: score of each row so far, float64 [N].
         groups: group number of each row, non-decreasing, [N].
-        count: continuations wanted in a group.
+        count: candidates of a group at most; none has a score of -inf.
 
     Returns:
-        At most `count` continuations of each group, none with a score of -inf.
+        The row that each continues [M], its token [M], and the score of the row plus that of the token, float64
+        [M]; ordered by group and within a group best first.
 
     Raises:
         ValueError: a logits processor raised a score above 0.
@@ -139,7 +122,7 @@ def best_candidates(table: ScoreTable, totals: np.ndarray, groups: np.ndarray, c
     order = np.lexsort((token, row, -score, group[row]))
     ordered = group[row[order]]
     order = order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < count]
-    return Candidates(row[order], token[order], score[order], groups[row[order]])
+    return row[order], token[order], score[order]
 
 
 def group_starts(groups: np.ndarray) -> np.ndarray:
@@ -171,12 +154,5 @@ def _row_bounds(bound: np.ndarray, totals: np.ndarray, dtype: np.dtype) -> np.nd
 
 
 def capped(log_probs: np.ndarray) -> np.ndarray:
-    """Return log-probabilities as float64, with values that rounding put above 0 set to 0.
-
-    Args:
-        log_probs: any shape.
-
-    Returns:
-        The same shape, at most 0.
-    """
+    """Return log-probabilities as float64, with values that rounding put above 0 set to 0."""
     return np.minimum(log_probs.astype(np.float64), 0.0)

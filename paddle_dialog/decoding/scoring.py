@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Array, StepModel, TextReader, TextScorer
+from paddle_dialog.decoding.interface import (
+    Array,
+    StepModel,
+    TextReader,
+    TextScorer,
+    evaluation_mode,
+    to_array,
+    to_model,
+)
 from paddle_dialog.decoding.scores import ScoreTable
 
 

@@ -1,14 +1,134 @@
-"""The entry point of every search."""
+"""The search for texts: greedy, beam and sampling, over all inputs of a batch at once."""
 
 from __future__ import annotations
 
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array
-from paddle_dialog.decoding.beam import BeamSearch
-from paddle_dialog.decoding.diverse import DiverseBeamSearch
-from paddle_dialog.decoding.interface import Array, Hypothesis, StepModel
-from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.sampling import Sampler
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.loader import build
+from paddle_dialog.config.schema import DecodingConfig
+from paddle_dialog.decoding.interface import (
+    Array,
+    Hypothesis,
+    StepModel,
+    evaluation_mode,
+    to_array,
+    to_model,
+)
+from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_only
+from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
+from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts
 from paddle_dialog.errors import UserError
+
+_KEYS = (
+    *("strategy", "beam_size", "n_best", "length_penalty", "alpha"),
+    *("max_length", "temperature", "top_k", "top_p"),
+)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """The settings of one search, checked when the object is made.
+
+    Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
+
+    Attributes:
+        max_length: one number for all inputs, or one for each.
+        seed: of the draws. The stream of an input depends on the seed, its own ids and the number of the
+            draw, not on its place in the batch.
+        processors: applied in this order to the log-probabilities of each step.
+        early_stopping: stop searching for an input when no candidate can enter its n best; saves time and
+            never changes the result.
+        bos_id: start token, given to the first step.
+        eos_id: end token.
+
+    Raises:
+        UserError: a value is out of range, or two contradict each other.
+    """
+
+    strategy: str = "beam"
+    beam_size: int = 5
+    n_best: int = 1
+    length_penalty: str = "none"
+    alpha: float = 1.0
+    max_length: int | Sequence[int] = 64
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    processors: Sequence[LogitsProcessor] = ()
+    early_stopping: bool = True
+    bos_id: int = 2
+    eos_id: int = 3
+
+    def __post_init__(self) -> None:
+        values = {name: getattr(self, name) for name in _KEYS}
+        if not isinstance(self.max_length, int):
+            values["max_length"] = min(self.max_length, default=1)
+        _check(**values)
+        if self.seed < 0:
+            raise UserError(f"decoding: seed is {self.seed}, it must be 0 or more")
+
+    @classmethod
+    def of(
+        cls, settings: DecodingConfig, n_best: int, seed: int, processors: Sequence[LogitsProcessor]
+    ) -> SearchOptions:
+        """Return the options of a recipe's decoding section.
+
+        Args:
+            settings: the section; its beam is widened where `n_best` asks for more.
+            n_best: candidates returned for an input.
+            seed: of the draws.
+            processors: applied in this order.
+        """
+        values = {name: getattr(settings, name) for name in _KEYS}
+        values.update(beam_size=max(settings.beam_size, n_best), n_best=n_best)
+        return cls(**values, seed=seed, processors=processors)
+
+    def limits(self, inputs: int) -> np.ndarray:
+        """Return the length limit of every input in tokens [B].
+
+        Raises:
+            UserError: `max_length` is a list of another length than the batch.
+        """
+        if isinstance(self.max_length, int):
+            return np.full(inputs, self.max_length)
+        if len(self.max_length) != inputs:
+            raise UserError(
+                f"decoding: max_length has {len(self.max_length)} limits for {inputs} inputs; give one each"
+            )
+        return np.asarray(self.max_length)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _check(**values: Any) -> None:
+    """Check values as those of a recipe are; once for all searches that have the same."""
+    build(DecodingConfig, values, "decoding")
+
+
+def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
+    """Return what log-probabilities of texts of different lengths are divided by before they are compared.
+
+    `none`: 1. `average`: length ** alpha, the mean log-probability at alpha 1. `gnmt`: ((5 + length) / 6) **
+    alpha (Wu et al. 2016, "Google's Neural Machine Translation System", equation 14).
+
+    Args:
+        name: `none`, `average` or `gnmt`.
+        alpha: strength, >= 0; 0 is no penalty.
+
+    Returns:
+        A function of the length in tokens, the end token counted; it never decreases, which early stopping needs.
+    """
+    if name == "average":
+        return lambda length: float(length) ** alpha
+    if name == "gnmt":
+        return lambda length: ((5.0 + length) / 6.0) ** alpha
+    return lambda length: 1.0
 
 
 def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptions) -> list[list[Hypothesis]]:
@@ -39,13 +159,253 @@ def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptio
         )
     if source.shape[0] == 0:
         return []
+    search = _sample if options.strategy == "sample" else _beam_search
     with evaluation_mode(model):
-        return _searcher(model, options).run(to_array(source), to_array(lengths))
+        return search(model, to_array(source), to_array(lengths), options)
 
 
-def _searcher(model: StepModel, options: SearchOptions) -> BeamSearch | DiverseBeamSearch | Sampler:
-    if options.strategy == "sample":
-        return Sampler(model, options)
-    if options.strategy == "beam" and options.groups > 1:
-        return DiverseBeamSearch(model, options)
-    return BeamSearch(model, options)
+class _CachedModel:
+    """A model and its cache for the prefixes that grow.
+
+    Args:
+        model: that is stepped.
+        source: ids [B, S].
+        lengths: [B].
+        options: of the search.
+    """
+
+    def __init__(
+        self, model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
+    ) -> None:
+        self._model = model
+        self._options = options
+        self._cache = model.encode(to_model(model, source), to_model(model, lengths))
+        self._inputs = np.arange(len(source))
+        self._reorder_within = getattr(model, "reorder_within", None)
+        self._normalised = bool(getattr(model, "returns_log_probabilities", False))
+        self._table = ScoreTable()
+
+    def reorder(self, rows: np.ndarray, inputs: np.ndarray) -> None:
+        """Make row i of the cache continue what was row `rows[i]` [N'], and belong to `inputs[i]` [N']."""
+        same_inputs = len(inputs) == len(self._inputs) and np.array_equal(inputs, self._inputs)
+        self._inputs = inputs
+        if same_inputs and np.array_equal(rows, np.arange(len(rows))):
+            return
+        reorder = self._reorder_within if same_inputs and self._reorder_within else self._model.reorder
+        self._cache = reorder(self._cache, to_model(self._model, rows.astype(np.int64)))
+
+    def step(self, prefixes: Prefixes) -> tuple[ScoreTable, np.ndarray]:
+        """Score every continuation of the prefixes.
+
+        Args:
+            prefixes: what was written so far, one row for each row of the cache.
+
+        Returns:
+            Scores after the processors, with only the end token left at the length limit, which the next step
+            overwrites; and whether the model itself would end a row at its limit, True elsewhere, [N] bool.
+        """
+        if prefixes.length:
+            last = prefixes.tokens[:, -1]  # [N]
+        else:
+            last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
+        scores, self._cache = self._model.step(to_model(self._model, last), self._cache)
+        self._table.load(scores, self._normalised)
+        values = self._table.values
+        for process in self._options.processors:
+            process(values, prefixes)
+        ends = np.ones(len(last), dtype=bool)
+        for row in np.flatnonzero(prefixes.limits == prefixes.length).tolist():
+            ends[row] = values[row].argmax() == self._options.eos_id
+            allow_only(values, row, self._options.eos_id)
+        return self._table, ends
+
+
+class Candidate(NamedTuple):
+    """A prefix with one more token.
+
+    Args:
+        input: number of the input.
+        row: of the prefix.
+        token: that follows it.
+        total: processed log-probability of the prefix with this token.
+        log_prob: the model's own.
+    """
+
+    input: int
+    row: int
+    token: int
+    total: float
+    log_prob: float
+
+
+@dataclass
+class _Beam:
+    """The hypotheses of one input; the prefixes that still grow have the other slots of the beam.
+
+    At each step the slots go to the best of the finished hypotheses that hold one and the candidates, compared by
+    their score at their own length. Without a length penalty a hypothesis that loses its slot is forgotten, which
+    is the textbook search and that of `nn.BeamSearchDecoder`; with one it still counts for the answer, since
+    normalised scores fall and rise again.
+
+    Args:
+        options: of the search.
+        size: number of slots.
+        limit: length limit in tokens.
+        divisor: of the length penalty.
+        in_beam: finished hypotheses with a slot, best first.
+        finished: all finished hypotheses, in the order they were found.
+    """
+
+    options: SearchOptions
+    size: int
+    limit: int
+    divisor: Callable[[int], float]
+    in_beam: list[Hypothesis] = field(default_factory=list)
+    finished: list[Hypothesis] = field(default_factory=list)
+
+    def advance(
+        self, candidates: Sequence[Candidate], prefixes: Prefixes, ends: np.ndarray
+    ) -> list[Candidate]:
+        """Give out the slots of one step; return the candidates that grow on, none where the search is over.
+
+        Args:
+            candidates: of this input, best first.
+            prefixes: all rows of the step.
+            ends: see `_CachedModel.step`.
+        """
+        divisor = self.divisor(prefixes.length + 1)
+        waiting, self.in_beam = self.in_beam, []
+        growing: list[Candidate] = []
+        for candidate in candidates:
+            free = self.size - len(growing)
+            score = candidate.total / divisor
+            while waiting and len(self.in_beam) < free and waiting[0].rank_score >= score:
+                self.in_beam.append(waiting.pop(0))
+            if len(self.in_beam) >= free:
+                break
+            if candidate.token != self.options.eos_id:
+                growing.append(candidate)
+                continue
+            text = prefixes.tokens[candidate.row].tolist()
+            hypothesis = Hypothesis.of(text, candidate.log_prob, bool(ends[candidate.row]), score)
+            self.in_beam.append(hypothesis)
+            self.finished.append(hypothesis)
+        self.in_beam += waiting[: self.size - len(growing) - len(self.in_beam)]
+        return [] if self._is_decided(growing) else growing
+
+    def answer(self) -> list[Hypothesis]:
+        """Return the finished hypotheses so far, best first; equal scores in the order they were found."""
+        everything = sorted(self.finished, key=lambda hypothesis: -hypothesis.rank_score)
+        if self.options.length_penalty != "none":
+            return everything
+        # Needed only if the processors left the prefixes that took its slot without a candidate.
+        return self.in_beam + [h for h in everything if not any(h is kept for kept in self.in_beam)]
+
+    def _is_decided(self, growing: Sequence[Candidate]) -> bool:
+        """Return whether no candidate can still enter the answer.
+
+        Every further token adds at most 0 to a log-probability, which is at most 0 itself, and the divisor is
+        largest at the length limit: no text with this prefix can score above total / divisor(limit + 1). A later
+        hypothesis of equal score ranks behind.
+        """
+        if not growing or not self.options.early_stopping:
+            return False
+        settled = self.in_beam if self.options.length_penalty == "none" else self.answer()
+        if len(settled) < self.options.n_best:
+            return False
+        reachable = growing[0].total / self.divisor(self.limit + 1)
+        return settled[self.options.n_best - 1].rank_score >= reachable
+
+
+def _beam_search(
+    model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
+) -> list[list[Hypothesis]]:
+    """Search with a beam for each input; a beam of one is greedy search."""
+    limits = options.limits(len(source))  # [B]
+    size = 1 if options.strategy == "greedy" else options.beam_size
+    divisor = length_divisor(options.length_penalty, options.alpha)
+    beams = [_Beam(options, size, limit, divisor) for limit in limits.tolist()]
+    cached = _CachedModel(model, source, lengths, options)
+    inputs: np.ndarray = np.arange(len(beams))  # [N] input of each growing prefix
+    tokens: np.ndarray = np.zeros((len(beams), 0), dtype=np.int64)  # [N, t]
+    totals: np.ndarray = np.zeros(len(beams))  # [N] processed log-probabilities
+    log_probs: np.ndarray = np.zeros(len(beams))  # [N] the model's own
+    while len(inputs):
+        prefixes = Prefixes(tokens, inputs, limits[inputs])
+        table, ends = cached.step(prefixes)
+        growing = [
+            grown
+            for candidates in _candidates(table, totals, log_probs, inputs, size)
+            for grown in beams[candidates[0].input].advance(candidates, prefixes, ends)
+        ]
+        rows = np.array([candidate.row for candidate in growing], dtype=np.int64)  # [N']
+        last = np.array([candidate.token for candidate in growing], dtype=np.int64)  # [N']
+        totals = np.array([candidate.total for candidate in growing])
+        log_probs = np.array([candidate.log_prob for candidate in growing])
+        tokens = np.concatenate([tokens[rows], last[:, None]], axis=1)  # [N', t + 1]
+        inputs = inputs[rows]
+        if len(rows):
+            cached.reorder(rows, inputs)
+    return [beam.answer()[: options.n_best] for beam in beams]
+
+
+def _candidates(
+    table: ScoreTable, totals: np.ndarray, log_probs: np.ndarray, inputs: np.ndarray, count: int
+) -> Iterator[list[Candidate]]:
+    """Iterate over the `count` best candidates of each input, best first; an input without any is left out.
+
+    Args:
+        table: scores of the next token of N prefixes.
+        totals: processed log-probabilities of the prefixes [N].
+        log_probs: the model's own [N].
+        inputs: of the prefixes [N].
+        count: candidates of an input.
+    """
+    rows, tokens, scores = best_candidates(table, totals, inputs, count)  # [M] each
+    own = log_probs[rows] + table.log_probs(rows, tokens)
+    columns = (inputs[rows], rows, tokens, scores, own)
+    every = list(map(Candidate._make, zip(*(column.tolist() for column in columns), strict=True)))
+    starts = group_starts(inputs[rows]).tolist() if every else []
+    for start, stop in pairwise([*starts, len(every)]):
+        yield every[start:stop]
+
+
+def _sample(
+    model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
+) -> list[list[Hypothesis]]:
+    """Draw `n_best` texts for each input; fewer where the processors leave no token to draw.
+
+    Draws of an input with the same prefix share a row of the model.
+    """
+    limits = options.limits(len(source))  # [B]
+    numbers: list[np.ndarray] = []  # for each draw
+    for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
+        numbers += uniform_numbers(options.seed, options.n_best, ids[:length].ravel().tolist(), limit + 1)
+    texts: list[list[Hypothesis]] = [[] for _ in limits]
+    cached = _CachedModel(model, source, lengths, options)
+    inputs = np.arange(len(limits))  # [N] input of each row
+    tokens = np.zeros((len(limits), 0), dtype=np.int64)  # [N, t]
+    rows = np.repeat(inputs, options.n_best)  # [M] row of each growing text
+    draws = np.arange(len(rows))  # [M] number of each growing text
+    totals, log_probs = np.zeros(len(rows)), np.zeros(len(rows))  # [M]
+    while len(rows):
+        table, ends = cached.step(Prefixes(tokens, inputs, limits[inputs]))
+        uniform = np.array([numbers[draw][tokens.shape[1]] for draw in draws.tolist()])  # [M]
+        drawn = draw_tokens(table.values, rows, uniform, options.temperature, options.top_k, options.top_p)
+        alive = np.flatnonzero(drawn >= 0)
+        rows, draws, drawn = rows[alive], draws[alive], drawn[alive]  # [M'] from here on
+        totals = totals[alive] + capped(table.values[rows, drawn])
+        log_probs = log_probs[alive] + table.log_probs(rows, drawn)
+        for place in np.flatnonzero(drawn == options.eos_id).tolist():
+            row, log_prob, total = rows[place], float(log_probs[place]), float(totals[place])
+            texts[inputs[row]].append(Hypothesis.of(tokens[row].tolist(), log_prob, bool(ends[row]), total))
+        on = np.flatnonzero(drawn != options.eos_id)
+        draws, totals, log_probs = draws[on], totals[on], log_probs[on]  # [M'']
+        width = table.values.shape[1]
+        grown, rows = np.unique(rows[on] * width + drawn[on], return_inverse=True)  # [N'], [M'']
+        parents = grown // width  # [N']
+        tokens = np.concatenate([tokens[parents], (grown % width)[:, None]], axis=1)  # [N', t + 1]
+        inputs = inputs[parents]
+        if len(rows):
+            cached.reorder(parents, inputs)
+    return [sorted(found, key=lambda text: (-text.rank_score, text.tokens)) for found in texts]

@@ -10,7 +10,7 @@ import paddle
 from paddle import io, nn
 
 from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.decoding.arrays import evaluation_mode
+from paddle_dialog.decoding.interface import evaluation_mode
 
 
 class TokenLosses(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import paddle
 
-from paddle_dialog.decoding.search import evaluation_mode
+from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.figures.heat_map import draw_heat_map
 from tasks.couplet.data.couplets import limit_length, read_couplets

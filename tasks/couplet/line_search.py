@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
-from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.penalties import length_divisor
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor
 from tasks.couplet.choice import choose
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.data.encoding import encode_sources
@@ -147,7 +145,7 @@ class LineSearch:
     ) -> list[list[Candidate]]:
         """Return the best candidate of each line, and others that keep their distance."""
         wide = max(self._config.choice.beam_size, request.wanted)
-        further = replace(options, beam_size=wide, n_best=wide, groups=1, diversity_penalty=0.0)
+        further = replace(options, beam_size=wide, n_best=wide)
         divisor = length_divisor(options.length_penalty, options.alpha)
         search = partial(self._search, sources, further)
         banned = request.rules.banned

@@ -14,9 +14,8 @@ from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
-from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
 from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm

@@ -14,10 +14,9 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.arrays import to_model
-from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.interface import to_model
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from paddle_dialog.decoding.interface import StepModel
-from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone
 from tasks.couplet.composing.drafts import Draft

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from paddle_dialog.decoding.interface import TextReader
-from paddle_dialog.decoding.options import SearchOptions
+from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.text.characters import is_hanzi
@@ -143,9 +143,7 @@ class ComposingPredictor(CoupletPredictor):
         return found is not None and found.distance == 0
 
     def _answer_lines(self, rules: Rules, firsts: Sequence[FirstLine]) -> list[list[SecondLine]]:
-        decoding = replace(
-            self.config.decoding, strategy="beam", beam_size=_BEAM, groups=1, diversity_penalty=0.0
-        )
+        decoding = replace(self.config.decoding, strategy="beam", beam_size=_BEAM)
         found = self.predict(
             [first.text for first in firsts],
             2,

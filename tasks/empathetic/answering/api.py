@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import BannedWords
+from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE
 from paddle_dialog.serving.config import LimitsConfig
@@ -232,8 +232,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         if changes.get("beam_size", 1) > self._limits.beam_size:
             raise UserError(f"decoding.beam_size: at most {self._limits.beam_size} is allowed here")
         decoding = dataclasses.replace(config.decoding, **changes)
-        if decoding.strategy != "beam" or decoding.beam_size % decoding.groups:
-            decoding = dataclasses.replace(decoding, groups=1)
         SearchOptions.of(decoding, request.n_best, seed, [])  # checks the values
         return ReplySettings(request.n_best, seed, decoding)
 

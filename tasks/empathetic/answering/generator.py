@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from paddle_dialog.decoding.arrays import to_model
-from paddle_dialog.decoding.interface import Hypothesis, StepModel
-from paddle_dialog.decoding.options import SearchOptions
-from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength
-from paddle_dialog.decoding.repetition import NoRepeatNGram
-from paddle_dialog.decoding.search import decode
+from paddle_dialog.decoding.interface import Hypothesis, StepModel, to_model
+from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
@@ -100,9 +97,8 @@ def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -
     penalty = f"length penalty {settings.length_penalty}" + (
         f" {settings.alpha}" if settings.length_penalty != "none" else ""
     )
-    groups = f" in {settings.groups} groups, diversity penalty {settings.diversity_penalty}"
     search = {
-        "beam": f"beam {options.beam_size}{groups if settings.groups > 1 else ''}, {penalty}",
+        "beam": f"beam {options.beam_size}, {penalty}",
         "greedy": "greedy",
         "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
         f"top-p {settings.top_p}, seed {options.seed}",

@@ -10,8 +10,8 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.options import SearchOptions
 from paddle_dialog.decoding.processors import LogitsProcessor
+from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor, check_request
 from tasks.empathetic.answering.answer import Answer, origin_note

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 
 from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.decoding.search import evaluation_mode
+from paddle_dialog.decoding.interface import evaluation_mode
 from tasks.empathetic.data.dataset import DialogueDataset, Example, collate
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import evaluation_mode, to_array, to_model
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.context_input import checked_context

@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from paddle_dialog.data.lengths import pad_batch
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Array, StepModel
+from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources

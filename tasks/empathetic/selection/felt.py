@@ -7,8 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from paddle_dialog.decoding.arrays import evaluation_mode, to_array, to_model
-from paddle_dialog.decoding.interface import Array, StepModel
+from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from tasks.empathetic.reading.vectors import BATCH

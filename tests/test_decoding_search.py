@@ -1,5 +1,6 @@
-"""Beam and greedy search against exhaustive search and hand-computed cases."""
+"""Beam and greedy search and the scoring of texts, against exhaustive search and hand-computed cases."""
 
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -9,10 +10,13 @@ from decoding_models import BOS, EOS, TableModel, inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
-from paddle_dialog.decoding.penalties import length_divisor
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates
+from paddle_dialog.decoding.search import length_divisor
+from paddle_dialog.errors import UserError
 
+ONE = np.array([[1]]), np.array([1])
 seeds = st.integers(0, 2**31)
 penalties = st.tuples(st.sampled_from(["none", "average", "gnmt"]), st.sampled_from([0.0, 0.6, 1.0, 1.7]))
 
@@ -216,7 +220,7 @@ def test_best_candidates_equal_a_full_sort(seed, count, columns, rows):
     scores[:, 0] = -30.0
     table = ScoreTable()
     table.load(paddle.to_tensor(scores), normalised=True)
-    found = best_candidates(table, totals, groups, count)
+    rows_found, tokens, _ = best_candidates(table, totals, groups, count)
     expected = []
     for group in np.unique(groups):
         every = [
@@ -226,7 +230,7 @@ def test_best_candidates_equal_a_full_sort(seed, count, columns, rows):
             if scores[r, c] > -np.inf
         ]
         expected += [(r, c) for _, r, c in sorted(every)[:count]]
-    assert list(zip(found.rows.tolist(), found.tokens.tolist(), strict=True)) == expected
+    assert list(zip(rows_found.tolist(), tokens.tolist(), strict=True)) == expected
 
 
 def test_the_search_takes_log_probabilities_of_a_growing_vocabulary():
@@ -273,19 +277,103 @@ def test_a_model_may_keep_what_depends_on_the_input_alone(seed, beam_size, sampl
     assert decode(model, *inputs(0, 1, 2), options) == decode(TableModel(seed), *inputs(0, 1, 2), options)
 
 
-def test_rows_that_stay_with_their_input_are_not_gathered_whole():
-    class Sparing(TableModel):
-        calls = ""
+def test_early_stopping_looks_to_the_end_token_behind_the_longest_text():
+    # In the mean () has ln .6 = -.511 and (4, 4) with its end ln .279 / 3 = -.426, though / 2 it would be -.638.
+    model = scripted([0.279, 0.121, 0.6], [1.0, 1e-12, 1e-12])
+    options = SearchOptions(beam_size=2, length_penalty="average", max_length=2)
+    assert decode(model, *inputs(0), options)[0][0].tokens == [4, 4]
 
-        def reorder(self, state, index):
-            self.calls += "r"
-            return super().reorder(state, index)
 
-        def reorder_within(self, state, index):
-            self.calls += "w"
-            return super().reorder(state, index)
+def test_every_setting_of_the_section_reaches_the_search():
+    settings = DecodingConfig(
+        strategy="sample",
+        beam_size=6,
+        n_best=2,
+        length_penalty="gnmt",
+        alpha=0.6,
+        max_length=9,
+        temperature=0.8,
+        top_k=4,
+        top_p=0.9,
+    )
+    found = SearchOptions.of(settings, 2, 5, [])
+    shared = {f.name for f in fields(SearchOptions)} & {f.name for f in fields(DecodingConfig)}
+    assert len(shared) > 8
+    assert {name: getattr(found, name) for name in shared} == {
+        name: getattr(settings, name) for name in shared
+    }
 
-    model = Sparing(0)
-    model.logits[:, :, :, EOS] = -50.0
-    decode(model, *inputs(0, 1), SearchOptions(beam_size=3, max_length=5))
-    assert model.calls[0] == "r" and set(model.calls[1:]) == {"w"}
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 4), max_size=4)), max_size=8))
+@settings(deadline=None, max_examples=40)
+def test_texts_of_several_inputs_score_as_each_does_alone(pairs: list[tuple[int, list[int]]]) -> None:
+    model = TableModel(5)
+    sources = np.array([[3], [1], [0]])
+    found = text_log_probs(
+        model, sources, np.ones(3, np.int64), [t for _, t in pairs], [row for row, _ in pairs]
+    )
+    expected = [model.text_log_prob(int(sources[row, 0]), tuple(text)) for row, text in pairs]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_what_texts_share_is_read_once() -> None:
+    model = TableModel(5)
+    text_log_probs(model, *ONE, [[4, 4, 2], [4, 4, 4], [4, 2], [4, 4, 2]], inputs=[0] * 4)
+    assert model.rows_asked == [1, 1, 2, 2]  # nothing; 4; 4 4, 4 2; 4 4 2, 4 4 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"strategy": "magic"}, 'strategy: must be one of beam, greedy, sample, found "magic"'),
+        ({"length_penalty": "long"}, 'length_penalty: must be one of none, average, gnmt, found "long"'),
+        ({"beam_size": 0}, "beam_size: must be an integer (at least 1), found 0"),
+        ({"n_best": 0}, "n_best: must be an integer (at least 1), found 0"),
+        ({"beam_size": 2, "n_best": 3}, "n_best: is 3, but a beam of 2 holds fewer; raise beam_size"),
+        (
+            {"strategy": "greedy", "n_best": 2},
+            "n_best: is 2, but greedy search gives one candidate; take beam or sample",
+        ),
+        ({"alpha": -0.1}, "alpha: must be a number (at least 0.0), found -0.1"),
+        ({"alpha": float("nan")}, "alpha: must be a number (at least 0.0), found NaN"),
+        ({"temperature": 0.0}, "temperature: must be a number (above 0.0), found 0.0"),
+        ({"top_p": 0.0}, "top_p: must be a number (above 0.0 and at most 1.0), found 0.0"),
+        ({"top_p": 1.1}, "top_p: must be a number (above 0.0 and at most 1.0), found 1.1"),
+        ({"top_k": -1}, "top_k: must be an integer (at least 0), found -1"),
+        ({"seed": -1}, "seed is -1, it must be 0 or more"),
+        ({"max_length": 0}, "max_length: must be an integer (at least 1), found 0"),
+        ({"max_length": [3, 0]}, "max_length: must be an integer (at least 1), found 0"),
+    ],
+)
+def test_nonsense_is_refused(settings, message):
+    with pytest.raises(UserError) as refused:
+        SearchOptions(**settings)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_more_samples_than_beams_are_fine():
+    assert SearchOptions(strategy="sample", beam_size=1, n_best=5).n_best == 5
+
+
+def test_limits_must_fit_the_batch():
+    with pytest.raises(UserError, match="max_length has 2 limits for 3 inputs"):
+        decode(TableModel(0), *inputs(0, 1, 2), SearchOptions(max_length=[1, 2]))
+
+
+def test_lengths_must_fit_the_source():
+    with pytest.raises(UserError, match=r"source has shape \[2, 1\] and lengths \[1\]"):
+        decode(TableModel(0), inputs(0, 1)[0], paddle.ones([1], "int64"), SearchOptions())
+
+
+def test_no_input_gives_no_answer():
+    empty = paddle.zeros([0, 4], "int64")
+    assert decode(TableModel(0), empty, paddle.zeros([0], "int64"), SearchOptions()) == []
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("strategy", ["greedy", "beam", "sample"])
+def test_damaged_weights_are_told(value, strategy):
+    model = TableModel(0)
+    model.logits[0, 0, 2, 1] = value
+    with pytest.raises(UserError, match="NaN or infinity"):
+        decode(model, *inputs(0), SearchOptions(strategy=strategy, max_length=2))
