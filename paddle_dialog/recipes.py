@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
-from paddle_dialog.config.loader import build, read_config
+from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.task_folders import find_task, task_names

@@ -10,7 +10,8 @@ import paddle
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config.loader import build, dump
+from paddle_dialog.config.loader import dump
+from paddle_dialog.config.typed import build
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig

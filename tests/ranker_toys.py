@@ -10,7 +10,8 @@ import numpy as np
 import paddle
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
-from paddle_dialog.config.loader import build, dump
+from paddle_dialog.config.loader import dump
+from paddle_dialog.config.typed import build
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.ranking.config import RankerConfig

@@ -12,7 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.config.loader import build, dump, read_config
+from paddle_dialog.config.loader import dump, escape, expand, read_config
+from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 
 
@@ -296,3 +297,58 @@ def test_a_dump_reads_back_equal(tmp_path_factory: pytest.TempPathFactory, confi
     path.write_bytes(dump(config).encode("utf-8"))
     assert build(Config, read_config(path, []), "x") == config
     assert build(Config, yaml.safe_load(dump(config)), "x") == config
+
+
+@dataclass
+class Filled:
+    epochs: int = 1
+    clip: float | None = 5.0
+    note: str | None = None
+    model: LstmConfig | TransformerConfig | None = None
+
+
+def filled(**mapping: Any) -> Filled:
+    return build(Filled, mapping, "x.yaml")
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORPUS", "/data")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.setenv("EPOCHS", "3")
+    monkeypatch.delenv("ABSENT", raising=False)
+
+
+def test_variables_fill_text() -> None:
+    assert filled(note="${CORPUS}/a${ABSENT:-b}${EMPTY:-c}${EMPTY}$d").note == "/data/abc$d"
+    assert filled(note="${EPOCHS}").note == "3"
+
+
+def test_variables_fill_numbers_null_and_names() -> None:
+    config = filled(epochs="${EPOCHS}", clip="${ABSENT:-null}", model={"name": "${ABSENT:-gru}"})
+    assert config == Filled(epochs=3, clip=None, model=LstmConfig("gru"))
+    assert filled(note="${ABSENT:-null}").note is None
+    assert filled(note="null").note == "null"
+
+
+def test_a_number_in_quotes_without_a_variable_stays_text() -> None:
+    with pytest.raises(UserError, match=r'^x\.yaml: epochs: must be an integer, found "3"$'):
+        filled(epochs="3")
+
+
+@pytest.mark.parametrize("text", ["${CORPUS}", "$${CORPUS}", "$$$${", "${", "$", "a$b}", "${A:-${B}}"])
+def test_escaped_text_is_kept(text: str) -> None:
+    assert filled(note=escape(text)).note == text
+    assert expand(escape(text)) == text
+
+
+def test_variables_that_cannot_be_filled_are_problems_like_others() -> None:
+    with pytest.raises(UserError) as caught:
+        filled(note="${ABSENT}/x", epochs="${1}", model={"name": "${ABSENT}"}, clip="${CORPUS}")
+    assert str(caught.value).splitlines() == [
+        "x.yaml: 4 problems:",
+        "epochs: '${1}' has a malformed ${…}; write ${NAME}, ${NAME:-default}, or $${ for a literal ${",
+        'clip: must be a number or null, found "/data"',
+        "note: environment variable ABSENT is not set; set it or write ${ABSENT:-default}",
+        "model.name: environment variable ABSENT is not set; set it or write ${ABSENT:-default}",
+    ]

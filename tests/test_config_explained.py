@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from command import ROOT, run_here
 
-from paddle_dialog.config.explain import as_markdown, explain, help_of, sections
+from paddle_dialog.config.explain import explain, help_of, sections
 from paddle_dialog.config.fields import at_least, rate, setting
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ServeConfig
@@ -18,6 +18,8 @@ from paddle_dialog.task_folders import find_task, task_names
 from tasks.couplet.api import CoupletRules
 from tasks.couplet.config import RulesConfig
 from tasks.empathetic.answering.api import ReplyDecoding
+
+TOOL = runpy.run_path(str(ROOT / "tools" / "write_settings.py"))
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,12 @@ def test_a_key_without_help_shows_the_rest():
 
 
 def test_the_page_of_a_subclass_tells_what_differs():
-    rows = [line for line in as_markdown(PinePeg, Peg).splitlines() if line.startswith("| `")]
+    rows = [line for line in TOOL["as_markdown"](PinePeg, Peg).splitlines() if line.startswith("| `")]
     assert rows == [
         "| `wood` | pine | text | what it is made of |",
         "| `rings` | 0 | an integer (at least 0) | of its tree |",
     ]
-    assert r"from the middle \| to the rim" in as_markdown(Peg)
+    assert r"from the middle \| to the rim" in TOOL["as_markdown"](Peg)
 
 
 @pytest.mark.parametrize("name", [*task_names(), "server"])
@@ -138,8 +140,7 @@ def test_every_key_has_help(name):
 
 
 def test_the_settings_page_is_what_the_declarations_say():
-    made = runpy.run_path(str(ROOT / "tools" / "write_settings.py"))["page"]()
-    assert made == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), (
+    assert TOOL["page"]() == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), (
         "run python tools/write_settings.py"
     )
 

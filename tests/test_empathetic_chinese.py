@@ -11,7 +11,7 @@ from empathetic_zh_toys import TURNS, chinese_config, chinese_predictor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.config.loader import build
+from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.cutting import shortened, with_short_replies

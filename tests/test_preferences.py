@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.config.preferences import PreferencesConfig
+from paddle_dialog.config.schema import PreferencesConfig
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.preferences import PreferenceLoss, preference_nll
 

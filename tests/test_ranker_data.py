@@ -9,7 +9,7 @@ import pytest
 from empathetic_toys import make_vocabulary
 from ranker_toys import DIALOGUES, NOUNS, PLACES, make_ranker_config, ranker_mapping
 
-from paddle_dialog.config.loader import build
+from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dialogue import Dialogue

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from paddle_dialog.config.explain import as_markdown  # noqa: E402
+from paddle_dialog.config.explain import sections  # noqa: E402
 from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig  # noqa: E402
 from paddle_dialog.serving.config import ServeConfig  # noqa: E402
 from paddle_dialog.task_folders import find_task, task_names  # noqa: E402
@@ -27,6 +28,30 @@ tools/write_settings.py`.
 A key that a recipe leaves out has its default; `null` is no value. The `name` of a `model` chooses the family,
 and with it the keys of the section. A task also has the keys of every task and those of the task it builds on.
 It lists them again only where their default or their meaning differs."""
+
+
+def as_markdown(cls: Any, known: Any = None) -> str:
+    """Explain the keys of a configuration as Markdown tables, a section each.
+
+    Args:
+        cls: the configuration's dataclass.
+        known: a base class whose keys are explained elsewhere; only differences from it are listed.
+    """
+    told = {(each.name, each.tag, key) for each in sections(known) for key in each.keys} if known else set()
+    blocks = []
+    for section in sections(cls):
+        keys = [key for key in section.keys if (section.name, section.tag, key) not in told]
+        if keys:
+            title = f"`{section.name}`" if section.name else "Top level"
+            title += f" with `name: {section.tag}`" if section.tag else ""
+            rows = [_table_row(f"`{key.name}`", key.default, key.accepts, key.help) for key in keys]
+            head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
+            blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
+    return "\n\n".join(blocks)
+
+
+def _table_row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def page() -> str:

@@ -1,4 +1,4 @@
-"""Explains the keys of a configuration, for `--help-config` and the page docs/settings.md."""
+"""Explains the keys of a configuration, for `--help-config` and docs/settings.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
-from paddle_dialog.config.hints import describe, field_hints, members, shown, tags
+from paddle_dialog.config.fields import describe, field_hints, members, shown, tags
 from paddle_dialog.errors import UserError
 
 LINE_WIDTH = 100
@@ -101,32 +101,8 @@ def explain(cls: Any, wanted: str = "") -> str:
     return "\n\n".join(blocks)
 
 
-def as_markdown(cls: Any, known: Any = None) -> str:
-    """Explain the keys of a configuration as Markdown tables, a section each.
-
-    Args:
-        cls: the configuration's dataclass.
-        known: a base class whose keys are explained elsewhere; only differences from it are listed.
-    """
-    told = {(each.name, each.tag, key) for each in sections(known) for key in each.keys} if known else set()
-    blocks = []
-    for section in sections(cls):
-        keys = [key for key in section.keys if (section.name, section.tag, key) not in told]
-        if keys:
-            title = f"`{section.name}`" if section.name else "Top level"
-            title += f" with `name: {section.tag}`" if section.tag else ""
-            rows = [_table_row(f"`{key.name}`", key.default, key.accepts, key.help) for key in keys]
-            head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
-            blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
-    return "\n\n".join(blocks)
-
-
 def _is_tagged(cls: Any) -> bool:
     return get_origin(field_hints(cls).get("name")) is Literal
-
-
-def _table_row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

@@ -1,22 +1,26 @@
-"""Configuration files: read with their bases and overrides, built as dataclasses, dumped whole."""
+"""Configuration files: YAML with bases, overrides and `${NAME}` references to plain mappings, and back.
+
+Parsing is stricter than `yaml.safe_load`, and its errors name a line that a user can mend.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paddle_dialog.config.environment import UnfilledReferenceError, escape, expand
-from paddle_dialog.config.overrides import apply_override, merge
-from paddle_dialog.config.typed import build
-from paddle_dialog.config.yaml_text import parse_file_text, write_yaml
+import yaml
+
 from paddle_dialog.errors import UserError
 from paddle_dialog.shipped import find_recipe
 
-__all__ = ["build", "dump", "read_config", "replaced"]
-
 Config = TypeVar("Config")
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})?", re.ASCII)
 
 
 def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -35,7 +39,7 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, An
     """
     mapping = _read_with_base(find_recipe(path), ())
     for override in overrides:
-        mapping = apply_override(mapping, override)
+        mapping = _with_override(mapping, override)
     return mapping
 
 
@@ -88,7 +92,7 @@ def _read_with_base(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         base_path = path.parent / expand(base)
     except UnfilledReferenceError as error:
         raise UserError(f"{path}: base: {error}") from error
-    return merge(_read_with_base(base_path, (*readers, path)), mapping)
+    return _merge(_read_with_base(base_path, (*readers, path)), mapping)
 
 
 def _read_file(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
@@ -122,3 +126,206 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return escape(value) if isinstance(value, str) else value
+
+
+def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
+    """Return a copy of the mapping with one `section.key=value` set, missing sections created.
+
+    Raises:
+        UserError: there is no `=`, a part of the key is empty, or the key leads through a value or list.
+    """
+    key, equals, text = override.partition("=")
+    path = [part.strip() for part in key.split(".")]
+    if not equals or not all(path):
+        raise UserError(f"-o {override}: must be section.key=value, for example training.epochs=3")
+    try:
+        value = parse_value(text)
+    except DuplicateKeyError as error:
+        raise UserError(f"-o {override}: {error.problem}") from error
+    return _with_value(mapping, path, value, override)
+
+
+def _with_value(
+    mapping: Mapping[str, Any], path: list[str], value: Any, override: str, depth: int = 0
+) -> dict[str, Any]:
+    # Every level is copied: YAML aliases make two sections share one object.
+    copied = dict(mapping)
+    if depth == len(path) - 1:
+        copied[path[depth]] = value
+        return copied
+    section = copied.get(path[depth])
+    if section is None:
+        section = {}
+    if not isinstance(section, Mapping):
+        at = ".".join(path[: depth + 1])
+        kind = "a list" if isinstance(section, list) else "a single value"
+        raise UserError(f"-o {override}: {at} is {kind}, not a section; override {at} as a whole")
+    copied[path[depth]] = _with_value(section, path, value, override, depth + 1)
+    return copied
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay one configuration over another: sections merge key by key, all else (lists too) is replaced.
+
+    A section whose `name` differs is replaced as a whole: `name` chooses the dataclass of a section, and the
+    keys of the one below belong to another.
+    """
+    merged = dict(below)
+    for key, value in above.items():
+        under = below.get(key)
+        if isinstance(value, Mapping) and isinstance(under, Mapping) and not _renamed(under, value):
+            merged[key] = _merge(under, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _renamed(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
+    return "name" in below and "name" in above and below["name"] != above["name"]
+
+
+class DuplicateKeyError(yaml.MarkedYAMLError):
+    """The same key stands twice in one mapping."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """A `SafeLoader` that refuses duplicate keys and leaves dates as text (no field is a date)."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Compose one mapping and refuse duplicate keys; construction would be too late, as it expands `<<`.
+
+        Raises:
+            DuplicateKeyError: a key stands twice.
+        """
+        node = super().compose_mapping_node(anchor)
+        first_line: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            identity, line = (key.tag, key.value), key.start_mark.line + 1
+            if identity in first_line:
+                problem = f"key {key.value!r} stands twice (first on line {first_line[identity]}); keep one"
+                raise DuplicateKeyError(problem=problem, problem_mark=key.start_mark)
+            first_line[identity] = line
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Construct one node; PyYAML's bare Python errors (`!!bool x`, a 5000-digit integer) get a line."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError) as error:
+            problem = f"{node.value!r:.60} cannot be read as {node.tag.rsplit(':', 1)[-1]}"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
+
+
+class _Dumper(yaml.SafeDumper):
+    """A `SafeDumper` that escapes unprintable text: PyYAML writes U+0085 bare and reads it as a space."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def write_yaml(value: Any) -> str:
+    """Write plain values as YAML, in the given key order, each text on one line."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**20)
+
+
+def parse_file_text(text: str, where: str) -> Any:
+    """Parse the text of one YAML file.
+
+    Args:
+        text: the whole file.
+        where: the file's name, for messages.
+
+    Raises:
+        UserError: the text is not YAML or has a duplicate key; names the line.
+    """
+    try:
+        value = yaml.load(text, Loader=_StrictLoader)
+        json.dumps(value, default=str, skipkeys=True)  # fails where an alias puts a value inside itself
+        return value
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f"{where}, line {mark.line + 1}" if mark else where
+        what = error.problem or error.context or "cannot be parsed"
+        if isinstance(error, DuplicateKeyError):
+            raise UserError(f"{at}: {what}") from error
+        raise UserError(f"{at}: not valid YAML: {what}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise UserError(f"{where}, line {line}: not valid YAML: {error.reason}") from error
+    except (RecursionError, ValueError) as error:
+        problem = "are nested too deeply" if isinstance(error, RecursionError) else "hold themselves"
+        raise UserError(f"{where}: not readable: its lists or mappings {problem}") from error
+
+
+def parse_value(text: str) -> Any:
+    """Parse one value from the command line as YAML, or as plain text where YAML would lose part of it.
+
+    Lists and mappings count only in their bracketed form (`[1, 2]`, `{a: 1}`), so that `Act 1: rain` or `- x`
+    stays text; so does text in which YAML sees a comment, a tag or an anchor, and all invalid YAML.
+
+    Raises:
+        DuplicateKeyError: `{a: 1, a: 2}`.
+    """
+    stripped = text.strip()
+    try:
+        node = yaml.compose(stripped, Loader=_StrictLoader)
+        value = yaml.load(stripped, Loader=_StrictLoader)
+    except DuplicateKeyError:
+        raise
+    except (yaml.YAMLError, RecursionError):
+        return text
+    if node is None:
+        return None if not stripped else text
+    if isinstance(node, yaml.ScalarNode):
+        whole = node.style is not None or node.value == stripped
+        return value if whole else text
+    return value if stripped[0] in "[{" else text
+
+
+class UnfilledReferenceError(Exception):
+    """A reference to the environment that cannot be filled; the message says which and what to do."""
+
+
+def expand(text: str) -> str:
+    """Fill the references in a text; `$${` stands for a literal `${`.
+
+    As in the shell, `:-default` also serves when the variable is set but empty.
+
+    Raises:
+        UnfilledReferenceError: a variable without default is not set, or a `${` is malformed.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        if match.group() == "$${":
+            return "${"
+        name, default = match.group("name"), match.group("default")
+        if name is None:
+            raise UnfilledReferenceError(
+                f"{text!r:.80} has a malformed ${{…}}; "
+                "write ${NAME}, ${NAME:-default}, or $${ for a literal ${"
+            )
+        value = os.environ.get(name)
+        if default is not None:
+            return value or default
+        if value is None:
+            raise UnfilledReferenceError(
+                f"environment variable {name} is not set; set it or write ${{{name}:-default}}"
+            )
+        return value
+
+    return _REFERENCE.sub(fill, text)
+
+
+def escape(text: str) -> str:
+    """Return the text which `expand` turns back into `text`."""
+    return text.replace("${", "$${")

@@ -10,9 +10,16 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from paddle_dialog.config.environment import UnfilledReferenceError, expand
-from paddle_dialog.config.hints import bounds_broken, describe, field_hints, is_optional, members, shown, tags
-from paddle_dialog.config.yaml_text import DuplicateKeyError, parse_value
+from paddle_dialog.config.fields import (
+    bounds_broken,
+    describe,
+    field_hints,
+    is_optional,
+    members,
+    shown,
+    tags,
+)
+from paddle_dialog.config.loader import DuplicateKeyError, UnfilledReferenceError, expand, parse_value
 from paddle_dialog.errors import UserError
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.loader import build
 from paddle_dialog.config.schema import DecodingConfig
+from paddle_dialog.config.typed import build
 from paddle_dialog.decoding.interface import (
     Array,
     Hypothesis,

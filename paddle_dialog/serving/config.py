@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddle_dialog.config.fields import Problem, at_least, setting
-from paddle_dialog.config.loader import build, read_config
+from paddle_dialog.config.loader import read_config
+from paddle_dialog.config.typed import build
 
 
 @dataclass(frozen=True)

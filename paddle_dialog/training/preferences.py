@@ -6,7 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.config.preferences import PreferencesConfig
+from paddle_dialog.config.schema import PreferencesConfig
 from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import TransformerConfig
-from paddle_dialog.config.preferences import PreferencesConfig
-from paddle_dialog.config.schema import DataConfig, GenerationConfig
+from paddle_dialog.config.schema import DataConfig, GenerationConfig, PreferencesConfig
 
 LONGEST_THEME = 4  # characters that may follow the mark of a template in training
 

@@ -13,7 +13,7 @@ from safetensors.numpy import load, save
 from paddle_dialog.bundle.eight_bits import packed, unpacked
 from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.task_files import reading
-from paddle_dialog.config.loader import build
+from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.arrays.operators import Weights
 from paddle_dialog.recipes import config_from_text
