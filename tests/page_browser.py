@@ -21,7 +21,7 @@ from serving_toys import eventually, make_app
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint
-from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint
 from tasks.couplet.task import TASK as COUPLET

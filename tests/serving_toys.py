@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable
-from paddle_dialog.serving.model_cards import ModelCard, make_card
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel
+from paddle_dialog.serving.models import ModelCard, make_card
 from paddle_dialog.serving.word_filter import WordFilter
 
 with warnings.catch_warnings():
@@ -63,7 +63,7 @@ class EchoEndpoint(Endpoint[EchoRequest]):
             raise UserError("bad is not a text; give a good one")
         return Job(request.text, request.style)
 
-    def answer(self, items: Sequence[str], settings: Any) -> list[dict[str, Any] | Unanswerable]:
+    def answer(self, items: Sequence[str], settings: Any) -> list[dict[str, Any] | NoResult]:
         self.batches.append(list(items))
         self.busy.set()
         assert self.open.wait(PATIENCE)

@@ -14,9 +14,9 @@ from empathetic_toys import make_config, make_network, make_vocabulary, predicto
 from empathetic_zh_toys import chinese_predictor, save_chinese_model
 from serving_toys import make_app, running
 
-from paddle_dialog.serving.by_language import ByLanguage
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.endpoint import ByLanguage
+from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic.answering import prediction
 from tasks.empathetic.answering.api import ReplyEndpoint

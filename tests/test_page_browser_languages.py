@@ -11,9 +11,9 @@ from chromium import needs_chromium
 from empathetic_zh_toys import chinese_predictor
 from page_browser import _reply_predictor, idle, opened, say, serving
 
-from paddle_dialog.serving.by_language import ByLanguage
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.endpoint import ByLanguage
+from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic.answering.api import ReplyEndpoint
 from tasks.empathetic.emotion.labels import CHINESE_NAMES

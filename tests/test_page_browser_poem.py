@@ -5,7 +5,7 @@ from page_browser import opened, serving
 from poem_toys import toy
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.poem.api import PoemEndpoint
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import ROOT
 
-from paddle_dialog.serving.page_files import PAGE
+from paddle_dialog.serving.app import PAGE
 
 TABS = sorted((ROOT / "tasks").glob("*/page"))
 tabs = pytest.mark.parametrize("folder", TABS, ids=lambda folder: folder.parent.name)

@@ -12,7 +12,7 @@ from command import ROOT
 from page_browser import opened, serving
 from serving_toys import EchoEndpoint
 
-from paddle_dialog.serving.model_cards import ModelCard
+from paddle_dialog.serving.models import ModelCard
 
 pytestmark = needs_chromium
 CARD = ModelCard(task="echo", path="/v1/echo", family="cave", parameters=7, decoding="", details={}, card="")

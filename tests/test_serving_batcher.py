@@ -11,9 +11,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import NO_ANSWER
-from paddle_dialog.serving.endpoint import Job, Unanswerable
-from paddle_dialog.serving.log import LOGGER
-from paddle_dialog.serving.metrics import Metrics
+from paddle_dialog.serving.endpoint import Job, NoResult
+from paddle_dialog.serving.telemetry import LOGGER, Metrics
 
 
 @pytest.fixture
@@ -152,7 +151,7 @@ def test_one_faulty_input_does_not_spoil_the_batch(start, endpoint):
 
     _, one, spoilt, other = asyncio.run(scenario())
     assert (one, other) == ({"echo": "a"}, {"echo": "b"})
-    assert isinstance(spoilt, Unanswerable) and str(spoilt) == NO_ANSWER
+    assert isinstance(spoilt, NoResult) and str(spoilt) == NO_ANSWER
 
 
 def test_a_fault_fails_its_batch_alone_and_the_log_quotes_nobody(start, endpoint, monkeypatch, caplog):

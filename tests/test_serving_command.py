@@ -94,16 +94,16 @@ def ended(pid):
 
 @pytest.fixture
 def decoding(trained):
-    """Yield a server with two decoders: its process, nursery, client and what it had to say."""
+    """Yield a server with two decoders: its process, fork_server, client and what it had to say."""
     process, address = serve(trained, "workers=2")
-    (nursery,) = children(process.pid)
+    (fork_server,) = children(process.pid)
     with httpx.Client(base_url=address, timeout=PATIENCE) as client:
-        eventually(lambda: client.get("/readyz").status_code == 200 and len(children(nursery)) == 2)
-        yield process, nursery, client
+        eventually(lambda: client.get("/readyz").status_code == 200 and len(children(fork_server)) == 2)
+        yield process, fork_server, client
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE)
-    assert not Path(f"/proc/{nursery}").exists()
+    assert not Path(f"/proc/{fork_server}").exists()
     assert process.returncode == (1 if "forks the decoders has died" in err.decode() else 0), err.decode()
 
 
@@ -124,8 +124,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one thread
 
 @linux
 def test_all_decoders_answer_alike_and_a_batch_is_shared_among_them(decoding, trained):
-    _process, nursery, client = decoding
-    first, second = children(nursery)
+    _process, fork_server, client = decoding
+    first, second = children(fork_server)
     os.kill(first, signal.SIGSTOP)  # what it is given waits; the other answers the rest
     answers = []
     threads = [threading.Thread(target=lambda: answers.append(ask(client))) for _ in range(6)]
@@ -139,13 +139,13 @@ def test_all_decoders_answer_alike_and_a_batch_is_shared_among_them(decoding, tr
     told = run_here("predict", "-c", trained["lstm"].config, "--n-best", 2, "--json", "天山春红风")
     for record in [answer.json() for answer in answers]:
         assert texts(record) == texts(json.loads(told.stdout))
-    assert children(nursery) == [first, second]
+    assert children(fork_server) == [first, second]
 
 
 @linux
 def test_requests_of_a_decoder_that_dies_are_refused_and_it_is_replaced(decoding):
-    _process, nursery, client = decoding
-    stopped = children(nursery)
+    _process, fork_server, client = decoding
+    stopped = children(fork_server)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     answers = []
@@ -166,15 +166,15 @@ def test_requests_of_a_decoder_that_dies_are_refused_and_it_is_replaced(decoding
     assert "has died; try again" in lost
     assert next(a for a in answers if a.status_code == 503).headers["retry-after"] == "1"
     assert [ask(client).status_code for _ in range(4)] == [200] * 4
-    eventually(lambda: len(children(nursery)) == 2)
-    assert not set(stopped) & set(children(nursery))
+    eventually(lambda: len(children(fork_server)) == 2)
+    assert not set(stopped) & set(children(fork_server))
     assert float(metric(client, "lost_total")) >= 1
 
 
 @linux
 def test_a_decoder_that_dies_while_it_waits_costs_no_request(decoding):
-    _process, nursery, client = decoding
-    for pid in children(nursery):
+    _process, fork_server, client = decoding
+    for pid in children(fork_server):
         os.kill(pid, signal.SIGKILL)
         eventually(lambda pid=pid: ended(pid))
     assert [ask(client).status_code for _ in range(4)] == [200] * 4
@@ -183,9 +183,9 @@ def test_a_decoder_that_dies_while_it_waits_costs_no_request(decoding):
 
 @linux
 def test_a_server_that_can_replace_no_decoder_ends(decoding):
-    process, nursery, client = decoding
-    decoders = children(nursery)
-    for pid in (nursery, *decoders):
+    process, fork_server, client = decoding
+    decoders = children(fork_server)
+    for pid in (fork_server, *decoders):
         os.kill(pid, signal.SIGKILL)
         eventually(lambda pid=pid: ended(pid))
     assert ask(client).status_code == 500
@@ -195,12 +195,12 @@ def test_a_server_that_can_replace_no_decoder_ends(decoding):
 @linux
 def test_decoders_end_with_a_server_that_is_killed(trained):
     process, _ = serve(trained, "workers=2")
-    (nursery,) = children(process.pid)
-    eventually(lambda: len(children(nursery)) == 2)
-    decoders = children(nursery)
+    (fork_server,) = children(process.pid)
+    eventually(lambda: len(children(fork_server)) == 2)
+    decoders = children(fork_server)
     process.kill()
     process.communicate(timeout=PATIENCE)  # ends when nobody holds its pipes any more
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (nursery, *decoders)))
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (fork_server, *decoders)))
 
 
 def test_a_taken_port_is_told(trained):

@@ -7,7 +7,7 @@ from composing_toys import composing_toy
 from serving_toys import make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.model_cards import make_card
+from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import tone_names
 from tasks.couplet.task import TASK

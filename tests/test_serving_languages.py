@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from serving_toys import EchoEndpoint, EchoRequest, make_app, make_config, running
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE, ByLanguage
 from paddle_dialog.serving.config import ModelSource
+from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, ByLanguage
 from paddle_dialog.serving.models import endpoints_of, find_models, load_models
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.language import LanguageName

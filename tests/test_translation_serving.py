@@ -13,7 +13,7 @@ from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Unanswerable
+from paddle_dialog.serving.endpoint import NoResult
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.translation.api import TranslationEndpoint, TranslationItem
@@ -80,7 +80,7 @@ def test_banned_words_are_not_written(tmp_path):
     (tmp_path / "words.txt").write_text(text[0], encoding="utf-8")
     endpoint.use(made, WordFilter.load(str(tmp_path / "words.txt")))
     (answer,) = endpoint.answer([TranslationItem(TEXT, False)], 1)
-    assert isinstance(answer, Unanswerable)
+    assert isinstance(answer, NoResult)
 
 
 @needs_chromium

@@ -1,29 +1,86 @@
-"""The server as an ASGI application."""
+"""The server as an ASGI application: the addresses of its models, the page, and probes."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from pydantic import BaseModel
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
-from paddle_dialog.serving.batcher import Batcher
+from paddle_dialog.data.records import Record
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.docs_page import STYLE, docs_page
-from paddle_dialog.serving.endpoint import Endpoint
-from paddle_dialog.serving.errors import add_error_handlers, busy_response
-from paddle_dialog.serving.gate import Gate
-from paddle_dialog.serving.guard import Guard
-from paddle_dialog.serving.metrics import CONTENT_TYPE, Metrics
-from paddle_dialog.serving.model_cards import ModelCard, ModelCards
-from paddle_dialog.serving.page_files import add_page
-from paddle_dialog.serving.routes import ERRORS, LOADING, Service, add_endpoints
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult
+from paddle_dialog.serving.middleware import (
+    CLIENT_LEFT,
+    ErrorModel,
+    RequestChecks,
+    RequestLog,
+    add_error_handlers,
+    busy_response,
+    error_response,
+)
+from paddle_dialog.serving.models import ModelCard, ModelCards
+from paddle_dialog.serving.telemetry import LOGGER, Metrics
 from paddle_dialog.serving.word_filter import WordFilter
+
+# No `from __future__ import annotations` here: FastAPI needs the request's model, which only exists at run time.
+
+LOG = logging.getLogger(LOGGER)
+PAGE = Path(__file__).parent / "page"
+TAB_FILES = ("tab.html", "tab.js", "words.js")
+# The machine's own table may differ, and `nosniff` makes browsers trust the type that we send.
+_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+BANNED = "the text has a word that this server does not take; write it differently"
+_STATUSES = {
+    400: "The body is not JSON.",
+    401: "The key is missing or wrong.",
+    405: "The address does not take this method; see Allow.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    415: "The body is not declared as JSON.",
+    422: "A value is out of range, a text cannot be answered, or it has a word that is not taken.",
+    500: "A fault of the server.",
+    503: "Too many requests wait, or the models are not loaded yet; see Retry-After.",
+    504: "The answer took too long.",
+}
+LOADING = "the models are being loaded; try again in a moment"
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorModel, "description": text} for status, text in _STATUSES.items()
+}
+
+
+@dataclass(frozen=True)
+class Service:
+    """What answering needs.
+
+    Args:
+        config: the server's settings.
+        batcher: decodes.
+        words: refused in input.
+    """
+
+    config: ServeConfig
+    batcher: Batcher
+    words: WordFilter
 
 
 class State(BaseModel):
@@ -72,15 +129,15 @@ def create_app(
     )
     app.state.batcher, app.state.metrics = batcher, metrics
     add_error_handlers(app)
-    add_endpoints(app, endpoints, Service(config, batcher, words))
+    for endpoint in endpoints:
+        _add_endpoint(app, endpoint, Service(config, batcher, words))
     _add_models(app, batcher, cards)
     _add_probes(app, batcher, metrics)
-    _add_docs(app)
-    add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
+    _add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
     posts = [endpoint.path for endpoint in endpoints]
-    app.add_middleware(Gate, limits=config.limits, api_key=config.api_key, posts=posts)
-    app.add_middleware(Guard, metrics=metrics, paths=paths)
+    app.add_middleware(RequestChecks, limits=config.limits, api_key=config.api_key, posts=posts)
+    app.add_middleware(RequestLog, metrics=metrics, paths=paths)
     return app
 
 
@@ -123,11 +180,119 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _add_docs(app: FastAPI) -> None:
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return HTMLResponse(docs_page(app.openapi()))
+def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service) -> None:
+    model = endpoint.request_model
 
-    @app.get("/docs.css", include_in_schema=False)
-    async def style() -> Response:
-        return Response(STYLE, media_type="text/css")
+    async def handle(body: model, request: Request) -> Response:  # type: ignore[valid-type]
+        return await _answer(endpoint, body, request, service)
+
+    app.post(
+        endpoint.path,
+        summary=endpoint.summary,
+        description=endpoint.__doc__,
+        operation_id=endpoint.path.removeprefix("/v1/"),
+        responses={200: {"model": endpoint.answer_model, "description": "The answer."}, **ERRORS},
+        response_class=JSONResponse,
+        response_model=None,
+    )(handle)
+
+
+async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, service: Service) -> Response:
+    if not service.batcher.is_ready:
+        return busy_response(LOADING, 1)
+    if service.config.log_user_text:
+        LOG.info("%s %s", endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))
+    try:
+        is_banned = any(service.words.finds(text) for text in endpoint.texts(body))
+        if is_banned and not endpoint.takes_any_words(body):
+            return error_response(422, BANNED)
+        job = endpoint.prepare(body)
+        record = await _wait(endpoint, job, request, service)
+    except (UserError, NoResult) as error:
+        return error_response(422, str(error))
+    except Busy as busy:
+        return busy_response(str(busy), busy.retry_after)
+    except asyncio.TimeoutError:  # not the built-in one in Python 3.10
+        seconds = service.config.limits.seconds
+        return error_response(504, f"there was no answer within {seconds:g} seconds; ask for less, or later")
+    return Response(status_code=CLIENT_LEFT) if record is None else JSONResponse(record)
+
+
+async def _wait(endpoint: Endpoint[Any], job: Job, request: Request, service: Service) -> Record | None:
+    """Return the answer to a job; None if the client leaves first.
+
+    Raises:
+        TimeoutError: the time for a request is over.
+    """
+    work = asyncio.ensure_future(service.batcher.submit(endpoint, job))
+    leaving = asyncio.ensure_future(_client_leaves(request))
+    try:
+        done, _ = await asyncio.wait(
+            {work, leaving}, timeout=service.config.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if work in done:
+            return work.result()
+        if leaving in done:
+            return None
+        raise asyncio.TimeoutError
+    finally:
+        for task in (work, leaving):
+            task.cancel()
+
+
+async def _client_leaves(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
+    """Add the page at `/`, its files below `/page/` and those of each tab below `/tasks/<task>/`.
+
+    Args:
+        app: the application.
+        tabs: the folder of each tab by the name of its task, in the order of the tabs.
+
+    Raises:
+        UserError: a tab lacks a file.
+    """
+    html = _with_tabs((PAGE / "index.html").read_text(encoding="utf-8"), tabs)
+
+    async def send(_: Request) -> Response:
+        return HTMLResponse(html)
+
+    app.add_route("/", send, include_in_schema=False)
+    for address, folder in {
+        "page": PAGE,
+        **{f"tasks/{task}": folder for task, folder in tabs.items()},
+    }.items():
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in _TYPES:
+                _add_file(app, f"/{address}/{file.relative_to(folder).as_posix()}", file)
+
+
+def _with_tabs(html: str, tabs: Mapping[str, Path]) -> str:
+    """Return the frame with the style sheets, buttons and panels of its tabs."""
+    styles, buttons, panels = [], [], []
+    for task, folder in tabs.items():
+        missing = [name for name in TAB_FILES if not (folder / name).is_file()]
+        if missing:
+            raise UserError(f"{folder}: a tab needs {', '.join(TAB_FILES)}, and this has no {missing[0]}")
+        name, markup = escape(task), (folder / "tab.html").read_text(encoding="utf-8")
+        styles += [
+            f'<link rel="stylesheet" href="tasks/{name}/{style.name}">'
+            for style in sorted(folder.glob("*.css"))
+        ]
+        buttons.append(f'<button type="button" role="tab" id="tab-{name}" aria-controls="{name}"></button>')
+        panels.append(
+            f'<section id="{name}" role="tabpanel" aria-labelledby="tab-{name}" tabindex="-1">\n{markup}</section>'
+        )
+    for place, parts in (("styles", styles), ("tabs", buttons), ("panels", panels)):
+        html = html.replace(f"<!-- {place} -->", "\n".join(parts))
+    return html
+
+
+def _add_file(app: FastAPI, address: str, file: Path) -> None:
+    async def send(_: Request) -> Response:
+        return FileResponse(file, media_type=_TYPES[file.suffix])
+
+    app.add_route(address, send, include_in_schema=False)

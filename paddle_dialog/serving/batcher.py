@@ -19,8 +19,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job
-from paddle_dialog.serving.log import fault
-from paddle_dialog.serving.metrics import Metrics
+from paddle_dialog.serving.telemetry import Metrics, fault
 
 LOG = logging.getLogger(__name__)
 LONGEST_RETRY = 60  # seconds
@@ -110,7 +109,7 @@ class Batcher:
 
         Raises:
             Busy: the models are not loaded, or the queue is full.
-            Unanswerable: there is no answer.
+            NoResult: there is no answer.
         """
         waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
         with self._changed:

@@ -1,6 +1,6 @@
 """Decoding of batches, in this process or in forks that share its models and memory.
 
-The server forks a nursery once its models are loaded and before it starts a thread. The nursery forks the decoders,
+The server forks a fork server once its models are loaded and before it starts a thread. That one forks the decoders,
 at first and to replace one that died. So a decoder costs a few megabytes and starts at once. (A pool of
 `concurrent.futures` breaks as a whole when one process dies, and fresh processes would load the weights once each.)
 """
@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Endpoint, Unanswerable
-from paddle_dialog.serving.log import fault
+from paddle_dialog.serving.endpoint import Endpoint, NoResult
+from paddle_dialog.serving.telemetry import fault
 
 LOG = logging.getLogger(__name__)
 NO_ANSWER = "the model finds no answer to this; write it differently, or ask with fewer rules"
@@ -32,7 +32,7 @@ class DecoderLost(Exception):
     """The process that was decoding has died."""
 
 
-Answer = Record | Unanswerable | DecodingFailed
+Answer = Record | NoResult | DecodingFailed
 
 
 class Decode(Protocol):
@@ -50,7 +50,7 @@ def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) ->
     except UserError as error:
         if len(items) == 1:  # the message may name a file or quote the user
             fault(LOG, error)
-            return [Unanswerable(NO_ANSWER)]
+            return [NoResult(NO_ANSWER)]
         # One failing job must not fail the others.
         return [answer for item in items for answer in decode_here(endpoint, [item], settings)]
     except Exception as error:
@@ -58,7 +58,7 @@ def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) ->
         return [DecodingFailed()] * len(items)
 
 
-class Nursery:
+class ForkServer:
     """A process that forks decoders.
 
     Args:
@@ -70,7 +70,7 @@ class Nursery:
         self._orders, theirs = socket.socketpair()
         by_path = {endpoint.path: endpoint for endpoint in endpoints}
         self._process = get_context("fork").Process(
-            target=_fork_decoders, args=(by_path, theirs, [self._orders, listener]), name="nursery"
+            target=_fork_decoders, args=(by_path, theirs, [self._orders, listener]), name="fork-server"
         )
         self._process.start()
         theirs.close()
@@ -79,7 +79,7 @@ class Nursery:
         """Fork a decoder and return the pipe to it.
 
         Raises:
-            RuntimeError: the nursery has died.
+            RuntimeError: the fork server has died.
         """
         ours, theirs = Pipe()
         with theirs:
@@ -90,17 +90,17 @@ class Nursery:
         return ours
 
     def close(self) -> None:
-        """Wait for the end of the nursery and of its decoders, whose pipes must be closed."""
+        """Wait for the end of the fork server and of its decoders, whose pipes must be closed."""
         self._orders.close()
         self._process.join()
 
 
 class RemoteDecoder:
-    """Answers batches in a process of the nursery's."""
+    """Answers batches in a process that the fork server made."""
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
-        self._pipe = nursery.fork()
+    def __init__(self, fork_server: ForkServer) -> None:
+        self._fork_server = fork_server
+        self._pipe = fork_server.fork()
 
     def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
         """See `Decode`."""
@@ -120,7 +120,7 @@ class RemoteDecoder:
     def _replace(self) -> None:
         LOG.warning("a decoder has died; another takes its place")
         self._pipe.close()
-        self._pipe = self._nursery.fork()
+        self._pipe = self._fork_server.fork()
 
     def close(self) -> None:
         """Let the process end."""
@@ -130,7 +130,7 @@ class RemoteDecoder:
 def _fork_decoders(
     endpoints: Mapping[str, Endpoint[Any]], orders: socket.socket, foreign: Sequence[socket.socket]
 ) -> None:
-    """Run the nursery: fork a decoder for each pipe it is sent, until the server has ended."""
+    """Run the fork server: fork a decoder for each pipe it is sent, until the server has ended."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(
             signal_number, signal.SIG_IGN

@@ -16,10 +16,9 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.processes import can_fork, usable_cores
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.serving.decoders import Decode, Nursery, RemoteDecoder, decode_here
-from paddle_dialog.serving.log import configure_log
-from paddle_dialog.serving.model_cards import ModelCard
-from paddle_dialog.serving.models import FoundModel, endpoints_of, find_models, load_models
+from paddle_dialog.serving.decoders import Decode, ForkServer, RemoteDecoder, decode_here
+from paddle_dialog.serving.models import FoundModel, ModelCard, endpoints_of, find_models, load_models
+from paddle_dialog.serving.telemetry import configure_log
 from paddle_dialog.serving.word_filter import WordFilter
 
 _BACKLOG = 2048
@@ -75,14 +74,14 @@ def _decoders(
     if count == 1:
         yield [decode_here]
         return
-    nursery = Nursery(endpoints_of(found), listener)
-    decoders = [RemoteDecoder(nursery) for _ in range(count)]
+    fork_server = ForkServer(endpoints_of(found), listener)
+    decoders = [RemoteDecoder(fork_server) for _ in range(count)]
     try:
         yield decoders
     finally:
         for decoder in decoders:
             decoder.close()
-        nursery.close()
+        fork_server.close()
 
 
 def _leave(*_: object) -> None:

@@ -13,7 +13,7 @@ from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
@@ -189,7 +189,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         item = CoupletItem(given[0], line, request.lock)
         return Job(item, CoupletSettings(request.n_best, rules, direction))
 
-    def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
         rules = Rules.of(settings.rules, self._banned)
         if self._banned and not settings.rules.enabled:
@@ -203,7 +203,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
             direction=settings.direction,
             known=self._predictor.couplet_index is not None,
         )
-        answers: list[Record | Unanswerable] = []
+        answers: list[Record | NoResult] = []
         for item, candidates in zip(items, found, strict=True):
             # The search relaxes even the banned words where nothing else is left.
             kept = [c for c in candidates if not self._words.finds(c.text)]
@@ -212,7 +212,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
                 answers.append(_record(item, settings.direction, written))
             else:
                 told = ALL_BANNED.format(settings.direction.written, settings.direction.given)
-                answers.append(Unanswerable(told))
+                answers.append(NoResult(told))
         return answers
 
     def _without_banned(self, record: Record) -> Record:

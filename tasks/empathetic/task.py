@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.figures.folder import FigureFolder
-    from paddle_dialog.serving.by_language import ByLanguage
     from paddle_dialog.serving.config import LimitsConfig
+    from paddle_dialog.serving.endpoint import ByLanguage
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -226,7 +226,7 @@ class EmpatheticTask(GenerationTask):
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
-        from paddle_dialog.serving.by_language import ByLanguage  # only a server needs it
+        from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
         from tasks.empathetic.answering.api import ReplyEndpoint
 
         return [ByLanguage(lambda: ReplyEndpoint(limits))]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.poem.config import InputKind, VerseConfig
 from tasks.poem.forms import FormName
@@ -103,11 +103,11 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         self._predictor.check(request.text, verse)
         return Job(request.text, PoemSettings(request.n_best, verse, request.seed))
 
-    def answer(self, items: Sequence[str], settings: PoemSettings) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[str], settings: PoemSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
         found = self._predictor.predict(items, settings.n_best, settings.verse, settings.seed)
-        answers: list[Record | Unanswerable] = []
+        answers: list[Record | NoResult] = []
         for text, poems in zip(items, found, strict=True):
             kept = [poem.as_dict() for poem in poems if not self._words.finds(poem.text)]
-            answers.append({"begin": text, "predictions": kept} if kept else Unanswerable(ALL_BANNED))
+            answers.append({"begin": text, "predictions": kept} if kept else NoResult(ALL_BANNED))
         return answers

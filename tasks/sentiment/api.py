@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.language import LanguageName
 from tasks.sentiment.prediction import SentimentPredictor
@@ -77,9 +76,9 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
             raise UserError(f"the text is empty; give a review, e.g. {EXAMPLE}")
         return Job(request.text, None)
 
-    def answer(self, items: Sequence[str], settings: None) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[str], settings: None) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        answers: list[Record | Unanswerable] = []
+        answers: list[Record | NoResult] = []
         for text, one in zip(items, self._predictor.predict(items), strict=True):
             words = [
                 {"text": token, "weight": round(float(weight), 4)}

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.figures.folder import FigureFolder
-    from paddle_dialog.serving.by_language import ByLanguage
     from paddle_dialog.serving.config import LimitsConfig
+    from paddle_dialog.serving.endpoint import ByLanguage
 
 logger = logging.getLogger("paddle_dialog")
 VOCABULARY = "text"
@@ -132,7 +132,7 @@ class SentimentTask(Task):
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
-        from paddle_dialog.serving.by_language import ByLanguage  # only a server needs it
+        from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
         from tasks.sentiment.api import SentimentEndpoint
 
         return [ByLanguage(lambda: SentimentEndpoint(limits))]

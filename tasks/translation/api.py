@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.translation.prediction import TranslationPredictor
 
@@ -90,14 +90,14 @@ class TranslationEndpoint(Endpoint[TranslationRequest]):
         self._predictor.sentences(request.source)
         return Job(TranslationItem(request.source, request.attention), request.n_best)
 
-    def answer(self, items: Sequence[TranslationItem], settings: int) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[TranslationItem], settings: int) -> list[Record | NoResult]:
         """See `Endpoint`; the settings are the number of candidates."""
         found = self._predictor.predict([item.source for item in items], settings)
-        answers: list[Record | Unanswerable] = []
+        answers: list[Record | NoResult] = []
         for item, candidates in zip(items, found, strict=True):
             kept = [candidate for candidate in candidates if not self._words.finds(candidate.text)]
             if not kept:
-                answers.append(Unanswerable(ALL_BANNED))
+                answers.append(NoResult(ALL_BANNED))
                 continue
             record: Record = {"source": item.source, "predictions": [one.as_dict() for one in kept]}
             if item.attention:

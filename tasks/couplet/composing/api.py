@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, normalise_line
 from paddle_dialog.text.simplified import simplified
@@ -109,17 +109,17 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
         self._predictor.check_composes(wish)
         return Job(wish, (request.seed, repr(wish)))  # one costs as much as a batch: they are not gathered
 
-    def answer(self, items: Sequence[Wish], settings: Any) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[Wish], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
         return [self._composed(wish, settings[0]) for wish in items]
 
-    def _composed(self, wish: Wish, seed: int | None) -> Record | Unanswerable:
+    def _composed(self, wish: Wish, seed: int | None) -> Record | NoResult:
         try:
             found = self._predictor.compose_wish(wish, seed, self._rules)
         except NoneFound as error:
-            return Unanswerable(str(error))
+            return NoResult(str(error))
         kept = [self._with_fit_scrolls(one) for one in found if not self._words.finds(one.first + one.second)]
-        return _record(self._predictor, kept, self._words) if kept else Unanswerable(_UNWRITTEN)
+        return _record(self._predictor, kept, self._words) if kept else NoResult(_UNWRITTEN)
 
     def _with_fit_scrolls(self, proposal: Proposal) -> Proposal:
         """Drop the 横批 that have a banned word."""
@@ -172,7 +172,7 @@ class ScrollEndpoint(Endpoint[ScrollRequest]):
         self._predictor.scrolls(request.first, request.second, 1)
         return Job((request.first, request.second), request.n_best)
 
-    def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | NoResult]:
         """See `Endpoint`."""
         asked = settings if not self._words.words else _MANY_SCROLLS
         found = [self._predictor.scrolls(first, second, asked) for first, second in items]
@@ -236,7 +236,7 @@ class FormEndpoint(Endpoint[FormRequest]):
         """See `Endpoint`."""
         return Job(FormItem(normalise_line(request.first), normalise_line(request.second)), None)
 
-    def answer(self, items: Sequence[FormItem], settings: Any) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[FormItem], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
         return [_form(item, self._rules) | _known(self._predictor, *item, self._words) for item in items]
 

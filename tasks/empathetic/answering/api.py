@@ -15,9 +15,8 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.processors import BannedWords
 from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.by_language import ANSWERED, LANGUAGE
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Unanswerable, bounded
+from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -201,7 +200,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             raise UserError("this model writes its replies without an emotion; leave it out")
         return Job(ReplyItem(turns, emotion, request.attention), self._settings(request))
 
-    def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | Unanswerable]:
+    def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
         predictor = self._predictor
         found = predictor.answer(
@@ -235,12 +234,12 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         SearchOptions.of(decoding, request.n_best, seed, [])  # checks the values
         return ReplySettings(request.n_best, seed, decoding)
 
-    def _record(self, item: ReplyItem, answer: Answer) -> Record | Unanswerable:
+    def _record(self, item: ReplyItem, answer: Answer) -> Record | NoResult:
         if answer.care:
             return answer.as_dict()
         kept = [prediction for prediction in answer.predictions if not self._words.finds(prediction.text)]
         if not kept:
-            return Unanswerable(ALL_BANNED)
+            return NoResult(ALL_BANNED)
         record = dataclasses.replace(answer, predictions=kept).as_dict()
         if item.attention:
             record["attention"] = _attention(self._predictor, item, kept[0].tokens)

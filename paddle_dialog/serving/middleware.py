@@ -1,0 +1,233 @@
+"""What stands around the addresses: checks of every request, the log of every answer, and errors as JSON.
+
+Every error is `{"error": "one plain sentence"}`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping
+from http import HTTPStatus
+
+import anyio
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.telemetry import Metrics, fault
+
+LOG = logging.getLogger(__name__)
+CLIENT_LEFT = 499  # as in nginx's log; nobody receives it
+SECURITY_HEADERS = {
+    # blob: and data: are pictures that a tab draws for its user to keep.
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_WITH_KEY = ("/v1/", "/metrics")
+_SENTENCES = {
+    404: "there is nothing at this address; GET /openapi.json tells what there is",
+    405: "this address does not take this method; see the Allow header",
+}
+
+
+class ErrorModel(BaseModel):
+    """An error's JSON."""
+
+    error: str = Field(description="One plain sentence: what is wrong, and what would be right.")
+
+
+def error_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return an error as JSON."""
+    return JSONResponse({"error": sentence}, status, headers)
+
+
+def busy_response(sentence: str, retry_after: int) -> JSONResponse:
+    """Return the answer of a server that cannot take the request now."""
+    return error_response(503, sentence, {"Retry-After": str(retry_after)})
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Give the framework's own errors the form of all others."""
+
+    @app.exception_handler(HTTPException)
+    async def _of_http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 400:
+            return error_response(400, "the body is not JSON in UTF-8")
+        sentence = _SENTENCES.get(error.status_code, HTTPStatus(error.status_code).phrase.lower())
+        return error_response(error.status_code, sentence, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def _of_validation(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return error_response(400, "the body is not JSON in UTF-8")
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        what = str(first["msg"])
+        return error_response(422, f"{where[:80]}: {what[:1].lower()}{what[1:]}")
+
+
+class RequestChecks:
+    """ASGI middleware that checks a request before it is read: the key, JSON, a bounded body in bounded time.
+
+    Args:
+        app: the application behind it.
+        limits: of a body.
+        api_key: asked for as `Authorization: Bearer` or `X-API-Key`; None asks for none.
+        posts: the addresses that take a body; others refuse the method.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limits: LimitsConfig, api_key: str | None, posts: Collection[str]
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._posts = frozenset(posts)
+        self._key = api_key.encode("utf-8") if api_key else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        body = b""
+        if refusal is None:
+            try:
+                with anyio.fail_after(self._limits.seconds):
+                    read = await self._read(receive)
+            except TimeoutError:
+                refusal = error_response(408, "the body of the request came too slowly")
+            else:
+                if read is None:
+                    return  # the client left before it had sent all
+                body = read
+                refusal = self._too_large() if len(body) > self._limits.body_bytes else None
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, _with_body(body, receive), send)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        if self._key is not None and scope["path"].startswith(_WITH_KEY) and not self._has_key(headers):
+            sentence = "this server asks for a key; send it as Authorization: Bearer KEY, or as X-API-Key"
+            return error_response(401, sentence, {"WWW-Authenticate": "Bearer"})
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > 18:
+            return error_response(400, "Content-Length is not a number")
+        if int(length) > self._limits.body_bytes:
+            return self._too_large()
+        takes_json = scope["method"] == "POST" and scope["path"] in self._posts
+        if takes_json and not _is_json(headers.get("content-type", "")):
+            return error_response(415, "the body must be JSON; send Content-Type: application/json")
+        return None
+
+    def _has_key(self, headers: Headers) -> bool:
+        assert self._key is not None
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        offered = [headers.get("x-api-key", ""), token.strip() if scheme.lower() == "bearer" else ""]
+        return any([hmac.compare_digest(_header_bytes(key), self._key) for key in offered])  # noqa: C419 - compares all, in equal time
+
+    def _too_large(self) -> Response:
+        return error_response(413, f"the body is larger than {self._limits.body_bytes:,} bytes; send less")
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Read the body and stop where it is too large; None if the client left."""
+        parts: list[bytes] = []
+        while sum(map(len, parts)) <= self._limits.body_bytes:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                break
+        return b"".join(parts)
+
+
+def _is_json(content_type: str) -> bool:
+    kind, _, parameters = content_type.lower().partition(";")
+    return kind.strip() == "application/json" and _is_utf8(parameters.split(";"))
+
+
+def _is_utf8(parameters: Iterable[str]) -> bool:
+    charsets = [p.partition("=")[2].strip(" \"'") for p in parameters if p.strip().startswith("charset")]
+    return all(charset in ("utf-8", "utf8") for charset in charsets)
+
+
+def _header_bytes(value: str) -> bytes:
+    return value.encode("latin-1")  # as the header arrived
+
+
+def _with_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives a body already read, then waits for the client to leave."""
+    pending = True
+
+    async def replay() -> Message:
+        nonlocal pending
+        if pending:
+            pending = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return replay
+
+
+class RequestLog:
+    """ASGI middleware around all others: security headers, metrics, the log, and no traceback in an answer.
+
+    Args:
+        app: the application behind it.
+        metrics: counts every request.
+        paths: addresses that the metrics name; all others count as one, since clients can invent any number.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._paths = frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers[name] = value
+                headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_guarded)
+        except Exception as error:
+            fault(LOG, error)
+            if not status:
+                sentence = "a fault of the server; its log has more"
+                await error_response(500, sentence)(scope, receive, send_guarded)
+        finally:
+            self._note(scope, status or CLIENT_LEFT, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        path = scope["path"] if scope["path"] in self._paths else "other"
+        method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST") else "other"
+        self._metrics.requests.labels(path, method, str(status)).inc()
+        self._metrics.seconds.labels(path).observe(seconds)
+        LOG.info("%s %s %s %.0f ms", method, path, status, seconds * 1000)

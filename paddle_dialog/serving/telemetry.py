@@ -1,0 +1,95 @@
+"""What the server tells of itself: a log without what users write unless asked, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from prometheus_client import (
+    GC_COLLECTOR,
+    PLATFORM_COLLECTOR,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+LOGGER = "paddle_dialog.serving"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+def configure_log() -> None:
+    """Send the server's log to stderr; of uvicorn only its warnings, which carry no text of requests."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for name, level in ((LOGGER, logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)
+
+
+def fault(logger: logging.Logger, error: BaseException) -> None:
+    """Log where an exception came from but not its message, which may quote a user."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("fault of the program: %s\n%s", type(error).__name__, frames.rstrip())
+
+
+class Metrics:
+    """The counters of one server.
+
+    Attributes:
+        requests: by path, method and status.
+        seconds: from a request's arrival to the end of its answer, by path.
+        batch_size: requests decoded together, by task.
+        decode_seconds: how long a batch took, by task.
+        refused: requests that found the queue full.
+        abandoned: requests whose client left, or whose time was over, before they were decoded.
+        failures: batches that ended in a fault of the program.
+        lost: batches whose decoding process died.
+    """
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "paddle_dialog_requests", "Requests.", ["path", "method", "status"], registry=registry
+        )
+        self.seconds = _histogram(
+            registry, "request_seconds", "Time from a request to the end of its answer.", "path", _SECONDS
+        )
+        self.batch_size = _histogram(registry, "batch_size", "Requests decoded together.", "task", _SIZES)
+        self.decode_seconds = _histogram(
+            registry, "decode_seconds", "Time to decode a batch.", "task", _SECONDS
+        )
+        self.refused = _counter(registry, "refused", "Requests that found the queue full.")
+        self.abandoned = _counter(
+            registry, "abandoned", "Requests given up by client or time before they were decoded."
+        )
+        self.failures = _counter(registry, "failures", "Batches that failed by a fault.")
+        self.lost = _counter(registry, "lost", "Batches whose decoding process died.")
+        self._queue = Gauge("paddle_dialog_queue_length", "Requests that wait.", registry=registry)
+        ProcessCollector(registry=registry)
+        for collector in (PLATFORM_COLLECTOR, GC_COLLECTOR):
+            registry.register(collector)
+
+    def watch_queue(self, length: Callable[[], int]) -> None:
+        """Report what `length` returns whenever the metrics are read."""
+        self._queue.set_function(length)
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format 0.0.4."""
+        return generate_latest(self.registry)
+
+
+def _counter(registry: CollectorRegistry, name: str, help: str) -> Counter:
+    return Counter(f"paddle_dialog_{name}", help, registry=registry)
+
+
+def _histogram(
+    registry: CollectorRegistry, name: str, help: str, label: str, buckets: Sequence[float]
+) -> Histogram:
+    return Histogram(f"paddle_dialog_{name}", help, [label], buckets=buckets, registry=registry)

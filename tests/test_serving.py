@@ -1,0 +1,459 @@
+"""The server's answers: errors as sentences, headers, limits, probes, the page, its models and its settings."""
+
+import asyncio
+import json
+import logging
+import threading
+
+import pytest
+from serving_toys import (
+    PATIENCE,
+    EchoEndpoint,
+    TestClient,
+    eventually,
+    make_app,
+    make_config,
+    refusal,
+    running,
+)
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import ModelSource, load_serve_config
+from paddle_dialog.serving.middleware import SECURITY_HEADERS
+from paddle_dialog.serving.models import find_models, without_folders
+from paddle_dialog.serving.word_filter import WordFilter
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def endpoint():
+    return EchoEndpoint()
+
+
+def test_an_answer_and_its_headers(endpoint):
+    with running(make_app(endpoint)) as client:
+        for response in (
+            client.post("/v1/echo", json={"text": "<script>"}),
+            client.get("/nothing"),
+            client.get("/openapi.json"),
+        ):
+            assert {name: response.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+            assert "server" not in response.headers
+        answer = client.post("/v1/echo", json={"text": "<script>"})
+    assert answer.json() == {"echo": "<script>"}
+    assert answer.headers["content-type"] == "application/json"  # with nosniff, never a page
+    assert "script-src" not in SECURITY_HEADERS["Content-Security-Policy"]  # so default-src 'self' decides
+    assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "part"),
+    [
+        (b'{"text": "a"', JSON, 400, "not JSON"),
+        (b'{"text": "\xff"}', JSON, 400, "not JSON"),
+        (b"[" * 40_000, JSON, 400, "not JSON"),
+        (b'{"text": "a"}', {"Content-Type": "text/plain"}, 415, "application/json"),
+        (b'{"text": "a"}', {"Content-Type": "application/json; charset=gbk"}, 415, "application/json"),
+        (b'{"text": "a"}', {}, 415, "application/json"),
+        (b'{"text": ""}', JSON, 422, "text: "),
+        (b'{"text": 5}', JSON, 422, "text: "),
+        (b'{"text": "\\ud800"}', JSON, 422, "text: "),
+        (b'{"text": "a", "style": "1"}', JSON, 422, "style: "),
+        (b'{"text": "a", "style": NaN}', JSON, 422, "style: "),
+        (b'{"text": "a", "extra": 1}', JSON, 422, "extra: "),
+        (b"[]", JSON, 422, "the body: "),
+        (b"", JSON, 422, "the body: "),
+        (b'{"text": "bad"}', JSON, 422, "give a good one"),
+        (b'{"text": "spoil"}', JSON, 422, "the model finds no answer"),
+        (b'{"text": "fault"}', JSON, 500, "a fault of the server"),
+        (b'{"text": "' + b"a" * 65_536 + b'"}', JSON, 413, "65,536 bytes"),
+    ],
+)
+def test_errors_are_sentences(endpoint, body, headers, status, part):
+    with running(make_app(endpoint)) as client:
+        sentence = refusal(client.post("/v1/echo", content=body, headers=headers), status)
+    assert part in sentence
+    assert "/etc" not in sentence and "/srv" not in sentence
+
+
+def test_unknown_addresses_and_methods(endpoint):
+    with running(make_app(endpoint)) as client:
+        refusal(client.get("/../etc/passwd"), 404)
+        refusal(client.get("/%2e%2e/%2e%2e/app.py"), 404)
+        response = client.get("/v1/echo")
+        refusal(response, 405)
+        for path in ("/healthz", "/readyz", "/metrics", "/v1/models"):
+            refusal(client.post(path), 405)
+        described = client.get("/openapi.json").json()["paths"]
+        assert all(
+            "405" in operation["responses"] for path in described.values() for operation in path.values()
+        )
+        assert response.headers["allow"] == "POST"
+
+
+def test_readiness_follows_the_models(endpoint):
+    gate = threading.Event()
+
+    def load():
+        assert gate.wait(PATIENCE)
+        return []
+
+    with TestClient(make_app(endpoint, load=load)) as client:
+        for response in (
+            client.get("/readyz"),
+            client.get("/v1/models"),
+            client.post("/v1/echo", json={"text": "a"}),
+        ):
+            refusal(response, 503)
+            assert response.headers["retry-after"] == "1"
+        assert client.get("/healthz").json() == {"status": "ok"}
+        gate.set()
+        eventually(lambda: client.get("/readyz").status_code == 200)
+        assert client.get("/v1/models").json() == {"models": []}
+
+
+def test_the_key_is_asked_for_where_work_is_done(endpoint):
+    with running(make_app(endpoint, api_key="schlüssel")) as client:
+        refusal(client.get("/v1/models"), 401)
+        refusal(client.get("/metrics"), 401)
+        refusal(client.post("/v1/echo", json={"text": "a"}, headers={"X-API-Key": "no"}), 401)
+        refusal(client.post("/v1/echo", json={"text": "a"}, headers={"Authorization": "Basic eA=="}), 401)
+        key = "schlüssel".encode()
+        for headers in ({b"X-API-Key": key}, {b"Authorization": b"Bearer " + key}):
+            assert client.get("/v1/models", headers=headers).status_code == 200
+        assert client.get("/healthz").status_code == client.get("/openapi.json").status_code == 200
+    assert endpoint.batches == []
+
+
+def test_banned_words_are_refused_before_decoding(endpoint):
+    with running(make_app(endpoint, words=WordFilter(["rude"]))) as client:
+        sentence = refusal(client.post("/v1/echo", json={"text": "how RUDE!"}), 422)
+        assert client.post("/v1/echo", json={"text": "crude"}).status_code == 200
+    assert "rude" not in sentence
+    assert endpoint.batches == [["crude"]]
+
+
+def test_the_log_has_no_user_text_unless_asked(endpoint, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("paddle_dialog.serving"), "propagate", True)
+    caplog.set_level(logging.INFO, "paddle_dialog.serving")
+    texts = {"text": "confided"}
+    with running(make_app(endpoint)) as client:
+        client.post("/v1/echo", json=texts)
+        client.get("/confided?confided")
+    assert "POST /v1/echo 200" in caplog.text and "confided" not in caplog.text
+    with running(make_app(EchoEndpoint(), log_user_text=True)) as client:
+        client.post("/v1/echo", json=texts)
+    assert "confided" in caplog.text
+
+
+def test_metrics_count_what_happened(endpoint):
+    with running(make_app(endpoint)) as client:
+        client.post("/v1/echo", json={"text": "a"})
+        client.get("/made/up")
+        response = client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain")
+    assert 'paddle_dialog_requests_total{method="POST",path="/v1/echo",status="200"} 1.0' in response.text
+    assert 'path="other",status="404"} 1.0' in response.text and "made" not in response.text
+    assert 'paddle_dialog_batch_size_count{task="echo"} 1.0' in response.text
+    assert "paddle_dialog_queue_length 0.0" in response.text
+
+
+def test_the_addresses_are_described():
+    with running(make_app(EchoEndpoint())) as client:
+        api = client.get("/openapi.json").json()
+    assert set(api["paths"]) == {"/v1/echo", "/v1/models", "/healthz", "/readyz", "/metrics"}
+    statuses = {"200", "400", "413", "415", "422", "503", "504"}
+    assert set(api["paths"]["/v1/echo"]["post"]["responses"]) >= statuses
+    text = api["components"]["schemas"]["EchoRequest"]["properties"]["text"]
+    assert text["maxLength"] == 50
+
+
+def tab(folder, **files):
+    """Return a folder with a tab's files; `files` are laid over them by their stems."""
+    folder.mkdir(exist_ok=True)
+    names = {"tab": "tab.html", "script": "tab.js", "words": "words.js", "style": "tab.css"}
+    for part, text in {"tab": "<p>标签</p>", "script": "1", "words": "2", "style": "a{}", **files}.items():
+        if text is not None:
+            (folder / names[part]).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_page_has_the_tabs_of_its_endpoints(tmp_path):
+    endpoint = EchoEndpoint()
+    with running(make_app(endpoint)) as client:
+        bare = client.get("/").text
+    endpoint.page = tab(tmp_path)
+    with running(make_app(endpoint)) as client:
+        page = client.get("/").text
+        kinds = {
+            path: client.get(path).headers["content-type"]
+            for path in (
+                "/",
+                "/page/main.js",
+                "/page/style.css",
+                "/page/icon.svg",
+                "/tasks/echo/tab.js",
+                "/tasks/echo/tab.css",
+            )
+        }
+        for path in ("/page/none.js", "/page/index.html", "/tasks/echo/none.js", "/tasks/other/tab.js"):
+            refusal(client.get(path), 404)
+        refusal(client.post("/page/main.js", json={}), 405)
+    assert 'role="tab"' not in bare and "tasks/" not in bare
+    assert '<link rel="stylesheet" href="tasks/echo/tab.css">' in page
+    assert (
+        '<section id="echo" role="tabpanel" aria-labelledby="tab-echo" tabindex="-1">\n<p>标签</p></section>'
+        in page
+    )
+    assert list(kinds.values()) == [
+        "text/html; charset=utf-8",
+        "text/javascript; charset=utf-8",
+        "text/css; charset=utf-8",
+        "image/svg+xml",
+        "text/javascript; charset=utf-8",
+        "text/css; charset=utf-8",
+    ]
+
+
+def test_a_tab_that_lacks_a_file_is_told_at_the_start(tmp_path):
+    endpoint = EchoEndpoint()
+    endpoint.page = tab(tmp_path, words=None)
+    with pytest.raises(
+        UserError, match=r"a tab needs tab\.html, tab\.js, words\.js, and this has no words\.js"
+    ):
+        make_app(endpoint)
+
+
+def test_a_body_without_a_length_is_cut_at_the_limit():
+    sent = []
+
+    def endless():
+        while True:
+            sent.append(1)
+            assert len(sent) < 1000
+            yield b"a" * 1000
+
+    async def scenario():
+        messages = endless()
+
+        async def receive():
+            return {"type": "http.request", "body": next(messages), "more_body": True}
+
+        return await call(make_app(EchoEndpoint(), limits={"body_bytes": 5000}), receive)
+
+    assert asyncio.run(scenario())[0]["status"] == 413
+    assert len(sent) == 6
+
+
+def test_a_slow_body_is_refused():
+    async def receive():
+        await asyncio.sleep(60)
+
+    messages = asyncio.run(call(make_app(EchoEndpoint(), limits={"seconds": 0.05}), receive))
+    assert messages[0]["status"] == 408
+
+
+def test_a_late_answer_is_a_504_and_is_not_decoded_later():
+    endpoint = EchoEndpoint()
+    with running(make_app(endpoint, limits={"seconds": 1.0})) as client:
+        endpoint.open.clear()
+        blocking = threading.Thread(target=client.post, args=("/v1/echo",), kwargs={"json": {"text": "a"}})
+        blocking.start()
+        assert endpoint.busy.wait(PATIENCE)
+        sentence = refusal(client.post("/v1/echo", json={"text": "late"}), 504)
+        endpoint.open.set()
+        blocking.join()
+    assert "within 1 seconds" in sentence
+    assert endpoint.batches == [["a"]]
+
+
+def test_a_client_that_leaves_is_dropped_before_decoding():
+    endpoint = EchoEndpoint()
+    app = make_app(endpoint)
+    with running(app):
+        endpoint.open.clear()
+        first = threading.Thread(
+            target=lambda: asyncio.run(call(app, leaving_after(b'{"text": "first"}', None)))
+        )
+        first.start()
+        assert endpoint.busy.wait(PATIENCE)
+        asyncio.run(call(app, leaving_after(b'{"text": "gone"}', 0.05)))
+        endpoint.open.set()
+        first.join()
+    assert endpoint.batches == [["first"]]
+    left = {"path": "/v1/echo", "method": "POST", "status": "499"}
+    assert app.state.metrics.registry.get_sample_value("paddle_dialog_requests_total", left) == 1
+
+
+def test_a_full_queue_is_a_503_with_retry_after():
+    endpoint = EchoEndpoint()
+    app = make_app(endpoint, batching={"queue": 1, "max_batch": 1})
+    with running(app) as client:
+        endpoint.open.clear()
+        threads = [
+            threading.Thread(target=client.post, args=("/v1/echo",), kwargs={"json": {"text": text}})
+            for text in "ab"
+        ]
+        threads[0].start()
+        assert endpoint.busy.wait(PATIENCE)
+        threads[1].start()
+        queue = "paddle_dialog_queue_length"
+        eventually(lambda: app.state.metrics.registry.get_sample_value(queue) == 1)
+        response = client.post("/v1/echo", json={"text": "c"})
+        endpoint.open.set()
+        for thread in threads:
+            thread.join()
+        assert client.post("/v1/echo", json={"text": "c"}).status_code == 200
+    refusal(response, 503)
+    assert int(response.headers["retry-after"]) >= 1
+
+
+def leaving_after(body, seconds):
+    """Return a client that sends a body and leaves after some seconds, or never."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        await asyncio.sleep(seconds if seconds is not None else 3600)
+        return {"type": "http.disconnect"}
+
+    return receive
+
+
+async def call(app, receive):
+    """Return what the application sends to a bare `POST /v1/echo`."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/echo",
+        "raw_path": b"/v1/echo",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+        "server": ("test", 80),
+        "client": ("test", 1),
+    }
+    await app(scope, receive, send)
+    assert not sent or sent[0]["status"] == 499 or json.loads(sent[1]["body"])
+    return sent
+
+
+def test_the_shipped_settings_are_sound(monkeypatch):
+    monkeypatch.delenv("PADDLE_DIALOG_API_KEY", raising=False)
+    config = load_serve_config("configs/serve.yaml")
+    assert config.host == "127.0.0.1" and not config.api_key and not config.log_user_text
+    assert set(config.models) == {
+        "couplet",
+        "empathetic",
+        "empathetic_zh",
+        "poem",
+        "sentiment",
+        "sentiment_en",
+        "translation",
+    }
+    monkeypatch.setenv("PADDLE_DIALOG_API_KEY", "k")
+    overridden = load_serve_config("configs/serve.yaml", ["models.couplet=null", "batching.max_batch=1"])
+    assert overridden.api_key == "k" and overridden.models["couplet"] is None
+
+
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [
+        ("port=70000", "port: must be an integer (at least 0 and at most 65535)"),
+        ("batching.max_batch=0", "batching.max_batch"),
+        ("limits.seconds=0", "limits.seconds"),
+        ("modles={}", "did you mean models?"),
+        ("models={}", "names no model"),
+        ("models={couplet: null}", "names no model"),
+    ],
+)
+def test_wrong_settings_are_told(override, part):
+    with pytest.raises(UserError) as error:
+        load_serve_config("configs/serve.yaml", [override])
+    assert part in str(error.value)
+
+
+def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path / "pretrained")
+    (tmp_path / "pretrained/empathetic").mkdir(parents=True)
+    models = {"couplet": ModelSource(), "empathetic": ModelSource()}
+    found, missing = find_models(make_config(models=models))
+    assert [(m.task.name, m.folder.name) for m in found] == [("empathetic", "empathetic")]
+    assert missing[0].startswith("couplet is not served: no weights: runs/couplet/best")
+    (tmp_path / "runs/empathetic/best").mkdir(parents=True)
+    found, _ = find_models(make_config(models=models))
+    assert found[0].folder.as_posix() == "runs/empathetic/best"
+
+
+def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path / "pretrained")
+    named = {"couplet": ModelSource(weights="nowhere")}
+    with pytest.raises(UserError, match=r"models.couplet.weights: nowhere does not exist"):
+        find_models(make_config(models=named))
+    with pytest.raises(UserError, match="no model to serve: couplet is not served"):
+        find_models(make_config(models={"couplet": ModelSource()}))
+    with pytest.raises(UserError, match="'dance' is unknown"):
+        find_models(make_config(models={"dance": ModelSource()}))
+
+
+@pytest.mark.parametrize(
+    ("card", "shown"),
+    [
+        ("training data /home/me/data/train.tsv.xz: 7 couplets", "training data train.tsv.xz: 7 couplets"),
+        ("`/srv/a b` and ~/runs/x, ../up/y", "`a b` and x, y"),
+        ("C:\\data\\train.tsv", "train.tsv"),
+        ("archive /a/b.tar.gz:train", "archive b.tar.gz:train"),
+        ("https://example.org/a/b 1/2 and 上联/下联", "https://example.org/a/b 1/2 and 上联/下联"),
+    ],
+)
+def test_a_card_tells_no_path(card, shown):
+    assert without_folders(card) == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "found"),
+    [
+        (["ass"], "you ASS.", True),
+        (["ass"], "a class", False),
+        (["ass"], "ass_", False),
+        (["ass"], "我ass你", True),
+        (["ass"], "ａｓｓ", True),
+        (["ass"], "a\u200bss", True),
+        (["shut up"], "Shut \n UP now", True),
+        (["shut up"], "shut  upwards", False),
+        (["c++"], "i like c++!", True),
+        (["don't"], "don’t", True),
+        (["花更"], "花 更红", True),
+        (["花更"], "花\u200b更红", True),
+        (["花更"], "花红更", False),
+        (["Ａ计划"], "a计划", True),
+        ([], "anything", False),
+        (["", "  ", "\u200b"], "anything", False),
+    ],
+)
+def test_what_is_found(words, text, found):
+    assert WordFilter(words).finds(text) is found
+
+
+def test_a_file_of_words(tmp_path):
+    file = tmp_path / "words.txt"
+    file.write_text("rude\n\n 花更 \n", encoding="utf-8")
+    words = WordFilter.load(str(file))
+    assert words.words == ["rude", "花更"] and words.path == str(file)
+    assert not WordFilter.load(None).words
+    file.write_text(" \n", encoding="utf-8")
+    with pytest.raises(UserError, match="holds no word"):
+        WordFilter.load(str(file))
+    with pytest.raises(UserError, match="no such file"):
+        WordFilter.load(str(tmp_path / "other"))
