@@ -12,7 +12,7 @@ from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.config import CoupletConfig, CoupletDataConfig, RulesConfig
-from tasks.couplet.marks import with_marks
+from tasks.couplet.direction import with_marks
 from tasks.couplet.task import TASK
 
 MORE_LEVEL = "风花红天人云山门年楼"

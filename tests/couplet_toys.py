@@ -17,7 +17,7 @@ from tasks.couplet.config import (
     CoupletRerankConfig,
     RulesConfig,
 )
-from tasks.couplet.marks import MARKS
+from tasks.couplet.direction import MARKS
 from tasks.couplet.prediction import CoupletPredictor
 from tasks.couplet.task import TASK
 

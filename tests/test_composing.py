@@ -1,6 +1,5 @@
 """Composed couplets of a random model: what was asked for stands there, rules are kept or named, proposals differ."""
 
-import dataclasses
 import json
 
 import pytest
@@ -14,10 +13,8 @@ from tasks.couplet.composing.composer import NoneFound
 from tasks.couplet.composing.proposals import Proposal, choose
 from tasks.couplet.composing.themes import usual_themes
 from tasks.couplet.composing.tone_schemes import broken_tones
-from tasks.couplet.config import CoupletRerankConfig
-from tasks.couplet.rules.constraints import broken_rules
-from tasks.couplet.rules.form import form_report
-from tasks.couplet.task import TASK
+from tasks.couplet.form import form_report
+from tasks.couplet.rules import broken_rules
 
 TOY = composing_toy()
 PATTERNS = ["4", "5", "7", "4+5", "4+7", "5+5+5"]
@@ -93,20 +90,6 @@ def test_a_name_of_five_stands_over_three_couplets_of_each_proposal():
     assert (record["set"], record["part"]) == (2, 2) and str(found[4]).startswith("2.2\t花")
 
 
-def test_no_reward_model_orders_what_is_composed():
-    """Its wide beam would take several times as long, and the couplets are ordered as a whole."""
-    config = dataclasses.replace(TOY.config, rerank=CoupletRerankConfig(reward=6.0))
-    asked = TASK.predictor(config, TOY._trained)
-    asked.__dict__["reward"] = None  # as in a bundle without one
-    expected = asked.compose(pattern="4+5", count=2)
-
-    def never(*_):
-        raise AssertionError("the reward model was asked")
-
-    asked.__dict__["reward"] = never
-    assert asked.compose(pattern="4+5", count=2) == expected
-
-
 def test_a_seed_gives_the_same_and_another_one_others():
     assert TOY.compose(seed=3) == TOY.compose(seed=3)
     assert TOY.compose(seed=3) != TOY.compose(seed=4)
@@ -159,7 +142,7 @@ def test_the_choice_by_hand():
 def bundle(tmp_path_factory):
     """Return the folder of an untrained model with the marks."""
     from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-    from tasks.couplet.marks import with_marks
+    from tasks.couplet.direction import with_marks
 
     folder = tmp_path_factory.mktemp("composing")
     couplets = folder / "couplets.tsv"

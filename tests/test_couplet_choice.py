@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from tasks.couplet.rules.apart import Apart, common, free_positions
-from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.constraints import RELAXATION_ORDER
-from tasks.couplet.rules.line_plan import Planner
+from tasks.couplet.choice import Apart, common, free_positions
+from tasks.couplet.line_plan import CharacterTable, Planner
+from tasks.couplet.rules import RELAXATION_ORDER, Rules
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 FIRST_LINES = st.text(alphabet="春山雨水月风，。", min_size=1, max_size=7).filter(
@@ -116,7 +115,7 @@ def test_a_single_candidate_and_draws_are_not_searched_again():
 def test_the_processor_forbids_exactly_what_would_come_too_close(data):
     line = data.draw(st.text("春雨水，", min_size=1, max_size=6).filter(lambda text: text.strip("，")))
     table = CharacterTable(toy("山江鸟霜，").vocabulary)
-    plan = Planner(table, 0.0, ()).plan(line, frozenset(RELAXATION_ORDER[:5]), {})
+    plan = Planner(table, Rules(frozenset(RELAXATION_ORDER))).plan(line, {})
     weights = free_positions(plan)
     assert weights.sum() == hanzi(line)
     texts = st.lists(st.integers(4, 7), min_size=len(line), max_size=len(line))

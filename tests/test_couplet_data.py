@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
-from tasks.couplet.data.couplets import _USUAL_LINE, Couplet, LengthReport, limit_length, read_couplets
+from tasks.couplet.couplets import _USUAL_LINE, Couplet, LengthReport, limit_length, read_couplets
 
 
 def refusal(path: Path, text: str) -> str:

@@ -18,11 +18,9 @@ from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.data.encoding import encode_sources
+from tasks.couplet.direction import FIRST, MARKS, TO_FIRST, TO_SECOND, encode_sources
 from tasks.couplet.evaluation import evaluate
-from tasks.couplet.marks import FIRST, MARKS
-from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND
-from tasks.couplet.rules.form import form_report
+from tasks.couplet.form import form_report
 from tasks.couplet.task import TASK
 
 ROOMY = LEVEL + OBLIQUE + "，。"
@@ -81,14 +79,27 @@ def test_marks_are_never_written(seed, direction):
 
 @pytest.mark.parametrize("direction", [TO_FIRST, TO_SECOND])
 def test_the_network_itself_scores_the_other_direction(direction):
-    rerank = {"model": 0.0, "reverse": 1.0}
-    predictor = toy(ROOMY, 5, NO_RULES, rerank, marks=True, strategy="sample")
+    predictor = toy(ROOMY, 5, NO_RULES, {"reverse": 2.0}, marks=True, strategy="sample")
     (candidates,) = predictor.predict(["春雨山"], n_best=8, direction=direction)
     vocabulary, network = predictor.vocabulary, predictor.network
     line = tuple(vocabulary.encode("春雨山"))
     # The toy reads only the first character of its source, with or without a mark behind the line.
     foreseen = [network.text_log_prob(vocabulary.encode(c.text)[0], line) for c in candidates]
-    assert foreseen == sorted(foreseen, reverse=True) and len(set(foreseen)) > 1
+    sums = [c.score + 2.0 * score / (len(line) + 1) for c, score in zip(candidates, foreseen, strict=True)]
+    assert sums == sorted(sums, reverse=True)
+    assert [c.score for c in candidates] != sorted((c.score for c in candidates), reverse=True)
+
+
+def test_the_best_is_chosen_from_all_candidates_and_without_a_weight_the_search_decides():
+    for weight in (0.0, 3.0):
+        rerank = {"reverse": weight, "candidates": 8}
+        predictor = toy(ROOMY, 4, {"final_tone": False}, rerank, marks=True, beam_size=8)
+        everything, one = (predictor.predict(["雨雪月", "柳花"], n_best=n) for n in (8, 1))
+        assert [[c.text for c in own] for own in one] == [[own[0].text] for own in everything]
+        in_order = all(
+            [c.score for c in own] == sorted((c.score for c in own), reverse=True) for own in everything
+        )
+        assert in_order == (weight == 0.0)
 
 
 def test_a_model_of_one_direction_says_so():
@@ -100,7 +111,7 @@ def test_a_model_of_one_direction_says_so():
     with pytest.raises(UserError, match=message):
         list(predictor.predict_records(["春雨"], second=True))
     with pytest.raises(
-        UserError, match=r"rerank\.reverse: this bundle knows only 下联 for 上联; name a bundle"
+        UserError, match=r"rerank\.reverse: this bundle knows only 下联 for 上联; set it to 0"
     ):
         toy(ROOMY, rerank={"reverse": 0.5})
 

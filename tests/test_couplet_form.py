@@ -7,7 +7,7 @@ from couplet_toys import FORM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.couplet.rules.form import Form, form_report, tones_can_oppose
+from tasks.couplet.form import Form, form_report, tones_can_oppose
 
 
 def test_example_couplet_by_hand():
@@ -128,5 +128,5 @@ def test_symmetric_fields_do_not_care_which_line_is_first(one, other):
 
 def test_form_does_not_load_paddle():
     modules = "{'paddle', 'paddlenlp', 'sacrebleu'}"
-    program = f"import sys, tasks.couplet.rules.form; assert not {modules} & sys.modules.keys()"
+    program = f"import sys, tasks.couplet.form; assert not {modules} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -17,10 +17,9 @@ from paddle_dialog.command_line import run_tool
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.judge import JUDGE, Judge
 from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.marks import first_source
+from tasks.couplet.direction import TO_FIRST, encode_sources
 from tasks.couplet.preferences.judge_fitting import main, make_parser, measured
-from tasks.couplet.preferences.ratings import RatedAnswer
+from tasks.couplet.preferences.rated import RatedAnswer
 from tasks.couplet.rerank import ReverseModel
 
 
@@ -64,13 +63,13 @@ def fit(bundle: Path, ratings: Path, output: Path) -> int:
 def test_what_is_read_back_is_what_the_scores_are_of(bundle: Path) -> None:
     predictor = paddle_dialog.load(bundle)
     answers = composed(3)
-    back = ReverseModel(predictor.step_model, predictor.vocabulary, first_source)
+    back = ReverseModel(predictor.step_model, predictor.vocabulary)
     lines, found = [a.first for a in answers], [[a.second] for a in answers]
     scores, states = back.read(lines, found)
     assert np.concatenate(scores) == pytest.approx(np.concatenate(back.scores(lines, found)), rel=1e-5)
     rows = measured(predictor, answers)
     assert rows.shape == (3, 1 + 16) and rows[:, 1:] == pytest.approx(np.concatenate(states))
-    source, lengths = encode_sources([np.array(first_source(predictor.vocabulary, answers[0].second))])
+    source, lengths = encode_sources([np.array(TO_FIRST.source(predictor.vocabulary, answers[0].second))])
     single = text_log_probs(predictor.step_model, source, lengths, [predictor.vocabulary.encode(lines[0])])
     assert scores[0][0] == pytest.approx(single[0] / 6, rel=1e-5)
 

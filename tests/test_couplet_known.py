@@ -20,10 +20,9 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.couplet.data.couplets import Couplet, read_couplets
-from tasks.couplet.known.building import index_bytes
-from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex
-from tasks.couplet.rules.direction import TO_FIRST
+from tasks.couplet.couplets import Couplet, read_couplets
+from tasks.couplet.direction import TO_FIRST
+from tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes
 from tasks.couplet.task import TASK
 
 PAIRS = st.integers(1, 6).flatmap(

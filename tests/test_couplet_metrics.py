@@ -1,7 +1,7 @@
 import pytest
 from sacrebleu.metrics import BLEU
 
-from tasks.couplet.metrics import couplet_scores, form_rates
+from tasks.couplet.evaluation import couplet_scores, form_rates
 
 FIRSTS = ["春雨", "年年，雪"]
 HYPOTHESES = ["雪山", "日日,春"]

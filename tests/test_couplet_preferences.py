@@ -18,12 +18,17 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.composing.ranking import Scores, quality
-from tasks.couplet.data.couplets import Couplet
-from tasks.couplet.data.dataset import CoupletDataset, collate
-from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.marks import compose_source, with_marks
-from tasks.couplet.preferences.dataset import RatedBatches, RatedDataset, collate_rated
-from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings, with_own
+from tasks.couplet.couplets import Couplet
+from tasks.couplet.dataset import CoupletDataset, collate
+from tasks.couplet.direction import compose_source, encode_sources, with_marks
+from tasks.couplet.preferences.rated import (
+    RatedAnswer,
+    RatedBatches,
+    RatedDataset,
+    collate_rated,
+    read_ratings,
+    with_own,
+)
 from tasks.couplet.task import TASK
 
 VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, "，", *LEVEL, *OBLIQUE]))

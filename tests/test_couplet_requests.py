@@ -4,7 +4,7 @@ import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 
 from paddle_dialog.errors import UserError
-from tasks.couplet.rules.form import rhythm_opposed
+from tasks.couplet.form import rhythm_opposed
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 

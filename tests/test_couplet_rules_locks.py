@@ -18,8 +18,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig, CoupletDataConfig
-from tasks.couplet.rules.form import form_report
-from tasks.couplet.rules.locks import check_locks, parse_template
+from tasks.couplet.form import form_report
+from tasks.couplet.rules import check_locks, parse_template
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample"}]
@@ -119,29 +119,26 @@ def test_the_reference_engine_cannot_lock():
         best(toy(ROOMY, 5, {"enabled": False}, engine="reference"), "雨雪", template="花？")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_banned_word_is_seen_coming(strategy, tmp_path):
+def test_answers_with_a_banned_word_are_left_out(tmp_path):
     words = tmp_path / "words.txt"
     for seed in range(6):
-        plain = best(toy(ROOMY, seed, **strategy), "雨雨，雪").text
-        # The doubled character, the one before the mark, and the last alone.
-        words.write_text(f"{plain[:2]}\n\n {plain[1]}，\n{plain[3]}\n", encoding="utf-8")
-        answer = best(toy(ROOMY, seed, {"banned_words": str(words)}, **strategy), "雨雨，雪")
-        assert plain[:2] not in answer.text and plain[1] + "，" not in answer.text
-        assert plain[3] not in answer.text
-        assert answer.relaxed == []
+        plain = [c.text for c in toy(ROOMY, seed, beam_size=20, n_best=20).predict(["雨雪，月"])[0]]
+        words.write_text(f"{plain[0][:2]}\n\n {plain[1][1]}，\n", encoding="utf-8")
+        predictor = toy(ROOMY, seed, {"banned_words": str(words)}, beam_size=20, n_best=3)
+        fit = [text for text in plain if plain[0][:2] not in text and plain[1][1] + "，" not in text]
+        assert [c.text for c in predictor.predict(["雨雪，月"])[0]] == fit[:3]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_banned_word_is_kept_from_locked_characters(strategy, tmp_path):
+def test_a_line_whose_answers_all_have_banned_words_gets_none(tmp_path):
     words = tmp_path / "words.txt"
-    for seed in range(6):
-        plain = best(toy(ROOMY, seed, **strategy), "雨雪月", lock={1: "花", 2: "靐"})
-        words.write_text(f"{plain.text}\n花靐\n", encoding="utf-8")
-        banning = toy(ROOMY, seed, {"banned_words": str(words)}, **strategy)
-        answer = best(banning, "雨雪月", lock={1: "花", 2: "靐"})
-        assert answer.text[0] != plain.text[0] and answer.text[1:] == "花靐"
-        assert answer.relaxed == [*plain.relaxed, "banned_words"]  # 花靐 is locked
+    words.write_text("花靐\n", encoding="utf-8")
+    predictor = toy(ROOMY, 1, {"banned_words": str(words)})
+    found = predictor.predict(["雨雪月"], n_best=3, lock={1: "花", 2: "靐"})
+    assert found == [[]]
+    differing = toy(ROOMY, 1, {"banned_words": str(words)}, choice={"distance": 0.5})
+    assert differing.predict(["雨雪月", "雨雪月"], n_best=3, lock={1: "花", 2: "靐"}) == [[], []]
+    with pytest.raises(UserError, match="'雨雪月': every 下联 that was found has a word of"):
+        list(predictor.predict_records(["雨雪月"], template="？花靐"))
 
 
 def test_a_missing_file_of_banned_words_is_told(tmp_path):
@@ -170,9 +167,12 @@ def test_the_command_locks_bans_and_tells_what_it_relaxed(tmp_path):
         assert text[0] == text[1] and text[2] == "，" and text[4] == "花" and len(text) == 5
         assert "春" not in text and prediction.keys() == {"text", "score", "form"}
 
-    outcome = run_here("predict", *arguments, "--template", "春？", "雨雪", "-o", "decoding.strategy=greedy")
+    banned = run_here("predict", *arguments, "--template", "春？", "雨雪", "-o", "decoding.strategy=greedy")
+    assert "every 下联 that was found has a word of rules.banned_words" in banned.error_line()
+
+    outcome = run_here("predict", *arguments, "--template", "雨？", "雨雪", "-o", "decoding.strategy=greedy")
     first, second, note = outcome.stdout.rstrip("\n").split("\t")
-    assert (first, second[0], note) == ("雨雪", "春", "relaxed: banned_words")
+    assert (first, second[0], note) == ("雨雪", "雨", "relaxed: no_shared_character")
 
     refused = run_here("predict", *arguments, "--template", "？花", "雨雪月")
     assert refused.error_line().startswith(

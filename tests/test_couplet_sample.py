@@ -5,8 +5,8 @@ import statistics
 from collections import Counter
 
 from paddle_dialog.text.characters import is_hanzi, normalise_line
-from tasks.couplet.data.couplets import read_couplets
-from tasks.couplet.rules.form import form_report
+from tasks.couplet.couplets import read_couplets
+from tasks.couplet.form import form_report
 
 _ROWS = [
     tuple(row.split("\t"))

@@ -9,7 +9,7 @@ from paddle_dialog.text.characters import is_hanzi, normalise_line
 from tasks.couplet.association import Association, count_association
 from tasks.couplet.composing.ranking import Scores, quality, relevance
 from tasks.couplet.composing.themes import main_themes, read_themes, theme_association
-from tasks.couplet.data.couplets import Couplet
+from tasks.couplet.couplets import Couplet
 from tasks.couplet.scrolls.chooser import ScrollChooser, scroll_association
 from tasks.couplet.scrolls.listing import all_scrolls, all_words, occasions
 

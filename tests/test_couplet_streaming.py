@@ -14,9 +14,8 @@ from paddle_dialog.data.streaming import StreamedBatches
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletDataConfig
-from tasks.couplet.data.couplets import limit_length, read_couplets
-from tasks.couplet.data.dataset import CoupletDataset
-from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
+from tasks.couplet.couplets import limit_length, read_couplets
+from tasks.couplet.dataset import CoupletDataset, stream_couplets, streamed_vocabulary
 
 RECIPE = """
 task: couplet

@@ -17,18 +17,18 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletDataConfig
-from tasks.couplet.data.couplets import Couplet
-from tasks.couplet.data.uses import UsesDataset, regulated
-from tasks.couplet.marks import (
+from tasks.couplet.couplets import Couplet
+from tasks.couplet.dataset import UsesDataset, regulated
+from tasks.couplet.direction import (
     BLANK,
     COMPOSE,
     FIRST,
     MARKS,
+    TO_FIRST,
+    TO_SECOND,
     VERSE,
     compose_source,
-    first_source,
     knows_marks,
-    second_source,
     with_marks,
 )
 
@@ -47,11 +47,10 @@ def dataset(reverse: float = 1.0, compose: float = 1.0, seed: int = 1) -> UsesDa
 
 def test_a_source_names_its_use_behind_the_line() -> None:
     decode = VOCABULARY.decode
-    assert decode(second_source(VOCABULARY, "春风")) == ["春", "风"]
-    assert decode(second_source(VOCABULARY, "春风", verse=True)) == ["春", "风", VERSE]
-    assert decode(first_source(VOCABULARY, "雪山")) == ["雪", "山", FIRST]
-    found = decode(compose_source(VOCABULARY, ["春", None, "，", None], "花月", verse=True))
-    assert found == ["春", BLANK, "，", BLANK, COMPOSE, "花", "月", VERSE]
+    assert decode(TO_SECOND.source(VOCABULARY, "春风")) == ["春", "风"]
+    assert decode(TO_FIRST.source(VOCABULARY, "雪山")) == ["雪", "山", FIRST]
+    found = decode(compose_source(VOCABULARY, ["春", None, "，", None], "花月"))
+    assert found == ["春", BLANK, "，", BLANK, COMPOSE, "花", "月"]
 
 
 def test_marks_are_added_once_at_the_end() -> None:

@@ -69,30 +69,6 @@ def test_the_loss_is_that_of_the_examples_and_of_the_order() -> None:
     assert all(np.abs(tensors[0].grad.numpy()[row]).sum() > 0 for row in range(4))
 
 
-def test_a_reward_is_the_sum_of_its_texts_per_token() -> None:
-    draws = np.random.default_rng(5)
-    logits, label = draws.normal(size=(4, 2, 5)).astype(np.float32), draws.integers(5, size=(4, 2))
-    text_mask = np.array([[1, 1], [1, 0], [1, 1], [1, 1]], np.float32)
-    answers, inputs, ratings = np.array([0, 0, 1, 1]), np.array([0, 0]), np.array([3, 7], np.float32)
-    arrays = (
-        logits,
-        label,
-        text_mask,
-        answers,
-        inputs,
-        ratings,
-        np.zeros(2, np.float32),
-        np.ones((0, 2), np.float32),
-    )
-    settings = PreferencesConfig(objective="reward", strength=3.0, examples_weight=0.0)
-    loss = PreferenceLoss(SequenceCrossEntropy(), settings)(*map(paddle.to_tensor, arrays))
-
-    log_probs = logits - np.log(np.exp(logits.astype(np.float64)).sum(-1, keepdims=True))
-    chosen = np.take_along_axis(log_probs, label[..., None], -1)[..., 0]  # [4, 2]
-    first, second = chosen[0].mean() + chosen[1, 0], chosen[2].mean() + chosen[3].mean()
-    assert float(loss) == pytest.approx(math.log1p(math.exp(3.0 * (first - second))), rel=1e-5)
-
-
 def test_without_rated_answers_it_is_the_cross_entropy() -> None:
     draws = np.random.default_rng(4)
     arrays = draws.normal(size=(2, 3, 5)).astype(np.float32), draws.integers(5, size=(2, 3))

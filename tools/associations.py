@@ -31,7 +31,7 @@ def count(source: str) -> None:
     """Write both tables."""
     from tasks.couplet.association import count_association
     from tasks.couplet.composing import themes
-    from tasks.couplet.data.couplets import read_couplets
+    from tasks.couplet.couplets import read_couplets
     from tasks.couplet.scrolls import chooser, listing
 
     groups = {name: themes.usual_themes()[name].words for name in themes.main_themes()}

@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
     from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
     from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
     from paddle_dialog.recipes import config_from_text
-    from tasks.couplet.data.couplets import read_couplets
+    from tasks.couplet.couplets import read_couplets
 
     bundle = load_bundle(arguments.weights)
     vocabulary = bundle.vocabularies["text"]

@@ -156,15 +156,9 @@ class PreferencesConfig:
     ratings: str | None = setting(
         None, "a file of rated answers; the weights learn from where `training.start_from` stands; null: none"
     )
-    objective: Literal["policy", "reward"] = setting(
-        "policy",
-        "policy: what readers like becomes likelier (direct preference optimisation); reward: log-probabilities per "
-        "token become a measure of what readers like, and tell no more of the language",
-    )
     strength: float = setting(
         0.1,
-        "β, by which rewards are multiplied: as a policy the weights stay the nearer to those they start from, the "
-        "greater it is; 3 is usual for a reward",
+        "β, by which rewards are multiplied: the weights stay the nearer to those they start from, the greater it is",
         above=0.0,
     )
     least_gap: float = setting(

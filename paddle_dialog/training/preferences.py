@@ -15,9 +15,8 @@ class PreferenceLoss(nn.Layer):
     """Loss of ordinary examples, and of the order in which the answers to one input were rated.
 
     The second is over all pairs of answers to an input of which one is rated better: the mean over the pairs of
-    -log σ(r_better - r_worse), and the mean over the inputs of that. As a policy r = β · (log p - log p of the
-    weights before), direct preference optimisation (Rafailov et al. 2023, "Direct Preference Optimization", equation
-    7). As a reward r = β · the sum of log p per token over the texts of an answer.
+    -log σ(r_better - r_worse), and the mean over the inputs of that, with r = β · (log p - log p of the weights
+    before): direct preference optimisation (Rafailov et al. 2023, "Direct Preference Optimization", equation 7).
 
     `token_nll` keeps the negative log-likelihoods of the ordinary examples of the last call.
 
@@ -44,7 +43,7 @@ class PreferenceLoss(nn.Layer):
             label: int64 [N + M, T].
             labels: the mask [N, T] of ordinary examples alone (a dev batch); or, of A answers, the mask of their
                 texts [M, T], the answer of each text int64 [M], the input of each answer int64 [A], ratings [A],
-                log-probabilities of the weights before [A] (zeros for a reward), and last the mask [N, T].
+                log-probabilities of the weights before [A], and last the mask [N, T].
         """
         *rated, mask = labels
         count = mask.shape[0]
@@ -54,8 +53,6 @@ class PreferenceLoss(nn.Layer):
         text_mask, answers, inputs, ratings, before = rated
         nll = F.cross_entropy(logits[count:], label[count:].unsqueeze(-1), reduction="none").squeeze(-1)
         texts = -(nll * text_mask).sum(-1)  # [M]
-        if self._settings.objective == "reward":
-            texts = texts / text_mask.sum(-1)
         log_probs = paddle.zeros_like(before).scatter_nd_add(answers.unsqueeze(-1), texts)  # [A]
         rewards = self._settings.strength * (log_probs - before)  # [A]
         total, inputs_with_pairs = preference_nll(rewards, ratings, inputs, self._settings.least_gap)

@@ -18,11 +18,10 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.config import RulesConfig
-from tasks.couplet.marks import knows_marks
-from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.rules.constraints import Rules, banned_words
-from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND, Direction
-from tasks.couplet.rules.form import Form
+from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
+from tasks.couplet.form import Form
+from tasks.couplet.prediction import CoupletPredictor, GivenLine
+from tasks.couplet.rules import Rules
 
 EXAMPLE = "晚风摇树树还挺"
 _LINE: dict[str, Any] = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message
@@ -121,11 +120,10 @@ class CoupletAnswer(BaseModel):
 
 
 class CoupletItem(NamedTuple):
-    """A checked request."""
+    """A checked request: the line as it was sent, and as the model reads it."""
 
     text: str
-    line: str
-    template: str | None
+    given: GivenLine
 
 
 class CoupletSettings(NamedTuple):
@@ -152,20 +150,9 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     def use(self, predictor: CoupletPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         rules, decoding = predictor.config.rules, predictor.config.decoding
-        if words.path is not None:
-            if rules.banned_words not in (None, words.path):
-                raise UserError(
-                    f"banned_words: the server names {words.path} and the couplet recipe {rules.banned_words}; "
-                    "put all words into one file and name that in both"
-                )
-            if decoding.engine == "reference":
-                raise UserError(
-                    "banned_words: the reference engine cannot avoid words; take decoding.engine: fast"
-                )
         if decoding.strategy == "greedy":  # which gives only one candidate
             decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
         self._predictor, self._words, self._decoding = predictor, words, decoding
-        self._banned = banned_words(words.words) or predictor.banned_words
         predictor.predict([EXAMPLE])  # builds tables now, so that the first request is quick
         if predictor.couplet_index is not None:
             predictor.couplet_index.unpack()
@@ -186,34 +173,28 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         line = self._predictor.check(given[0], request.lock, direction)
         changes = {} if request.rules is None else request.rules.model_dump(exclude_none=True)
         rules = dataclasses.replace(self._predictor.config.rules, **changes)
-        item = CoupletItem(given[0], line, request.lock)
-        return Job(item, CoupletSettings(request.n_best, rules, direction))
+        return Job(CoupletItem(given[0], line), CoupletSettings(request.n_best, rules, direction))
 
     def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        rules = Rules.of(settings.rules, self._banned)
-        if self._banned and not settings.rules.enabled:
-            rules = Rules(frozenset({"banned_words"}), banned=tuple(self._banned))
-        found = self._predictor.predict(
-            [item.text for item in items],
+        found = self._predictor.answer(
+            [item.given for item in items],
             settings.n_best,
-            templates=[item.template for item in items],
-            rules=rules,
-            decoding=self._decoding,
-            direction=settings.direction,
+            Rules.of(settings.rules),
+            self._decoding,
+            settings.direction,
             known=self._predictor.couplet_index is not None,
+            refused=self._refused if self._words.words or self._predictor.banned_words else None,
         )
-        answers: list[Record | NoResult] = []
+        direction, answers = settings.direction, list[Record | NoResult]()
         for item, candidates in zip(items, found, strict=True):
-            # The search relaxes even the banned words where nothing else is left.
-            kept = [c for c in candidates if not self._words.finds(c.text)]
-            if kept:
-                written = [self._without_banned(c.as_dict()) for c in kept]
-                answers.append(_record(item, settings.direction, written))
-            else:
-                told = ALL_BANNED.format(settings.direction.written, settings.direction.given)
-                answers.append(NoResult(told))
+            written = [self._without_banned(candidate.as_dict()) for candidate in candidates]
+            none_left = NoResult(ALL_BANNED.format(direction.written, direction.given))
+            answers.append(_record(item, direction, written) if written else none_left)
         return answers
+
+    def _refused(self, text: str) -> bool:
+        return self._words.finds(text) or self._predictor.has_banned_word(text)
 
     def _without_banned(self, record: Record) -> Record:
         """Leave out a couplet of the corpus that has a banned word."""
@@ -230,5 +211,5 @@ def tone_names(line: str) -> list[ToneName]:
 
 def _record(item: CoupletItem, direction: Direction, predictions: list[Record]) -> Record:
     given, written = direction.pair("first", "second")
-    tones = {given: tone_names(item.line), written: [tone_names(p["text"]) for p in predictions]}
-    return {given: item.text, "line": item.line, "predictions": predictions, "tones": tones}
+    tones = {given: tone_names(item.given.text), written: [tone_names(p["text"]) for p in predictions]}
+    return {given: item.text, "line": item.given.text, "predictions": predictions, "tones": tones}

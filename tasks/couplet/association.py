@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paddle_dialog.text.characters import is_hanzi
-from tasks.couplet.data.couplets import Couplet
+from tasks.couplet.couplets import Couplet
 
 LEAST = 1.0  # nats; weaker associations are noise, and are left out
 LEAST_COUNT = 5  # couplets with a character, for it to be in the table

@@ -10,24 +10,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from paddle_dialog.decoding.interface import Hypothesis
-from tasks.couplet.rules.apart import Apart, common, free_positions
-from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.search import Candidate, Found, Search, processors_of, texts_of
+from paddle_dialog.decoding.processors import FORBIDDEN, LogitsProcessor, Prefixes
+from tasks.couplet.line_plan import LinePlan, rows_of_inputs
+from tasks.couplet.rerank import Candidate
 
 PENALTY = 1.0  # nats a character that a search away from others has in common with one of them
 LIKENESS = 0.5  # nats a token that having all characters in common with one taken before costs
 
 Divisor = Callable[[int], float]  # of a length penalty, see `length_divisor`
+# Searches again for some lines of the batch, given by number, with a wide beam that a processor keeps apart.
+WideSearch = Callable[[Sequence[int], LogitsProcessor], Sequence[Sequence[Candidate]]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the search found for one line.
+
+    Args:
+        candidates: best first.
+        plan: that they keep.
+    """
+
+    candidates: list[Candidate]
+    plan: LinePlan
+
+
+def choose(
+    found: Sequence[Found], wanted: int, distance: float, search: WideSearch, divisor: Divisor
+) -> list[list[Candidate]]:
+    """Choose candidates that differ.
+
+    Args:
+        found: of each line, by the usual search.
+        wanted: candidates for each line.
+        distance: least share of the free characters in which any two of them differ.
+        search: the engine.
+        divisor: of its length penalty.
+
+    Returns:
+        For each line its best candidate and others, by their scores; as many as wanted where there are as many.
+    """
+    choices = [_Choice(each, wanted, distance, divisor) for each in found]
+    while pending := [number for number, choice in enumerate(choices) if choice.pending]:
+        chosen = [choices[number] for number in pending]
+        apart = Apart(
+            [choice.weights for choice in chosen],
+            [[hypothesis.tokens for _, hypothesis in choice.taken] for choice in chosen],
+            [choice.most for choice in chosen],
+            PENALTY,
+        )
+        for place, candidates in enumerate(search(pending, apart)):
+            uncharged = [(t, _uncharged(h, apart.taken_off(place, h.tokens), divisor)) for t, h in candidates]
+            chosen[place].add(uncharged)
+    return [choice.fill() for choice in choices]
 
 
 class _Choice:
     """The candidates of one line that are taken, and those that could be."""
 
     def __init__(self, found: Found, wanted: int, distance: float, divisor: Divisor) -> None:
-        self.found, self.wanted = found, wanted
+        self.wanted = wanted
         self.weights = free_positions(found.plan)
         self.free = int(self.weights.sum())
         # The rounding of a third times three is not a whole character.
@@ -37,7 +84,7 @@ class _Choice:
         self._pool: list[Candidate] = []
         self._alike: list[int] = []  # the most characters that each of the pool has in common with one taken
         self._offer(found.candidates[1:])
-        self.ended = self.most == self.free
+        self.ended = self.most == self.free or not self.taken
 
     @property
     def pending(self) -> bool:
@@ -55,7 +102,7 @@ class _Choice:
     def fill(self) -> list[Candidate]:
         """Return the answer: the best one, the others by their scores, too like ones where no more were found."""
         self._take(self.free)
-        return [self.taken[0], *sorted(self.taken[1:], key=lambda candidate: -candidate[1].rank_score)]
+        return [*self.taken[:1], *sorted(self.taken[1:], key=lambda candidate: -candidate[1].rank_score)]
 
     def _offer(self, candidates: Sequence[Candidate]) -> None:
         self._pool += candidates
@@ -83,49 +130,78 @@ class _Choice:
         return common(one[1].tokens, other[1].tokens, self.weights)
 
 
-def choose(
-    found: Sequence[Found],
-    wanted: int,
-    distance: float,
-    banned: Sequence[str],
-    table: CharacterTable,
-    search: Search,
-    divisor: Divisor,
-) -> list[list[Candidate]]:
-    """Choose candidates that differ.
-
-    Args:
-        found: of each line, by the usual search.
-        wanted: candidates for each line.
-        distance: least share of the free characters in which any two of them differ.
-        banned: the banned words of the rules.
-        table: the characters of the model's vocabulary.
-        search: the engine, with a wide beam; it searches again for some lines of the batch, given by number.
-        divisor: of its length penalty.
-
-    Returns:
-        For each line its best candidate and others, by their scores; as many as wanted where there are as many.
-    """
-    choices = [_Choice(each, wanted, distance, divisor) for each in found]
-    while pending := [number for number, choice in enumerate(choices) if choice.pending]:
-        # Lines under the same rules are searched together; nearly always that is all of them.
-        active = found[pending[0]].active
-        batch = [number for number in pending if found[number].active == active]
-        chosen = [choices[number] for number in batch]
-        apart = Apart(
-            [choice.weights for choice in chosen],
-            [[hypothesis.tokens for _, hypothesis in choice.taken] for choice in chosen],
-            [choice.most for choice in chosen],
-            PENALTY,
-        )
-        processors = processors_of([choice.found.plan for choice in chosen], active, banned, table)
-        for place, hypotheses in enumerate(search(batch, [*processors, apart])):
-            own = [_uncharged(h, apart.taken_off(place, h.tokens), divisor) for h in hypotheses]
-            chosen[place].add(texts_of(own, chosen[place].found.plan, table))
-    return [choice.fill() for choice in choices]
-
-
 def _uncharged(hypothesis: Hypothesis, charge: float, divisor: Divisor) -> Hypothesis:
     """Return a hypothesis with the rank it has where nothing is to be kept away from."""
     back = charge / divisor(len(hypothesis.tokens) + 1)
     return replace(hypothesis, rank_score=hypothesis.rank_score + back)
+
+
+def free_positions(plan: LinePlan) -> np.ndarray:
+    """Return how many positions the choice at each position decides, [T].
+
+    A character that the given line's repetitions bring back counts for all its places, at the first of them; a forced
+    one (punctuation, a locked character) for none.
+    """
+    weights = np.zeros(len(plan.origins), dtype=np.int64)
+    for place in range(len(plan.origins)):
+        if place not in plan.forced:
+            weights[plan.origin(place)] += 1
+    return weights
+
+
+def common(one: Sequence[int], other: Sequence[int], weights: np.ndarray) -> int:
+    """Return how many of the free positions hold the same token in both texts."""
+    size = min(len(one), len(other), len(weights))
+    same = np.asarray(one[:size]) == np.asarray(other[:size])
+    return int(weights[:size][same].sum())
+
+
+class Apart:
+    """Bounds what a text has in common with others, and makes it dear, so that a beam leaves them early.
+
+    Args:
+        weights: for each input, its `free_positions`.
+        others: for each input, the tokens of the texts to keep away from.
+        most: for each input, how many free positions may hold what one of the others has there.
+        penalty: nats a position that does.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[np.ndarray],
+        others: Sequence[Sequence[Sequence[int]]],
+        most: Sequence[int],
+        penalty: float,
+    ) -> None:
+        self._weights, self._most, self._penalty = weights, most, penalty
+        self._others = [_table(texts, len(sizes)) for texts, sizes in zip(others, weights, strict=True)]
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        """See `LogitsProcessor`."""
+        place = prefixes.length
+        for number, rows in rows_of_inputs(prefixes):
+            weights, others = self._weights[number], self._others[number]  # [T], [K, T]
+            if place >= len(weights) or not weights[place]:
+                continue
+            block, tokens = scores[rows], prefixes.tokens[rows]  # [R, V], [R, t]
+            same = tokens[:, None] == others[None, :, :place]  # [R, K, t]
+            full = (same * weights[:place]).sum(axis=2) + weights[place] > self._most[number]  # [R, K]
+            for column, token in enumerate(others[:, place].tolist()):
+                if token >= 0:
+                    block[:, token] -= self._penalty
+                    block[full[:, column], token] = FORBIDDEN
+
+    def taken_off(self, number: int, tokens: Sequence[int]) -> float:
+        """Return the nats that a text of an input was charged."""
+        weights, others = self._weights[number], self._others[number]
+        size = min(len(tokens), len(weights))
+        same = np.asarray(tokens[:size]) == others[:, :size]  # [K, t]
+        return self._penalty * int((same & (weights[:size] > 0)).sum())
+
+
+def _table(texts: Sequence[Sequence[int]], width: int) -> np.ndarray:
+    """Return the tokens of K texts, -1 after their ends, [K, width]."""
+    table = np.full((len(texts), width), -1, dtype=np.int64)
+    for row, tokens in zip(table, texts, strict=True):
+        row[: len(tokens)] = tokens[:width]
+    return table

@@ -74,7 +74,7 @@ class RulesConfig:
         0.0, 1.0, "nats taken off a character whose tone cannot oppose the one above it; 0 is off"
     )
     banned_words: str | None = setting(
-        None, "a UTF-8 file with a word of one or more characters a line, never to be written"
+        None, "a UTF-8 file with a word of one or more characters a line; answers with one are left out"
     )
 
 
@@ -92,38 +92,15 @@ class ChoiceConfig:
 
 @dataclass(frozen=True)
 class CoupletRerankConfig:
-    """Weights of the sum that orders the candidates; with all but `model` at 0 the search's order stays."""
+    """How candidates are ordered by both directions of the model; with `reverse` at 0 the search's order stays."""
 
-    model: float = at_least(0.0, 1.0, "weight of the log-probability per token")
     reverse: float = at_least(
-        0.0, 0.0, "weight of log p(given line | candidate) per token under the model of `reverse_weights`"
-    )
-    reward: float = at_least(
         0.0,
         0.0,
-        "weight of the bundle's reward model, where it has one, in place of `reverse`: for 下联 of several clauses",
-    )
-    tone_opposed: float = at_least(0.0, 0.0, "weight of the share of positions with opposed tones")
-    consensus: float = at_least(
-        0.0,
-        0.0,
-        "weight of the mean share of characters that the other candidates have at the same position: what many agree "
-        "on is seldom an accident of the search",
-    )
-    candidates: int = at_least(1, 10, "candidates the search hands over, at least the number asked for")
-    reward_candidates: int = at_least(
-        1, 40, "the same where the reward model orders them, and width of that beam"
-    )
-    reverse_weights: str | None = setting(
-        None,
-        "a bundle trained on pairs with 上联 and 下联 swapped; null: the weights themselves, which must know both "
+        "weight of log p(given line | candidate) per token beside the candidate's own; the weights must know both "
         "directions",
     )
-
-    @property
-    def is_active(self) -> bool:
-        """Whether anything beside the model's own score counts."""
-        return bool(self.reverse or self.reward or self.tone_opposed or self.consensus)
+    candidates: int = at_least(1, 10, "candidates the search hands over, at least the number asked for")
 
 
 @dataclass(frozen=True)

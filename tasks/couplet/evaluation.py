@@ -1,4 +1,4 @@
-"""All metrics of the couplet task on one file of pairs."""
+"""All metrics of the couplet task on one file of pairs, and pictures of what a model attends to."""
 
 from __future__ import annotations
 
@@ -7,21 +7,80 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import paddle
 from paddle import io
 
 from paddle_dialog.data.records import Record, check_writable, write_records
+from paddle_dialog.decoding.interface import evaluation_mode
+from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.figures.heat_map import draw_heat_map
+from paddle_dialog.metrics.bleu import corpus_bleu
+from paddle_dialog.metrics.distinct import distinct_n
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
-from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.data.dataset import collate
-from tasks.couplet.data.encoding import Example
-from tasks.couplet.marks import knows_marks
-from tasks.couplet.metrics import couplet_scores
+from tasks.couplet.couplets import Couplet, limit_length, read_couplets
+from tasks.couplet.dataset import CoupletDataset, Example, collate
+from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
+from tasks.couplet.form import form_report
 from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND, Direction
+
+MAPPED_EXAMPLES = 4
+
+
+@dataclass(frozen=True)
+class CoupletScores:
+    """Scores of a set of second lines.
+
+    Args:
+        form: the mean over pairs of each field of `Form` (for `tone_opposed` the mean of the shares),
+            and `distinct_1`, `distinct_2` over characters, punctuation included; all in 0–1.
+        bleu: corpus BLEU over characters, 0–100 as sacrebleu reports it.
+    """
+
+    form: dict[str, float]
+    bleu: float
+
+
+def couplet_scores(
+    firsts: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+) -> CoupletScores:
+    """Score one hypothesis for each first line.
+
+    Args:
+        firsts: 上联.
+        hypotheses: the 下联 to score.
+        references: the human 下联.
+
+    Raises:
+        ValueError: there is no pair, or the three differ in length.
+    """
+    if not len(firsts) == len(hypotheses) == len(references):
+        raise ValueError(
+            f"{len(firsts)} first lines, {len(hypotheses)} hypotheses, {len(references)} references"
+        )
+    return CoupletScores(
+        form=form_rates(firsts, hypotheses),
+        bleu=corpus_bleu(
+            [normalise_line(line) for line in hypotheses], [normalise_line(line) for line in references]
+        ),
+    )
+
+
+def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, float]:
+    """Compute the scores that need no reference; see `CoupletScores.form`.
+
+    Raises:
+        ValueError: there is no pair, or the numbers of lines differ.
+    """
+    if not firsts:
+        raise ValueError("no pair to score")
+    reports = [form_report(first, second).as_dict() for first, second in zip(firsts, hypotheses, strict=True)]
+    rates = {name: sum(float(report[name]) for report in reports) / len(reports) for name in reports[0]}
+    characters = [normalise_line(line) for line in hypotheses]
+    return rates | {f"distinct_{n}": distinct_n(characters, n) for n in (1, 2)}
 
 
 @dataclass(frozen=True)
@@ -148,3 +207,26 @@ def measure_likelihood(
         token_perplexity(nll[1], int(counts[1])),
         unknown / counts[0],
     )
+
+
+def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
+    """Draw the attention of each character of the first true 下联 over the 上联.
+
+    Args:
+        predictor: the model.
+        source: as for `read_couplets`.
+        folder: takes the pictures.
+
+    Raises:
+        UserError: the source cannot be used, or the folder cannot be written.
+    """
+    pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
+    dataset = CoupletDataset(pairs[:MAPPED_EXAMPLES], predictor.vocabulary)
+    network, decode = predictor.network, predictor.vocabulary.decode
+    for index in range(len(dataset)):
+        first, second = dataset[index]
+        source_ids, lengths, target = (paddle.to_tensor(array) for array in collate([(first, second)])[:3])
+        with paddle.no_grad(), evaluation_mode(network):
+            weights = network.attention_weights(source_ids, lengths, target)[0].numpy()  # [T, S]
+        image = draw_heat_map(weights, [*decode(second), "<eos>"], [*decode(first), "<eos>"])
+        folder.add(f"attention_{index + 1}", image)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.bundle.low_rank import changed
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.errors import UserError
-from paddle_dialog.predictor import GenerationPredictor, check_request
-from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
+from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.simplified import simplified_line
-from tasks.couplet.candidate import CoupletPrediction, notes_of
 from tasks.couplet.config import CoupletConfig
-from tasks.couplet.known.index import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
-from tasks.couplet.line_search import LineRequest, LineSearch
-from tasks.couplet.marks import knows_marks
-from tasks.couplet.rerank import Reranker, ReverseModel
-from tasks.couplet.reward import REWARD, RewardModel
-from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.constraints import Rules, broken_rules, describe, read_banned_words
-from tasks.couplet.rules.direction import TO_FIRST, TO_SECOND, Direction
-from tasks.couplet.rules.form import form_report
-from tasks.couplet.rules.locks import check_locks, parse_template
+from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
+from tasks.couplet.form import Form, form_report
+from tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
+from tasks.couplet.line_plan import CharacterTable
+from tasks.couplet.rerank import Candidate
+from tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
+from tasks.couplet.search import LineRequest, LineSearch
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -39,6 +35,53 @@ NO_INDEX = (
     "this bundle has no index of its training corpus; take the shipped pretrained/couplet, or make one by "
     "tools/export.py --data"
 )
+ALL_BANNED = "'{}': every {} that was found has a word of rules.banned_words; change the {}"
+
+
+@dataclass(frozen=True)
+class CoupletPrediction(Prediction):
+    """A 下联, or a 上联 where that is asked for.
+
+    Args:
+        form: which rules of the couplet the pair keeps.
+        relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules`.
+        known: the couplet of the training corpus nearest to it, where that was asked for and the index of the corpus
+            has lines of this length.
+    """
+
+    form: Form
+    relaxed: Sequence[str] = ()
+    known: Known | None = None
+
+    def as_dict(self) -> Record:
+        """Return the candidate as the command line prints it; `relaxed` and `known` only where there are any."""
+        record = super().as_dict() | {"form": self.form.as_dict()}
+        if self.relaxed:
+            record["relaxed"] = list(self.relaxed)
+        return record | ({"known": self.known.as_dict()} if self.known is not None else {})
+
+
+def notes_of(prediction: Record) -> str:
+    """Return what stands behind a candidate for a reader."""
+    notes = f"\trelaxed: {', '.join(prediction['relaxed'])}" if "relaxed" in prediction else ""
+    if "known" not in prediction:
+        return notes
+    known = prediction["known"]
+    away = f"differs in {known['distance']} from" if known["distance"] else "stands in"
+    return f"{notes}\t{away} the corpus: {known['first']} / {known['second']}"
+
+
+@dataclass(frozen=True)
+class GivenLine:
+    """A line to answer, checked.
+
+    Args:
+        text: as the model reads it.
+        locks: position → character that every answer has there.
+    """
+
+    text: str
+    locks: Mapping[int, str]
 
 
 class CoupletPredictor(GenerationPredictor):
@@ -47,28 +90,23 @@ class CoupletPredictor(GenerationPredictor):
     Args:
         config: decoding settings and the length the model was made for.
         model: that was trained.
-        reverse: scores the 上联 of a candidate; by default the model itself.
 
     Attributes:
         vocabulary: of both lines.
 
     Raises:
-        UserError: `rerank.reverse` is not 0, and neither `reverse` nor the model scores a 上联.
+        UserError: `rerank.reverse` is not 0, and the model does not score a 上联.
     """
 
     has_reference = True
 
-    def __init__(
-        self, config: CoupletConfig, model: TrainedModel, reverse: ReverseModel | None = None
-    ) -> None:
+    def __init__(self, config: CoupletConfig, model: TrainedModel) -> None:
         self.config: CoupletConfig = config
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
         self.step_model = model.step_model(config.model, len(self.vocabulary))
-        backwards = self._reverse_models(reverse) if config.rerank.reverse else {}
-        reranker = Reranker(config.rerank, backwards, lambda: self.reward)
         self._table = CharacterTable(self.vocabulary)
-        self._search = LineSearch(config, self.step_model, self._table, lambda: self.network, reranker)
+        self._search = LineSearch(config, self.step_model, self._table, lambda: self.network)
 
     @property
     def network(self) -> nn.Layer:
@@ -77,22 +115,19 @@ class CoupletPredictor(GenerationPredictor):
 
     @cached_property
     def banned_words(self) -> list[str]:
-        """The banned words of the config, which count where its rules are switched on."""
-        return read_banned_words(self.config.rules.banned_words)
+        """The words of `rules.banned_words`, normalised; none without a file."""
+        path = self.config.rules.banned_words
+        words = [] if path is None else [normalise_line(line) for _, line in read_lines(path)]
+        return list(dict.fromkeys(filter(None, words)))
+
+    def has_banned_word(self, text: str) -> bool:
+        """Return whether a text has a word of `rules.banned_words`."""
+        return any(word in text for word in self.banned_words)
 
     @cached_property
     def rules(self) -> Rules:
         """The rules of the config."""
-        return Rules.of(self.config.rules, self.banned_words)
-
-    @cached_property
-    def reward(self) -> RewardModel | None:
-        """The reward model of 下联; None where the bundle has none."""
-        content = self._trained.files.get(REWARD)
-        if content is None:
-            return None
-        trained = self._trained.with_weights(changed(self._trained.weights, content, REWARD))
-        return RewardModel(trained.step_model(self.config.model, len(self.vocabulary)), self.vocabulary)
+        return Rules.of(self.config.rules)
 
     @cached_property
     def couplet_index(self) -> CoupletIndex | None:
@@ -116,13 +151,10 @@ class CoupletPredictor(GenerationPredictor):
         n_best: int | None = None,
         lock: Mapping[int, str] | None = None,
         template: str | None = None,
-        templates: Sequence[str | None] | None = None,
         rules: Rules | None = None,
-        decoding: DecodingConfig | None = None,
         direction: Direction = TO_SECOND,
         distance: float | None = None,
         known: bool = False,
-        valued: bool = True,
     ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
@@ -131,16 +163,13 @@ class CoupletPredictor(GenerationPredictor):
             n_best: candidates for each, best first; the config's number by default.
             lock: position (0 is the first) → character that every answer has there.
             template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
-            templates: one for each line, instead of `template`.
             rules: of form; those of the config by default.
-            decoding: how to search; as the config says by default.
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
-            valued: whether the reward model may order 下联 of several clauses, which takes a wide beam.
 
         Returns:
-            The candidates of each line, at least one.
+            The candidates of each line; none where all that were found have a word of `rules.banned_words`.
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
@@ -150,35 +179,60 @@ class CoupletPredictor(GenerationPredictor):
         check_request(lines, n_best)
         if distance is not None and not 0 <= distance <= 1:
             raise UserError(f"distance is {distance}; give a share from 0 to 1")
+        given = [self.check(line, template, direction, lock) for line in lines]
+        wanted = self.config.decoding.n_best if n_best is None else n_best
+        return self.answer(given, wanted, rules, direction=direction, distance=distance, known=known)
+
+    def check(
+        self,
+        line: str,
+        template: str | None = None,
+        direction: Direction = TO_SECOND,
+        lock: Mapping[int, str] | None = None,
+    ) -> GivenLine:
+        """Return a line as `answer` takes it; the arguments, and the errors, are those of `predict`."""
         direction.check_known(self.vocabulary)
+        text = self._checked(line, direction)
+        return GivenLine(text, self._locks(text, lock, template, direction))
+
+    def answer(
+        self,
+        given: Sequence[GivenLine],
+        wanted: int,
+        rules: Rules | None = None,
+        decoding: DecodingConfig | None = None,
+        direction: Direction = TO_SECOND,
+        distance: float | None = None,
+        known: bool = False,
+        refused: Callable[[str], bool] | None = None,
+    ) -> list[list[CoupletPrediction]]:
+        """Do what `predict` does for lines that are checked.
+
+        Args:
+            given: the lines.
+            wanted: candidates for each.
+            rules: of form; those of the config by default.
+            decoding: how to search; as the config says by default.
+            direction: which line is given.
+            distance: of several candidates; the config's `choice.distance` by default.
+            known: whether each candidate is to name the couplet of the training corpus nearest to it.
+            refused: says which texts are not to be written; by default those with a word of `rules.banned_words`.
+        """
         if known and self.couplet_index is None:
             raise UserError(NO_INDEX)
-        given = [self._checked(line, direction) for line in lines]
-        shapes = [template] * len(given) if templates is None else templates
-        locks = [self._locks(line, lock, shape, direction) for line, shape in zip(given, shapes, strict=True)]
         decoding = self.config.decoding if decoding is None else decoding
         rules = self.rules if rules is None else rules
-        wanted = decoding.n_best if n_best is None else n_best
         apart = self.config.choice.distance if distance is None else distance
-        request = LineRequest(rules, decoding, wanted, apart, direction, valued)
+        if refused is None and self.banned_words:
+            refused = self.has_banned_word
+        request = LineRequest(rules, decoding, wanted, apart, direction, refused)
         answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(given), decoding.batch_size):
-            batch = slice(start, start + decoding.batch_size)
-            found = self._search.candidates(given[batch], locks[batch], request)
-            for line, candidates in zip(given[batch], found, strict=True):
-                answers.append([self._prediction(line, *c, rules, direction, known) for c in candidates])
+            batch = given[start : start + decoding.batch_size]
+            found = self._search.candidates([g.text for g in batch], [g.locks for g in batch], request)
+            for line, candidates in zip(batch, found, strict=True):
+                answers.append([self._prediction(line.text, c, request, known) for c in candidates])
         return answers
-
-    def check(self, line: str, template: str | None = None, direction: Direction = TO_SECOND) -> str:
-        """Return the given line as the model reads it.
-
-        Raises:
-            UserError: `predict` would refuse line, template or direction.
-        """
-        direction.check_known(self.vocabulary)
-        checked = self._checked(line, direction)
-        self._locks(checked, None, template, direction)
-        return checked
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
         """Answer encoded lines by greedy search, to show a model in training."""
@@ -201,6 +255,8 @@ class CoupletPredictor(GenerationPredictor):
         direction, key = (TO_FIRST, "second") if second else (TO_SECOND, "first")
         answers = self.predict(texts, n_best, template=template, direction=direction, known=known)
         for text, predictions in zip(texts, answers, strict=True):
+            if not predictions:
+                raise UserError(ALL_BANNED.format(text, direction.written, direction.given))
             yield {key: text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
@@ -221,38 +277,15 @@ class CoupletPredictor(GenerationPredictor):
 
     def decoding_summary(self) -> str:
         """Describe the search in a few words."""
-        settings = self.config.decoding
+        settings, rerank = self.config.decoding, self.config.rerank
         search = {
             "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",
             "greedy": "greedy",
             "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
             f"top-p {settings.top_p}, seed {self.config.seed}",
         }[settings.strategy]
-        rerank = self.config.rerank
-        others = {
-            "reverse": rerank.reverse,
-            "tone_opposed": rerank.tone_opposed,
-            "consensus": rerank.consensus,
-        }
-        others["reward"] = rerank.reward if self.reward is not None else 0.0
-        weights = ", ".join(f"{name} {weight:g}" for name, weight in others.items() if weight)
-        ordered = f", {rerank.candidates} candidates ordered by {weights} too" if weights else ""
-        return f"{search}, {describe(self.config.rules)}{ordered}"
-
-    def _reverse_models(self, given: ReverseModel | None) -> dict[Direction, ReverseModel]:
-        """Return for each direction the model that scores the given line."""
-        models: dict[Direction, ReverseModel] = {}
-        if knows_marks(self.vocabulary):
-            for direction, back in ((TO_SECOND, TO_FIRST), (TO_FIRST, TO_SECOND)):
-                models[direction] = ReverseModel(self.step_model, self.vocabulary, back.source)
-        if given is not None:
-            models[TO_SECOND] = given
-        if not models:
-            raise UserError(
-                "rerank.reverse: this bundle knows only 下联 for 上联; name a bundle trained on swapped pairs by "
-                "rerank.reverse_weights, or take the shipped pretrained/couplet"
-            )
-        return models
+        ordered = f", {rerank.candidates} candidates ordered by reverse {rerank.reverse:g} too"
+        return f"{search}, {describe(self.config.rules)}{ordered if rerank.reverse else ''}"
 
     def _checked(self, text: str, direction: Direction) -> str:
         line, limit, name = simplified_line(text), self.longest_line, direction.given
@@ -281,18 +314,13 @@ class CoupletPredictor(GenerationPredictor):
         return locks
 
     def _prediction(
-        self,
-        line: str,
-        text: str,
-        hypothesis: Hypothesis,
-        rules: Rules,
-        direction: Direction,
-        with_known: bool,
+        self, line: str, candidate: Candidate, request: LineRequest, with_known: bool
     ) -> CoupletPrediction:
+        (text, hypothesis), direction, broken, known = candidate, request.direction, list[str](), None
         pair = direction.pair(line, text)
-        form, broken, known = form_report(*pair), [], None
-        if self.config.decoding.engine != "reference":
-            broken = broken_rules(line, text, form, rules, direction)
+        form = form_report(*pair)
+        if request.decoding.engine != "reference":
+            broken = broken_rules(line, text, form, request.rules, direction)
         if with_known:
             known = self.nearest_known(*pair, ["first" if direction.writes_first else "second"])
         return CoupletPrediction(text, hypothesis.score, form, broken, known)

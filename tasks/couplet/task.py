@@ -5,15 +5,13 @@ Importing Paddle takes seconds and answering does not need it, so modules that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddle_dialog.bundle.growing import grown
-from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
@@ -24,21 +22,17 @@ from paddle_dialog.generation_task import GenerationTask
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.config import CoupletConfig, CoupletRerankConfig
-from tasks.couplet.data.couplets import read_couplets
-from tasks.couplet.data.encoding import VOCABULARY
-from tasks.couplet.known.index import COUPLET_INDEX
+from tasks.couplet.config import CoupletConfig
+from tasks.couplet.couplets import read_couplets
+from tasks.couplet.direction import VOCABULARY
+from tasks.couplet.known import COUPLET_INDEX, index_bytes
 from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.rerank import ReverseModel
-from tasks.couplet.reward import REWARD
 
 if TYPE_CHECKING:
     import argparse
 
     from paddle import nn
 
-    from paddle_dialog.benchmark.operations import Product
-    from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
@@ -51,7 +45,7 @@ class CoupletTask(GenerationTask):
     config_class = CoupletConfig
     can_stream = True
     path_keys = ("data.verse", "preferences.ratings")
-    file_names = (COUPLET_INDEX, JUDGE, REWARD)
+    file_names = (COUPLET_INDEX, JUDGE)
 
     def prepare_data(
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -65,7 +59,7 @@ class CoupletTask(GenerationTask):
         self, config: CoupletConfig, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples; those of rated answers come with ordinary ones."""
-        from tasks.couplet.preferences.dataset import RatedBatches, RatedDataset
+        from tasks.couplet.preferences.rated import RatedBatches, RatedDataset
 
         dataset = None if isinstance(examples, StreamedData) else examples.dataset
         if not isinstance(dataset, RatedDataset):
@@ -106,7 +100,7 @@ class CoupletTask(GenerationTask):
         """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""
         import paddle
 
-        from tasks.couplet.data.dataset import collate
+        from tasks.couplet.dataset import collate
 
         examples = data.dev if data.dev is not None else data.train
         if isinstance(examples, StreamedData):
@@ -131,14 +125,12 @@ class CoupletTask(GenerationTask):
 
     def predictor(self, config: CoupletConfig, model: TrainedModel) -> ComposingPredictor:
         """Return the predictor of a trained model."""
-        return ComposingPredictor(config, model, self._reverse_model(config.rerank))
+        return ComposingPredictor(config, model)
 
     def files_of_data(
         self, config: CoupletConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
         """Make the index that tells what stands in the training corpus."""
-        from tasks.couplet.known.building import index_bytes
-
         couplets = (couplet for source in sources for couplet in read_couplets(source))
         return {COUPLET_INDEX: index_bytes(couplets)}
 
@@ -150,31 +142,13 @@ class CoupletTask(GenerationTask):
 
     def draw_figures(self, predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
         """Draw the attention in the first examples."""
-        from tasks.couplet.figures import write_figures
+        from tasks.couplet.evaluation import write_figures
 
         write_figures(predictor, source, folder)
 
     def example_inputs(self, config: CoupletConfig, source: str, count: int) -> list[str]:
         """Return the first 上联 of a source of couplets."""
         return [couplet.first for couplet in read_couplets(source)[:count]]
-
-    def products(
-        self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
-    ) -> list[Product]:
-        """Return the products of the model; none of a batch with rated answers, whose mask is of the corpus alone."""
-        from paddle_dialog.benchmark.operations import Lengths, model_products
-
-        if config.preferences.ratings is not None:
-            return []
-        return model_products(config.model, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch))
-
-    def yardsticks(
-        self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]
-    ) -> Mapping[str, Callable[[], Yardstick]]:
-        """Return `book`: the textbook's model."""
-        from tasks.couplet.textbook import textbook
-
-        return {"book": partial(textbook, config, vocabulary_sizes[VOCABULARY])}
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add `--template`, `--second` and `--known`."""
@@ -202,14 +176,6 @@ class CoupletTask(GenerationTask):
             ScrollEndpoint(limits),
             FormEndpoint(limits),
         ]
-
-    def _reverse_model(self, rerank: CoupletRerankConfig) -> ReverseModel | None:
-        """Return the model that scores the 上联, where `rerank` names one."""
-        if not rerank.reverse or rerank.reverse_weights is None:
-            return None
-        loaded = load_model(Path(rerank.reverse_weights), self)
-        vocabulary = loaded.trained.vocabularies[VOCABULARY]
-        return ReverseModel(loaded.trained.step_model(loaded.config.model, len(vocabulary)), vocabulary)
 
 
 TASK = CoupletTask()

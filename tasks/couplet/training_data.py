@@ -14,14 +14,16 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
-from tasks.couplet.data.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.data.dataset import CoupletDataset
-from tasks.couplet.data.encoding import VOCABULARY
-from tasks.couplet.data.streaming import stream_couplets, streamed_vocabulary
-from tasks.couplet.data.uses import encode_uses, regulated
-from tasks.couplet.marks import knows_marks, with_marks
-from tasks.couplet.preferences.dataset import RatedDataset, collate_rated
-from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings, with_own
+from tasks.couplet.couplets import Couplet, limit_length, read_couplets
+from tasks.couplet.dataset import (
+    CoupletDataset,
+    UsesDataset,
+    regulated,
+    stream_couplets,
+    streamed_vocabulary,
+)
+from tasks.couplet.direction import VOCABULARY, knows_marks, with_marks
+from tasks.couplet.preferences.rated import RatedAnswer, RatedDataset, collate_rated, read_ratings, with_own
 
 
 def training_data(
@@ -49,17 +51,17 @@ def training_data(
             notes.append(f"verse: {len(verse):,} of {len(read):,} end oblique and level")
         vocabulary = _vocabulary(config, vocabularies, pairs + verse)
         if settings.has_uses:
-            train = encode_uses(pairs, verse, settings, vocabulary, config.seed)
+            train = _encoded(UsesDataset(pairs, verse, settings, vocabulary, config.seed))
             notes.append(f"{len(train.lengths):,} examples of all uses")
         else:
-            train = _encode(pairs, vocabulary)
+            train = _encoded(CoupletDataset(pairs, vocabulary))
         if config.preferences.ratings is not None:
             rated = _rated(config.preferences, pairs, notes)
             train = _with_ratings(task, config, train, rated, vocabulary)
     notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
     dev = None
     if settings.dev is not None:
-        dev = _encode(_read(config, settings.dev, "dev data", notes), vocabulary)
+        dev = _encoded(CoupletDataset(_read(config, settings.dev, "dev data", notes), vocabulary))
     return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate_rated, notes)
 
 
@@ -71,8 +73,7 @@ def _read(config: CoupletConfig, source: str, what: str, notes: list[str]) -> li
     return pairs
 
 
-def _encode(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
-    dataset = CoupletDataset(pairs, vocabulary)
+def _encoded(dataset: CoupletDataset | UsesDataset) -> EncodedData:
     return EncodedData(dataset, dataset.lengths)
 
 
@@ -107,9 +108,7 @@ def _with_ratings(
             f"preferences.ratings: a line has {longest} characters, and data.max_length is {limit}"
         )
     loaded = load_model(Path(start), task)
-    marked = config.preferences.objective == "reward" or any(
-        answer.template is not None for answers in rated for answer in answers
-    )
+    marked = any(answer.template is not None for answers in rated for answer in answers)
     known = loaded.trained.vocabularies[VOCABULARY]
     if vocabulary not in (known, with_marks(known)):
         raise UserError(
@@ -122,17 +121,7 @@ def _with_ratings(
             "of more; start from weights trained for all uses"
         )
     before = loaded.trained.step_model(loaded.config.model, len(vocabulary))
-    if config.preferences.objective == "reward":
-        # It values 下联: what was composed together is of several 上联.
-        given = [answers for answers in rated if all(answer.template is None for answer in answers)]
-        if not given:
-            raise UserError(
-                "preferences.ratings: a reward model learns from answers to a given 上联, and this file has composed "
-                "couplets alone"
-            )
-        dataset = RatedDataset(examples, given, vocabulary, None)
-    else:
-        dataset = RatedDataset(examples, rated, vocabulary, before)
+    dataset = RatedDataset(examples, rated, vocabulary, before)
     return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))
 
 

@@ -22,8 +22,8 @@ from tasks.couplet.composing.proposals import Proposal
 from tasks.couplet.composing.request import Wish, read_wish
 from tasks.couplet.composing.themes import main_themes
 from tasks.couplet.composing.tone_schemes import broken_tones
-from tasks.couplet.rules.constraints import Rules, banned_words, broken_rules
-from tasks.couplet.rules.form import Form, form_report, rhythm_opposed
+from tasks.couplet.form import Form, form_report, rhythm_opposed
+from tasks.couplet.rules import Rules, broken_rules
 
 OPPOSED = "opposed_tones"  # a rule for a human's pair; the search only prefers it
 
@@ -31,7 +31,6 @@ _KNOWN = (
     "The couplet of the training corpus with the line nearest to one of these; absent without an index of it."
 )
 _MANY_SCROLLS = 50  # chosen where some may have a banned word
-_UNWRITTEN = "every couplet that was found has a word that this server does not write; ask for another theme"
 
 
 class ComposeRequest(RequestModel):
@@ -91,9 +90,6 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
     def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor, self._words = predictor, words
-        self._rules = predictor.rules
-        if words.words:
-            self._rules = Rules.of(predictor.config.rules, banned_words(words.words))
         if predictor.composes:
             predictor.compose(count=1)  # reads tables now, so that the first request is quick
         patterns = [str(pattern) for pattern in usual_patterns()]
@@ -115,11 +111,14 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
 
     def _composed(self, wish: Wish, seed: int | None) -> Record | NoResult:
         try:
-            found = self._predictor.compose_wish(wish, seed, self._rules)
+            found = self._predictor.compose_wish(wish, seed, self._refused)
         except NoneFound as error:
             return NoResult(str(error))
-        kept = [self._with_fit_scrolls(one) for one in found if not self._words.finds(one.first + one.second)]
-        return _record(self._predictor, kept, self._words) if kept else NoResult(_UNWRITTEN)
+        kept = [self._with_fit_scrolls(one) for one in found]
+        return _record(self._predictor, kept, self._words)
+
+    def _refused(self, text: str) -> bool:
+        return self._words.finds(text) or self._predictor.has_banned_word(text)
 
     def _with_fit_scrolls(self, proposal: Proposal) -> Proposal:
         """Drop the 横批 that have a banned word."""

@@ -16,7 +16,7 @@ from tasks.couplet.composing.ranking import KNOWN_COST, Scores, quality
 from tasks.couplet.composing.request import Wish
 from tasks.couplet.composing.themes import has_word
 from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
-from tasks.couplet.rules.form import form_report
+from tasks.couplet.form import form_report
 
 DRAFTS = 80  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
@@ -74,12 +74,17 @@ class Composer:
         writer: of 上联.
         answer: writes 下联 for each 上联, held to its draft's `lock`, best first.
         is_known: says whether a line of a couplet stands in the training corpus.
+        refused: says which lines are not to be written.
     """
 
     def __init__(
-        self, writer: FirstLineWriter, answer: AnswerLines, is_known: Callable[[str, str], bool]
+        self,
+        writer: FirstLineWriter,
+        answer: AnswerLines,
+        is_known: Callable[[str, str], bool],
+        refused: Callable[[str], bool],
     ) -> None:
-        self._writer, self._answer, self._is_known = writer, answer, is_known
+        self._writer, self._answer, self._is_known, self._refused = writer, answer, is_known, refused
 
     def compose(self, wish: Wish, seed: int = 0) -> list[Proposal]:
         """Return proposals that differ, best first; those of a long name in groups of its couplets, in order.
@@ -127,7 +132,7 @@ class Composer:
         """Return proposals on the themes."""
         found = self._writer.write(drafts, seed)
         ranked = [
-            [FirstLine(draft, text, score) for text, score in texts]
+            [FirstLine(draft, text, score) for text, score in texts if not self._refused(text)]
             for draft, texts in zip(drafts, found, strict=True)
         ]
         # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.

@@ -12,8 +12,8 @@ from tasks.couplet.composing.patterns import COMMA, Pattern
 from tasks.couplet.composing.request import Wish
 from tasks.couplet.composing.themes import LONGEST_WORD, Theme, usual_themes
 from tasks.couplet.composing.tone_schemes import TONE_RULES, Scheme, conflicts, schemes
-from tasks.couplet.rules.form import tones_can_oppose
-from tasks.couplet.rules.locks import FREE
+from tasks.couplet.form import tones_can_oppose
+from tasks.couplet.rules import FREE
 
 # In this share of the drafts on a usual theme its words are only told to the model, and in this share one word is set
 # in each line, at the same place; in the others one is set in one line.

@@ -8,17 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from paddle_dialog.decoding.interface import StepModel
-from paddle_dialog.decoding.processors import LogitsProcessor
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone
 from tasks.couplet.composing.drafts import Draft
 from tasks.couplet.composing.patterns import COMMA
-from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.marks import compose_source
-from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.line_plan import LinePlan
-from tasks.couplet.rules.processors import BannedTexts, PlannedLines
+from tasks.couplet.direction import compose_source, encode_sources
+from tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
 
 
 class FirstLineWriter:
@@ -28,13 +24,10 @@ class FirstLineWriter:
         model: its steps.
         table: its vocabulary's characters.
         options: of the search; its processors are added.
-        banned: words that are never written.
     """
 
-    def __init__(
-        self, model: StepModel, table: CharacterTable, options: SearchOptions, banned: Sequence[str] = ()
-    ) -> None:
-        self._model, self._table, self._options, self._banned = model, table, options, banned
+    def __init__(self, model: StepModel, table: CharacterTable, options: SearchOptions) -> None:
+        self._model, self._table, self._options = model, table, options
 
     def write(self, drafts: Sequence[Draft], seed: int) -> list[list[tuple[str, float]]]:
         """Write 上联.
@@ -49,10 +42,7 @@ class FirstLineWriter:
         vocabulary = self._table.vocabulary
         plans = [self._plan(draft) for draft in drafts]
         sources = [np.asarray(compose_source(vocabulary, d.template, d.told)) for d in drafts]
-        processors: list[LogitsProcessor] = [PlannedLines(plans, self._table)]
-        if self._banned:
-            processors.append(BannedTexts(plans, self._banned, vocabulary))
-        limits = [draft.size for draft in drafts]
+        processors, limits = [PlannedLines(plans, self._table)], [draft.size for draft in drafts]
         options = replace(self._options, processors=processors, max_length=limits, seed=seed)
         found = decode(self._model, *encode_sources(sources), options)
         written = []
@@ -68,13 +58,11 @@ class FirstLineWriter:
         taken = {c for c in (*fixed.values(), *draft.second.values()) if is_hanzi(c) and c in vocabulary}
         base = np.where(self._table.hanzi & ~self._table.special, 0.0, np.inf).astype(np.float32)  # [V]
         base[vocabulary.encode(taken)] = np.inf
-        base[[vocabulary.id(w) for w in self._banned if len(w) == 1 and w in vocabulary]] = np.inf
         unlike = {Tone.LEVEL: ~self._table.level, Tone.OBLIQUE: ~self._table.oblique}
         of_tone: dict[Tone | None, np.ndarray] = {None: base}  # each [V]
         of_tone.update({tone: np.where(wrong, np.inf, base) for tone, wrong in unlike.items()})
         forced = {**dict.fromkeys(draft.pattern.commas, COMMA), **fixed}
         return LinePlan(
-            locked=fixed,
             forced=forced,
             origins=range(size),
             penalties={p: of_tone[draft.tones.get(p)] for p in range(size) if p not in forced},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -19,10 +19,9 @@ from tasks.couplet.composing.first_lines import FirstLineWriter
 from tasks.couplet.composing.proposals import Proposal
 from tasks.couplet.composing.request import Wish, read_wish
 from tasks.couplet.composing.themes import usual_themes
-from tasks.couplet.marks import knows_marks
+from tasks.couplet.direction import ONE_WAY, knows_marks
 from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.rules.constraints import Rules
-from tasks.couplet.rules.direction import ONE_WAY, TO_SECOND
+from tasks.couplet.rerank import ReverseModel
 from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
 from tasks.couplet.scrolls.listing import occasions
 
@@ -78,14 +77,22 @@ class ComposingPredictor(CoupletPredictor):
         """
         return self.compose_wish(read_wish(theme, name, place, length, pattern, count, scroll), seed)
 
-    def compose_wish(self, wish: Wish, seed: int | None = None, rules: Rules | None = None) -> list[Proposal]:
-        """Do what `compose` does for a checked request, under other rules than the config's if `rules` are given."""
+    def compose_wish(
+        self, wish: Wish, seed: int | None = None, refused: Callable[[str], bool] | None = None
+    ) -> list[Proposal]:
+        """Do what `compose` does for a checked request.
+
+        Args:
+            wish: the request.
+            seed: of the draws; the config's by default.
+            refused: says which lines are not to be written; by default those with a word of `rules.banned_words`.
+        """
         self.check_composes(wish)
         if seed is not None and not 0 <= seed < 2**32:
             raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
-        rules = replace(self.rules if rules is None else rules, tone_weight=_TONE_WEIGHT)
-        writer = FirstLineWriter(self.step_model, self._table, _SAMPLING, rules.banned)
-        composer = Composer(writer, partial(self._answer_lines, rules), self._has_known_line)
+        refused = self.has_banned_word if refused is None else refused
+        writer = FirstLineWriter(self.step_model, self._table, _SAMPLING)
+        composer = Composer(writer, partial(self._answer_lines, refused), self._has_known_line, refused)
         found = composer.compose(wish, self.config.seed if seed is None else seed)
         return self._with_scrolls(wish, found)
 
@@ -142,16 +149,16 @@ class ComposingPredictor(CoupletPredictor):
         found = self.nearest_known(first, second)
         return found is not None and found.distance == 0
 
-    def _answer_lines(self, rules: Rules, firsts: Sequence[FirstLine]) -> list[list[SecondLine]]:
-        decoding = replace(self.config.decoding, strategy="beam", beam_size=_BEAM)
-        found = self.predict(
-            [first.text for first in firsts],
+    def _answer_lines(
+        self, refused: Callable[[str], bool], firsts: Sequence[FirstLine]
+    ) -> list[list[SecondLine]]:
+        found = self.answer(
+            [self.check(first.text, first.draft.lock) for first in firsts],
             2,
-            templates=[first.draft.lock for first in firsts],
-            rules=rules,
-            decoding=decoding,
+            replace(self.rules, tone_weight=_TONE_WEIGHT),
+            replace(self.config.decoding, strategy="beam", beam_size=_BEAM),
             distance=0.0,  # what is proposed is made to differ as a whole
-            valued=False,  # `quality` orders the couplets
+            refused=refused,
         )
         texts = [[candidate.text for candidate in each] for each in found]
         reverse, judged = self._read_back([first.text for first in firsts], texts)
@@ -167,7 +174,7 @@ class ComposingPredictor(CoupletPredictor):
         self, lines: Sequence[str], found: Sequence[Sequence[str]]
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return scores of each 上联 after its answers, and what the judge says, [K] each; 0 without one."""
-        back = self._reverse_models(None)[TO_SECOND]
+        back = ReverseModel(self.step_model, self.vocabulary)
         if self.judge is None or not isinstance(self.step_model, TextReader):
             scores = back.scores(lines, found)
             return scores, [np.zeros(len(own)) for own in scores]

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.text.characters import is_hanzi
-from tasks.couplet.rules.clauses import clauses
-from tasks.couplet.rules.form import Form
+from tasks.couplet.form import Form, clauses
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
 

@@ -11,7 +11,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.simplified import simplified_line
 from tasks.couplet.association import Association
-from tasks.couplet.rules.clauses import clauses
+from tasks.couplet.form import clauses
 
 TABLE = "themes.npz"  # counted by tools/associations.py
 LONGEST_WORD = 4  # characters

@@ -12,7 +12,7 @@ from itertools import product
 
 from paddle_dialog.text.tones import Tone, tones
 from tasks.couplet.composing.patterns import Pattern
-from tasks.couplet.rules.clauses import clauses
+from tasks.couplet.form import clauses
 
 FINAL, ENDS, ALTERNATING = "first_final_tone", "clause_ends", "alternating_tones"
 TONE_RULES = (ALTERNATING, ENDS, FINAL)  # in the order in which they are given up

@@ -24,9 +24,8 @@ from paddle_dialog.judge_fit import fit_order
 from paddle_dialog.text.characters import is_hanzi
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.composing.ranking import Scores, quality
-from tasks.couplet.data.encoding import encode_sources
-from tasks.couplet.marks import first_source
-from tasks.couplet.preferences.ratings import RatedAnswer, read_ratings
+from tasks.couplet.direction import encode_sources
+from tasks.couplet.preferences.rated import RatedAnswer, read_ratings
 from tasks.couplet.rerank import ReverseModel
 
 PENALTY = 1000.0  # chosen by cross-validation over requests (docs/experiments/README.md)
@@ -39,7 +38,7 @@ def measured(predictor: ComposingPredictor, answers: Sequence[RatedAnswer]) -> n
     source, lengths = encode_sources([np.asarray(asked) for asked, _ in texts])
     log_probs = text_log_probs(model, source, lengths, [text for _, text in texts])
     seconds, firsts = log_probs.reshape(-1, 2).T  # [N] each
-    back = ReverseModel(model, vocabulary, first_source)
+    back = ReverseModel(model, vocabulary)
     reverse, states = back.read([a.first for a in answers], [[a.second] for a in answers])
     worth = []
     for answer, first, second, own in zip(answers, firsts, seconds, reverse, strict=True):

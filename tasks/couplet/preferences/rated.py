@@ -1,25 +1,123 @@
-"""Rated answers beside the ordinary examples of a run, and batches of both."""
+"""Rated answers as they stand in a file, and batches of them beside the ordinary examples of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import NamedTuple
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from paddle import io
 
 from paddle_dialog.data.epochs import EpochBatches
+from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.data.dataset import collate
-from tasks.couplet.data.encoding import Example, encode_sources
-from tasks.couplet.preferences.ratings import RatedAnswer, Text
+from tasks.couplet.couplets import Couplet
+from tasks.couplet.dataset import Example, collate
+from tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
+from tasks.couplet.rules import FREE
 
+_FORM = (
+    '{"answers": [{"first": 上联, "second": 下联, "rating": number}, …]}, where the 上联 may stand once beside '
+    '"answers", and an answer that was composed has its "template" and "told"'
+)
 SCORED = 256  # texts that are scored together
 POOLED = 20  # batches among whose rated inputs those of like length are put together
+Text = tuple[list[int], list[int]]  # ids of what is asked and of what is written, without begin and end
+
+
+@dataclass(frozen=True)
+class RatedAnswer:
+    """A couplet and what it is worth.
+
+    Args:
+        first: 上联.
+        second: 下联, which the model wrote.
+        rating: the higher, the better; only those of one input are compared.
+        template: of a 上联 that the model wrote too, ？ where any character may stand; None where it was given.
+        told: characters of theme words that the model was told for it.
+    """
+
+    first: str
+    second: str
+    rating: float
+    template: str | None = None
+    told: str = ""
+
+    def texts(self, vocabulary: Vocabulary) -> list[Text]:
+        """Return the texts that the model wrote of it, and what they were asked by."""
+        written = [(TO_SECOND.source(vocabulary, self.first), vocabulary.encode(self.second))]
+        if self.template is not None:
+            shape = [None if character == FREE else character for character in self.template]
+            written.append((compose_source(vocabulary, shape, self.told), vocabulary.encode(self.first)))
+        return written
+
+
+def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
+    """Read the rated answers to each input.
+
+    Args:
+        path: JSON lines, plain or compressed, each `{"answers": [{"first", "second", "rating"}, …]}`.
+
+    Raises:
+        UserError: the file cannot be read, a line is not as it should be, or there is none.
+    """
+    found = list(read_records(path, _answers, _FORM))
+    if not found:
+        raise UserError(f"{path}: no rated answers in this file; a line must be {_FORM}")
+    return found
+
+
+def with_own(
+    rated: Sequence[list[RatedAnswer]], couplets: Iterable[Couplet], rating: float, length: int
+) -> int:
+    """Add to the answers to a given 上联 the one that it has in a corpus, unless they have it.
+
+    Args:
+        rated: answers to each input, which grow.
+        couplets: the corpus.
+        rating: of its answers.
+        length: least characters of a 上联 to which they are added.
+
+    Returns:
+        How many were added.
+    """
+    own = {couplet.first: couplet.second for couplet in couplets}
+    added = 0
+    for answers in rated:
+        first = answers[0].first
+        given = all(answer.first == first and answer.template is None for answer in answers)
+        if not given or len(first) < length or own.get(first) in (None, *(a.second for a in answers)):
+            continue
+        answers.append(RatedAnswer(first, own[first], rating))
+        added += 1
+    return added
+
+
+def _answers(record: Record) -> list[RatedAnswer]:
+    answers = [_answer({**record, **answer}) for answer in record["answers"]]
+    if not answers:
+        raise ValueError("'answers' is empty")
+    return answers
+
+
+def _answer(fields: dict[str, Any]) -> RatedAnswer:
+    rating, template = float(fields["rating"]), fields.get("template")
+    texts = {key: fields[key] for key in ("first", "second")} | {"told": fields.get("told", "")}
+    for key, text in (texts | ({} if template is None else {"template": template})).items():
+        if not isinstance(text, str) or not (text or key == "told"):
+            raise ValueError(f"{key}: {text!r} is not a text")
+    if not math.isfinite(rating):
+        raise ValueError(f"rating: {rating} is not a finite number")
+    if template is not None and len(template) != len(texts["first"]):
+        raise ValueError(f"template: '{template}' is not as long as '{texts['first']}'")
+    return RatedAnswer(texts["first"], texts["second"], rating, template, texts["told"])
 
 
 class RatedInput(NamedTuple):
@@ -28,7 +126,7 @@ class RatedInput(NamedTuple):
     texts: list[Example]
     answers: np.ndarray  # of each text, int64 [M]
     ratings: np.ndarray  # float32 [A]
-    before: np.ndarray  # log-probability under the weights before, float32 [A]; 0 for a reward
+    before: np.ndarray  # log-probability under the weights before, float32 [A]
 
 
 class RatedDataset(io.Dataset):
@@ -38,7 +136,7 @@ class RatedDataset(io.Dataset):
         examples: the ordinary ones.
         rated: answers to each input.
         vocabulary: of both lines.
-        before: the model that a policy starts from; None for a reward, which reads both lines of a couplet.
+        before: the model that training starts from.
     """
 
     def __init__(
@@ -46,14 +144,11 @@ class RatedDataset(io.Dataset):
         examples: EncodedData,
         rated: Sequence[Sequence[RatedAnswer]],
         vocabulary: Vocabulary,
-        before: StepModel | None,
+        before: StepModel,
     ) -> None:
         super().__init__()
         self.examples = examples
-        texts_of = RatedAnswer.readings if before is None else RatedAnswer.texts
-        self._inputs = [_encode(answers, partial(texts_of, vocabulary=vocabulary)) for answers in rated]
-        if before is None:
-            return
+        self._inputs = [_encode(answers, vocabulary) for answers in rated]
         texts = [text for each in self._inputs for text in each.texts]
         scores = np.split(_log_probs(before, texts), np.cumsum([len(each.texts) for each in self._inputs]))
         for each, own in zip(self._inputs, scores, strict=False):
@@ -152,9 +247,9 @@ def collate_rated(examples: Sequence[Example | RatedInput]) -> list[np.ndarray]:
     ]
 
 
-def _encode(answers: Sequence[RatedAnswer], texts_of: Callable[[RatedAnswer], list[Text]]) -> RatedInput:
+def _encode(answers: Sequence[RatedAnswer], vocabulary: Vocabulary) -> RatedInput:
     """Encode the answers to one input; their log-probabilities are 0 as yet."""
-    texts = [texts_of(answer) for answer in answers]
+    texts = [answer.texts(vocabulary) for answer in answers]
     arrays = [(np.array(asked, np.int32), np.array(text, np.int32)) for own in texts for asked, text in own]
     numbers = np.repeat(np.arange(len(answers)), [len(own) for own in texts])
     ratings = np.array([answer.rating for answer in answers], np.float32)

@@ -1,18 +1,60 @@
-"""The rules of form worked out for one given line: which characters may stand where in its answer."""
+"""The rules of form worked out for one given line, and held in the search as a logits processor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
+from paddle_dialog.decoding.scores import group_starts
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
-from tasks.couplet.rules.character_table import CharacterTable
-from tasks.couplet.rules.constraints import punctuation
-from tasks.couplet.rules.direction import TO_SECOND, Direction
+from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.direction import MARKS, TO_SECOND, Direction
+from tasks.couplet.form import final_character
+from tasks.couplet.rules import Rules, punctuation
+
+
+class CharacterTable:
+    """Properties of the tokens of a vocabulary, each computed when first asked for.
+
+    Attributes:
+        vocabulary: V tokens, one character each but for the special ones.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    @cached_property
+    def special(self) -> np.ndarray:
+        """Padding, unknown, begin and end, and the marks of the source, bool [V]."""
+        return np.array([token in SPECIAL_TOKENS or token in MARKS for token in self.vocabulary.tokens])
+
+    @cached_property
+    def hanzi(self) -> np.ndarray:
+        """Chinese characters, bool [V]."""
+        return self._where(is_hanzi)
+
+    @cached_property
+    def punctuation(self) -> np.ndarray:
+        """Punctuation marks, bool [V]."""
+        return self._where(is_punctuation)
+
+    @cached_property
+    def level(self) -> np.ndarray:
+        """Characters with a level reading (平), bool [V]."""
+        return self._where(can_be_level)
+
+    @cached_property
+    def oblique(self) -> np.ndarray:
+        """Characters with an oblique reading (仄), bool [V]."""
+        return self._where(can_be_oblique)
+
+    def _where(self, holds: Callable[[str], bool]) -> np.ndarray:
+        return np.array([len(token) == 1 and holds(token) for token in self.vocabulary.tokens])
 
 
 @dataclass(frozen=True)
@@ -20,9 +62,8 @@ class LinePlan:
     """The rules for one line, by position of the answer.
 
     Attributes:
-        locked: position → character fixed by the user.
-        forced: position → the only character that may stand there, the locked ones included; one outside the
-            vocabulary is written as the unknown token and shown as itself.
+        forced: position → the only character that may stand there; one outside the vocabulary is written as the
+            unknown token and shown as itself.
         origins: for each position of the given line the first one that must hold the same hanzi, or itself.
         penalties: for each position that is neither forced nor a repetition, the penalty of each token, [V]; inf
             forbids.
@@ -33,7 +74,6 @@ class LinePlan:
         ending: tone the answer must end on, where only its end shows which character is the last.
     """
 
-    locked: Mapping[int, str]
     forced: Mapping[int, str]
     origins: Sequence[int]
     penalties: Mapping[int, np.ndarray]
@@ -53,36 +93,25 @@ class LinePlan:
 
 
 class Planner:
-    """Makes the plans of the lines that one predictor answers.
+    """Makes the plans of the lines that are answered under the same rules.
 
     Args:
         table: the vocabulary's characters.
-        tone_weight: nats, >= 0.
-        banned: banned words; those of one character are simply forbidden tokens.
+        rules: of form.
         direction: which line is given.
     """
 
-    def __init__(
-        self,
-        table: CharacterTable,
-        tone_weight: float,
-        banned: Sequence[str],
-        direction: Direction = TO_SECOND,
-    ) -> None:
-        self.table = table
-        self.direction = direction
-        self._tone_weight = tone_weight
-        vocabulary = table.vocabulary
-        self._banned_ids = [vocabulary.id(word) for word in banned if len(word) == 1 and word in vocabulary]
+    def __init__(self, table: CharacterTable, rules: Rules, direction: Direction = TO_SECOND) -> None:
+        self.table, self.rules, self.direction = table, rules, direction
 
-    def plan(self, line: str, active: frozenset[str], locked: Mapping[int, str]) -> LinePlan:
+    def plan(self, line: str, locked: Mapping[int, str]) -> LinePlan:
         """Plan one line.
 
         Args:
             line: the given one, normalised, T characters.
-            active: the rules to hold it to.
             locked: position → character.
         """
+        active = self.rules.active
         forced = dict(punctuation(line)) if "copy_punctuation" in active else {}
         forced.update(locked)
         origins = list(range(len(line)))
@@ -91,14 +120,13 @@ class Planner:
         exact, copied = "same_length" in active, "copy_punctuation" in active
         ends_open = "final_tone" in active and not (exact and copied)
         final = _final_place(len(line), forced) if exact else None
-        penalties = _Penalties(self, line, active, forced)
+        penalties = _Penalties(self, line, forced)
         members: dict[int, list[int]] = {}
         for place, origin in enumerate(origins):
             if place not in forced:
                 members.setdefault(origin, []).append(place)
         last = max([0, *forced, *(place for place, origin in enumerate(origins) if place != origin)])
         return LinePlan(
-            locked=locked,
             forced=forced,
             origins=origins,
             penalties={origin: penalties.of(places, final) for origin, places in members.items()},
@@ -109,41 +137,25 @@ class Planner:
             ending=self.direction.wanted_final_tone(line) if ends_open else None,
         )
 
-    def never(self, active: frozenset[str]) -> np.ndarray:
-        """Return the tokens that may stand nowhere, bool [V]."""
-        never = self.table.special.copy()
-        if "copy_punctuation" in active:
-            never |= self.table.punctuation
-        if "banned_words" in active:
-            never[self._banned_ids] = True
-        return never
-
     @cached_property
     def unlike(self) -> dict[Tone, np.ndarray]:
         """Tone → the weight on every token without a reading of it, float32 [V]."""
-        weight = np.float32(self._tone_weight)
+        weight = np.float32(self.rules.tone_weight)
         return {Tone.LEVEL: ~self.table.level * weight, Tone.OBLIQUE: ~self.table.oblique * weight}
-
-    @property
-    def weighs_tones(self) -> bool:
-        """Whether tones are preferred at all."""
-        return self._tone_weight > 0
 
 
 class _Penalties:
     """The penalties of one line; positions under the same rules share them."""
 
-    def __init__(
-        self, planner: Planner, line: str, active: frozenset[str], forced: Mapping[int, str]
-    ) -> None:
-        self._planner = planner
-        self._line = line
-        self._active = active
-        self._never = planner.never(active)
+    def __init__(self, planner: Planner, line: str, forced: Mapping[int, str]) -> None:
+        self._planner, self._line = planner, line
+        self._active = active = planner.rules.active
+        table = planner.table
+        self._never = table.special | table.punctuation if "copy_punctuation" in active else table.special
         excluded = {char for char in line if "no_shared_character" in active and is_hanzi(char)}
         if "mirror_repeats" in active:
             excluded |= {char for char in forced.values() if is_hanzi(char)}
-        self._excluded = [index for index in planner.table.vocabulary.encode(excluded) if index]
+        self._excluded = [index for index in table.vocabulary.encode(excluded) if index]
         self._known: dict[object, np.ndarray] = {}
 
     def of(self, places: Sequence[int], final: int | None) -> np.ndarray:
@@ -158,7 +170,7 @@ class _Penalties:
 
     def _wanted(self, places: Sequence[int]) -> Iterator[Tone]:
         """Iterate over the opposite tones of the places with only one tone."""
-        if not self._planner.weighs_tones:
+        if not self._planner.rules.tone_weight:
             return
         for place in places:
             level, oblique = can_be_level(self._line[place]), can_be_oblique(self._line[place])
@@ -200,3 +212,62 @@ def _mirror(line: str, locked: Mapping[int, str], forced: dict[int, str], origin
 def _final_place(length: int, forced: Mapping[int, str]) -> int | None:
     """Return the last position without punctuation."""
     return next((p for p in reversed(range(length)) if not is_punctuation(forced.get(p, "一"))), None)
+
+
+class PlannedLines:
+    """Holds every row to the plan of its input.
+
+    Args:
+        plans: one for each input.
+        table: the vocabulary's characters.
+    """
+
+    def __init__(self, plans: Sequence[LinePlan], table: CharacterTable) -> None:
+        self._plans = plans
+        self._table = table
+        self._vocabulary = table.vocabulary
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        """See `LogitsProcessor`."""
+        place = prefixes.length
+        for number, rows in rows_of_inputs(prefixes):
+            plan = self._plans[number]
+            block, tokens = scores[rows], prefixes.tokens[rows]  # [R, V], [R, t]
+            ends = block[:, Vocabulary.eos_id].copy() if place >= plan.minimum else None  # [R]
+            if place in plan.forced:
+                self._allow(block, np.full(len(block), self._vocabulary.id(plan.forced[place])))
+            elif plan.exact and place >= plan.minimum:
+                block[:] = FORBIDDEN
+            elif plan.origin(place) < place:
+                self._allow(block, tokens[:, plan.origin(place)])
+            else:
+                block -= plan.penalties.get(place, plan.beyond)
+                if plan.distinct:
+                    self._forbid_written(block, tokens)
+            if ends is not None:
+                block[:, Vocabulary.eos_id] = np.where(self._may_end(plan, tokens), ends, FORBIDDEN)
+
+    def _allow(self, block: np.ndarray, tokens: np.ndarray) -> None:
+        """Forbid all but one token [R] of each row."""
+        rows = np.arange(len(block))
+        kept = block[rows, tokens]
+        block[:] = FORBIDDEN
+        block[rows, tokens] = kept
+
+    def _forbid_written(self, block: np.ndarray, tokens: np.ndarray) -> None:
+        row, column = np.nonzero(self._table.hanzi[tokens])
+        block[row, tokens[row, column]] = FORBIDDEN
+
+    def _may_end(self, plan: LinePlan, tokens: np.ndarray) -> np.ndarray:
+        """Return whether each prefix may end here by the plan, [R]."""
+        if plan.ending is None:
+            return np.ones(len(tokens), dtype=bool)
+        texts = (plan.text(self._vocabulary.decode(row)) for row in tokens.tolist())
+        return np.array([plan.ending in tones(final_character(text)) for text in texts])
+
+
+def rows_of_inputs(prefixes: Prefixes) -> Iterator[tuple[int, slice]]:
+    """Iterate over the rows of each input, which stand together, with the number of the input."""
+    starts = group_starts(prefixes.inputs).tolist()
+    for start, stop in zip(starts, [*starts[1:], len(prefixes.inputs)], strict=True):
+        yield int(prefixes.inputs[start]), slice(start, stop)

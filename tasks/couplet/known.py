@@ -1,4 +1,4 @@
-"""An index of couplets that answers which of them is nearest to a line, character by character.
+"""Whether a couplet stands in the training corpus: an index that answers which couplet is nearest to a line.
 
 It holds the couplets themselves: characters as 16-bit numbers, the frequent ones low, couplets of one length sorted
 and compressed together. A length is unpacked when it is first asked for, and compared as a whole: for 340,000 lines
@@ -7,23 +7,30 @@ of seven characters that takes a millisecond or two, and is exact.
 
 from __future__ import annotations
 
+import logging
 import lzma
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.task_files import reading
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
+from tasks.couplet.couplets import Couplet
+
+logger = logging.getLogger("paddle_dialog")
 
 COUPLET_INDEX = "couplets.safetensors"  # in a bundle
 CHARACTERS, PAIRS = "characters", "pairs."  # names in it; the length of the lines follows the second
 NUMBER = np.dtype("<u2")  # of a character
 ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
+
+MOST_BYTES = 10_000_000
 
 Line = Literal["first", "second"]
 BOTH: tuple[Line, ...] = ("first", "second")
@@ -45,7 +52,7 @@ class Known:
 
     def as_dict(self) -> Record:
         """Return the couplet as the command line prints it."""
-        return {"first": self.first, "second": self.second, "distance": self.distance}
+        return asdict(self)
 
 
 class CoupletIndex:
@@ -64,7 +71,7 @@ class CoupletIndex:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> CoupletIndex:
-        """Read what `building.index_bytes` made.
+        """Read what `index_bytes` made.
 
         Args:
             content: of the file.
@@ -145,3 +152,60 @@ class CoupletIndex:
 
     def _text(self, numbers: np.ndarray) -> str:
         return "".join(self._characters[number] for number in numbers.tolist())
+
+
+def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the file of an index that holds the couplets with the shortest lines, as many lengths as fit.
+
+    Every couplet once; those whose lines differ in length are left out.
+
+    Args:
+        couplets: normalised.
+        most_bytes: greatest size of the file.
+
+    Raises:
+        UserError: not even the shortest ones fit, or there are more different characters than numbers for them.
+    """
+    by_length: dict[int, set[tuple[str, str]]] = {}
+    for couplet in couplets:
+        if len(couplet.first) == len(couplet.second):
+            by_length.setdefault(len(couplet.first), set()).add((couplet.first, couplet.second))
+    counts = Counter(
+        character for pairs in by_length.values() for pair in pairs for line in pair for character in line
+    )
+    characters = "".join(character for character, _ in counts.most_common())
+    if len(characters) >= ABSENT:
+        raise UserError(
+            f"the couplets have {len(characters):,} different characters, and {ABSENT - 1:,} are the most"
+        )
+    numbers = {character: number for number, character in enumerate(characters)}
+    tensors = {CHARACTERS: np.frombuffer(characters.encode("utf-8"), np.uint8)}
+    content = b""
+    for length in sorted(by_length):
+        tensors[f"{PAIRS}{length}"] = np.frombuffer(_packed(sorted(by_length[length]), numbers), np.uint8)
+        longer = save(tensors)
+        if len(longer) > most_bytes:
+            break
+        content = longer
+        logger.info("index: lines of %d characters, %s bytes so far", length, f"{len(content):,}")
+    if not content:
+        raise UserError(f"the index of the shortest couplets alone is larger than {most_bytes:,} bytes")
+    return content
+
+
+def _packed(pairs: list[tuple[str, str]], numbers: dict[str, int]) -> bytes:
+    """Compress couplets of one length, told that every other byte is the high one of a number."""
+    values = [numbers[character] for pair in pairs for line in pair for character in line]
+    data = np.array(values, NUMBER).tobytes()
+    size = max(len(data), 4096)
+    filters = [
+        {
+            "id": lzma.FILTER_LZMA2,
+            "preset": 9 | lzma.PRESET_EXTREME,
+            "dict_size": size,
+            "lc": 0,
+            "lp": 1,
+            "pb": 1,
+        }
+    ]
+    return lzma.compress(data, check=lzma.CHECK_CRC32, filters=filters)

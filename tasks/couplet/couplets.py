@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
@@ -17,6 +17,8 @@ _LOG = logging.getLogger(__name__)
 # Lines with hanzi that `normalise_line` would not change: nearly all of a corpus. Checking this first saves about two
 # seconds on 720,000 pairs.
 _USUAL_LINE = re.compile("[，。！？；：、]*[\u4e00-\u9fff][，。！？；：、\u4e00-\u9fff]*")
+_SPLITS = ("train", "dev", "test")  # of PaddleNLP's corpus
+_SEPARATOR = "\x02"  # between its characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +103,44 @@ def parse_couplet(path: Path, number: int, line: str) -> Couplet | None:
 
 
 def _read_paddlenlp(split: str) -> list[Couplet]:
-    from tasks.couplet.data.paddlenlp_source import read_split
+    """Read one split of the corpus that PaddleNLP downloads, once, into `$PPNLP_HOME/datasets`."""
+    from tarfile import TarError
 
     couplets, odd = [], 0
-    for first, second in read_split(split):
-        try:
-            couplets.append(_couplet(first, second))
-        except ValueError:  # not in a file that the user could repair
-            odd += 1
+    try:
+        for example in _load_paddlenlp(split):
+            lines = (example[name].replace(_SEPARATOR, "") for name in ("first", "second"))
+            try:
+                couplets.append(_couplet(*lines))
+            except ValueError:  # not in a file that the user could repair
+                odd += 1
+    # No connection, wrong checksum, broken archive, full disk.
+    except (RuntimeError, OSError, ValueError, EOFError, TarError) as error:
+        raise UserError(
+            f"paddlenlp:{split}: PaddleNLP could not fetch or read its couplets ({_line(error)}); check the network "
+            "and PPNLP_HOME, or give a TSV file of 上联<TAB>下联 instead"
+        ) from error
     if odd:
         _LOG.warning("paddlenlp:%s: %d pairs left out, as a line of theirs has no hanzi", split, odd)
     return couplets
+
+
+def _load_paddlenlp(split: str) -> Any:
+    if split not in _SPLITS:
+        raise UserError(f"paddlenlp:{split}: no such split; it must be one of {', '.join(_SPLITS)}")
+    try:
+        from paddlenlp.datasets import load_dataset
+    except Exception as error:  # its long import chain fails in more ways than ImportError
+        raise UserError(
+            f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the "
+            "extra train, or give a TSV file of 上联<TAB>下联 instead"
+        ) from error
+    # Lazy; otherwise all pairs would be held as dictionaries first.
+    return load_dataset("couplet", splits=split, lazy=True)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _couplet(first: str, second: str) -> Couplet:

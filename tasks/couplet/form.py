@@ -7,7 +7,6 @@ from itertools import zip_longest
 
 from paddle_dialog.text.characters import is_hanzi, is_punctuation, normalise_line
 from paddle_dialog.text.tones import can_be_level, can_be_oblique, tones
-from tasks.couplet.rules.clauses import clauses
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,11 @@ def form_report(first: str, second: str) -> Form:
         repeats_mirrored=_repeats(first) == _repeats(second),
         shares_character=any(is_hanzi(char) for char in set(first) & set(second)),
     )
+
+
+def clauses(line: str) -> list[str]:
+    """Return what stands between the marks of a line."""
+    return "".join(" " if is_punctuation(character) else character for character in line).split()
 
 
 def tones_can_oppose(one: str, other: str) -> bool:

@@ -1,1 +1,0 @@
-"""Reading couplets and turning them into ids and batches."""

@@ -1,0 +1,109 @@
+"""What a network is asked for: one line of a couplet for the other, or a 上联 from a template.
+
+Marks behind the line tell these uses apart, so its characters stay at the positions of the target's
+(`model.aligned_input`); without a mark the source asks for the 下联 of a modern couplet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.couplet.form import final_character
+
+VOCABULARY = "text"  # one for both lines
+BLANK = "<blank>"  # a position of a template where any character may stand
+FIRST = "<first>"  # asks for the 上联 of a 下联
+COMPOSE = "<compose>"  # asks for the 上联 of a template; the characters of a theme follow
+VERSE = "<verse>"  # asks for lines as in classical verse (律诗)
+MARKS = (BLANK, FIRST, COMPOSE, VERSE)
+ONE_WAY = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
+
+
+def knows_marks(vocabulary: Vocabulary) -> bool:
+    """Return whether a model with this vocabulary was trained for all uses."""
+    return all(mark in vocabulary for mark in MARKS)
+
+
+def with_marks(vocabulary: Vocabulary) -> Vocabulary:
+    """Return the vocabulary with those marks at its end that it lacks."""
+    missing = [mark for mark in MARKS if mark not in vocabulary]
+    return Vocabulary([*vocabulary, *missing]) if missing else vocabulary
+
+
+def encode_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Append the end token to each source and pad them: ids [B, S] and lengths [B]."""
+    return pad_batch([np.concatenate([ids, [Vocabulary.eos_id]]) for ids in sources], Vocabulary.pad_id)
+
+
+def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme: str = "") -> list[int]:
+    """Return the source, without end token, that asks for a 上联 made from nothing.
+
+    Args:
+        vocabulary: of the model.
+        template: each position's character, or None where any may stand.
+        theme: characters of the words that the couplet should speak of, one after the other.
+    """
+    shape = [BLANK if character is None else character for character in template]
+    return vocabulary.encode([*shape, COMPOSE, *theme])
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which line is given and which is written: `TO_SECOND` or `TO_FIRST`.
+
+    Args:
+        given: Chinese name of the line that is given.
+        written: of the line that answers it.
+        writes_first: whether that is the first line.
+    """
+
+    given: str
+    written: str
+    writes_first: bool
+
+    @property
+    def back(self) -> Direction:
+        """The other direction."""
+        return TO_SECOND if self.writes_first else TO_FIRST
+
+    def source(self, vocabulary: Vocabulary, line: str) -> list[int]:
+        """Return the source, without end token, that asks a network for the answer to a line."""
+        return vocabulary.encode([*line, FIRST] if self.writes_first else line)
+
+    def pair(self, given: str, written: str) -> tuple[str, str]:
+        """Return 上联 and 下联."""
+        return (written, given) if self.writes_first else (given, written)
+
+    def wanted_final_tone(self, given: str) -> Tone:
+        """Return the tone the written line ends on.
+
+        A 下联 ends level, unless the 上联 has no reading that ends otherwise; a 上联 ends oblique, unless the 下联
+        can only end so itself.
+
+        Args:
+            given: normalised.
+        """
+        final = final_character(given)
+        if self.writes_first:
+            return Tone.LEVEL if can_be_oblique(final) and not can_be_level(final) else Tone.OBLIQUE
+        return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
+
+    def check_known(self, vocabulary: Vocabulary) -> None:
+        """Check that a model with this vocabulary writes such lines.
+
+        Raises:
+            UserError: it was trained for 下联 alone.
+        """
+        if self.writes_first and not knows_marks(vocabulary):
+            raise UserError(ONE_WAY)
+
+
+TO_SECOND = Direction("上联", "下联", writes_first=False)
+TO_FIRST = Direction("下联", "上联", writes_first=True)
