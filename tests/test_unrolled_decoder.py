@@ -1,4 +1,4 @@
-"""The decoder over whole targets against its cell step by step: values, every gradient, and the book's model."""
+"""The decoder over whole targets against its cell step by step: values and every gradient."""
 
 from typing import Any, Literal
 
@@ -7,14 +7,10 @@ import paddle
 import pytest
 from paddle import Tensor, nn
 
-from paddle_dialog.benchmark.yardstick import PlainCriterion
-from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.input_feeding import InputFeedingDecoder
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionCell
-from paddle_dialog.models.seq2seq import Seq2Seq
-from tasks.couplet.textbook import BookModel
 
 BATCH, SOURCE, TARGET, WIDTH, HIDDEN, VOCABULARY = 3, 5, 4, 5, 6, 11
 
@@ -136,44 +132,3 @@ def test_frozen_weights_stay_without_a_gradient() -> None:
     outputs.sum().backward()
     assert all(parameter.grad is None for parameter in frozen)
     assert np.abs(cell.output_projection.weight.grad.numpy()).max() > 0.0
-
-
-def copy_to_book(network: Seq2Seq, book: BookModel) -> None:
-    """Give the book's model the weights of ours."""
-    book.source_embedding.weight.set_value(network.source_embedding.weight)
-    book.target_embedding.weight.set_value(network.target_embedding.weight)
-    book.encoder.set_state_dict(network.encoder.stack.rnn.state_dict())
-    cell = book.decoder.cell
-    cell.lstm_cells.set_state_dict(network.decoder.cell.cells.state_dict())
-    cell.attention.input_proj.set_state_dict(network.decoder.cell.memory_projection.state_dict())
-    cell.attention.output_proj.set_state_dict(network.decoder.cell.output_projection.state_dict())
-    book.output.set_state_dict(network.output.state_dict())
-
-
-def test_loss_and_gradients_equal_those_of_the_books_model() -> None:
-    paddle.seed(0)
-    config = LstmAttentionConfig(embedding_size=HIDDEN, hidden_size=HIDDEN, num_layers=2, dropout=0.0)
-    network, book = Seq2Seq(config, VOCABULARY), BookModel(VOCABULARY, HIDDEN, 2, 0.0)
-    copy_to_book(network, book)
-    rng = np.random.default_rng(1)
-    source, target, label = (
-        paddle.to_tensor(rng.integers(4, VOCABULARY, (BATCH, n))) for n in (SOURCE, TARGET, TARGET)
-    )
-    lengths = paddle.to_tensor([5, 2, 3])
-    mask = length_mask(paddle.to_tensor([4, 1, 2]), TARGET).astype("float32")
-    criterion = PlainCriterion()
-    losses = []
-    for model in (network, book):
-        loss = criterion(model(source, lengths, target), label, mask)
-        loss.backward()
-        losses.append(float(loss))
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-    pairs = [
-        (network.source_embedding.weight, book.source_embedding.weight),
-        (network.encoder.stack.rnn.weight_hh_l0, book.encoder.weight_hh_l0),
-        (network.decoder.cell.memory_projection.weight, book.decoder.cell.attention.input_proj.weight),
-        (network.decoder.cell.cells[0].weight_ih, book.decoder.cell.lstm_cells[0].weight_ih),
-        (network.output.weight, book.output.weight),
-    ]
-    for ours, theirs in pairs:
-        np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), atol=1e-5)
