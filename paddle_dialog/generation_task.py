@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paddle_dialog.objective import Objective, Perplexity
 from paddle_dialog.task import Task
 
 if TYPE_CHECKING:
-    import numpy as np
     from paddle import nn
 
     from paddle_dialog.bundle.trained import TrainedModel
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 class GenerationTask(Task):
     """A task whose models write text token by token, and are judged by their perplexity unless it says otherwise.
 
-    The last array of a batch is the mask [B, T] of real target tokens, and the criterion keeps `token_nll` [B, T].
+    A batch has the `mask` [B, T] of real target tokens, and the criterion keeps `token_nll` [B, T].
     """
 
     config_class: ClassVar[type[GenerationConfig]]
@@ -31,9 +29,9 @@ class GenerationTask(Task):
     unit = "tokens"
     vocabulary_names: ClassVar[tuple[str, ...]] = ("text",)
 
-    def count_units(self, batch: Sequence[np.ndarray]) -> int:
+    def count_units(self, batch: Any) -> int:
         """Return the number of real target tokens."""
-        return int(batch[-1].sum())
+        return int(batch.mask.sum())
 
     def build_criterion(self, config: Any) -> nn.Layer:
         """Return masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""

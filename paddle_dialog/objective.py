@@ -33,13 +33,13 @@ class Objective(ABC):
     digits: ClassVar[int] = 3
 
     @abstractmethod
-    def sums(self, criterion: Any, outputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Sequence[Tensor]:
+    def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
         """Return what one batch adds, as scalars that stay on the device.
 
         Args:
             criterion: the task's, which has just been called with these outputs and labels.
             outputs: of the network.
-            labels: what a batch holds beside the network's inputs.
+            batch: the batch as tensors.
         """
 
     @abstractmethod
@@ -58,16 +58,16 @@ class Objective(ABC):
 class Perplexity(Objective):
     """exp of the mean negative log-likelihood per target token.
 
-    The criterion keeps `token_nll` [B, T], the masked and unsmoothed values of its last call, and the last label
-    is the mask [B, T] of real tokens. So no second softmax over the vocabulary is computed.
+    The criterion keeps `token_nll` [B, T], the masked and unsmoothed values of its last call, and the batch has
+    the `mask` [B, T] of real tokens. So no second softmax over the vocabulary is computed.
     """
 
     name = "perplexity"
     direction = "lower"
 
-    def sums(self, criterion: Any, outputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Sequence[Tensor]:
+    def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
         """Return the negative log-likelihood in nats, and the tokens."""
-        return criterion.token_nll.astype("float64").sum(), labels[-1].astype("float64").sum()
+        return criterion.token_nll.astype("float64").sum(), batch.mask.astype("float64").sum()
 
     def figure(self, sums: Sequence[float]) -> float:
         """Return the perplexity as PaddleNLP's metric tells it, infinite where it is beyond the range of floats."""
@@ -83,16 +83,16 @@ class Perplexity(Objective):
 class Accuracy(Objective):
     """Share of examples whose highest score is that of the true class.
 
-    The network's first output is the scores [B, K], the first label the classes [B].
+    The network's first output is the scores [B, K], and the batch has the classes `label` [B].
     """
 
     name = "accuracy"
     direction = "higher"
     digits = 4
 
-    def sums(self, criterion: Any, outputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Sequence[Tensor]:
+    def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
         """Return the examples that are right, and all of them."""
-        right = (outputs[0].argmax(axis=-1) == labels[0]).astype("float64")  # [B]
+        right = (outputs[0].argmax(axis=-1) == batch.label).astype("float64")  # [B]
         # Carry a NaN score into the sum; argmax alone would hide it.
         right = right + outputs[0].max(axis=-1).astype("float64") * 0.0
         return right.sum(), right.numel().astype("float64")

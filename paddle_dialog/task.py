@@ -5,9 +5,9 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 
 - `name` and `config_class`: its settings, a subclass of `ExperimentConfig` or `GenerationConfig` whose
   `model` section has a `name` and a `width`;
-- `prepare_data`: its examples, and how a list of them becomes the arrays of a batch;
-- `build_network` and `build_criterion`: a batch's first arrays go to the network, as many as its `forward`
-  takes; the network's outputs and the remaining arrays, the labels, go to the criterion, which returns the loss;
+- `prepare_data`: its examples, and how a list of them becomes a batch, a `NamedTuple` of arrays;
+- `build_network` and `build_criterion`: each array of a batch goes to the arguments of its name of the network's
+  `forward`, and, beside the network's outputs, of that of the criterion, which returns the loss;
 - `objective`: what its models are judged by (`paddle_dialog.objective`);
 - `predictor`: what answers, if its models answer anything.
 
@@ -81,9 +81,9 @@ class Task(ABC):
 
     @abstractmethod
     def build_criterion(self, config: Any) -> nn.Layer:
-        """Return the training loss, a scalar, called with the network's outputs and the labels."""
+        """Return the training loss, a scalar, called with the network's outputs and arrays of the batch."""
 
-    def count_units(self, batch: Sequence[np.ndarray]) -> int:
+    def count_units(self, batch: Any) -> int:
         """Return the number of values that the loss of a collated batch averages: its examples.
 
         It weights the batches of one step, and the speed of training is measured in it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,8 @@ def save_model(folder: Path, family: str = "transformer", **sections: dict[str, 
         f"{dump(config)}\noutput_dir: {folder / 'run'}\n".replace("output_dir: null\n", ""), encoding="utf-8"
     )
     return recipe
+
+
+def named(labels: Sequence[Any]) -> dict[str, Any]:
+    """Return the last three parts of a batch by the names under which the criterion takes them."""
+    return dict(zip(("emotion", "label", "mask"), labels, strict=True))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import paddle
 import pytest
-from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named
 
 from paddle_dialog.bundle.folder import read_weights
 from tasks.empathetic.data.dataset import DialogueDataset, collate
@@ -117,10 +117,10 @@ def test_the_switch_changes_no_other_weight_and_no_answer() -> None:
     for one, other in zip(*outputs, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     criteria = [TASK.build_criterion(make_config(**s)) for s in ({}, {"adversarial": ON})]
-    losses = [float(criterion(*outputs[0], *labels)) for criterion in criteria]
+    losses = [float(criterion(*outputs[0], **named(labels))) for criterion in criteria]
     assert losses[0] == losses[1] and isinstance(criteria[1], AdversarialLoss)
     contested.train()
-    assert float(criteria[1](*contested(source, lengths, target), *labels)) > losses[1]
+    assert float(criteria[1](*contested(source, lengths, target), **named(labels))) > losses[1]
     np.testing.assert_array_equal(*(criterion.token_nll.numpy() for criterion in criteria))
 
 
@@ -191,7 +191,7 @@ def test_the_toy_is_still_learned_with_the_switch_on(family: str) -> None:
     network.train()
     for step in range(400):
         paddle.seed(step)
-        criterion(*network(source, lengths, target), *labels).backward()
+        criterion(*network(source, lengths, target), **named(labels)).backward()
         optimizer.step()
         network.clear_gradients()
         if float(criterion.token_nll.sum() / labels[2].sum()) < 0.05:

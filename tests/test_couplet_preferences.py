@@ -111,13 +111,13 @@ def test_the_log_probabilities_before_are_those_of_all_texts() -> None:
 def test_a_batch_has_the_examples_first_and_tells_what_belongs_to_what() -> None:
     found = dataset()
     batch = collate_rated([found[2], found[0], found[3]])
-    source, _, _, label, text_mask, answers, inputs, ratings, before, mask = batch
+    source, _, _, label, mask, text_mask, answers, inputs, ratings, before = batch
     assert source.shape[0] == 1 + 2 + 4 == label.shape[0]
     assert mask.tolist() == [[1, 1, 1, 1]] and text_mask.sum(1).tolist() == [3] * 6
     assert answers.tolist() == [0, 1, 2, 2, 3, 3] and inputs.tolist() == [0, 0, 1, 1]
     assert ratings.tolist() == [7, 2, 6, 4] and before.shape == (4,)
     plain = [found[0], found[1]]
-    for ours, usual in zip(collate_rated(plain), collate(plain), strict=True):
+    for ours, usual in zip(collate_rated(plain)[:5], collate(plain), strict=True):
         assert np.array_equal(ours, usual)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 import pytest
 from command import run_here
-from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, named
 
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
@@ -46,7 +46,7 @@ def test_context_words_count_in_the_mean_and_selection_beside_it(learns: bool, s
     criterion = EmpatheticLoss(0.0, 2.0, context_weight=0.5, selection_weight=0.1)
     logits = peaked([2, 2], label, 1.0)  # log 2 each, three of them
     outputs = Outputs.of(logits, paddle.zeros([2, 32]), **others)
-    loss = criterion(*outputs, paddle.to_tensor([3, -1]), paddle.to_tensor(label), mask)
+    loss = criterion(*outputs, **named([paddle.to_tensor([3, -1]), paddle.to_tensor(label), mask]))
     expected = (3 * LOG2 + 0.5 * 2 * math.log(4 / 3)) / (3 + 0.5 * 2) if learns else LOG2
     if selects:
         expected += 0.1 * (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(1))) / 2
@@ -72,7 +72,7 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     source, lengths, target, emotion, label, mask = batch(config)
     criterion = EmpatheticLoss(0.0, 0.25, 0.5, 0.3)
-    answered = float(criterion(*network(source, lengths, target), emotion, label, mask))
+    answered = float(criterion(*network(source, lengths, target), emotion=emotion, label=label, mask=mask))
     reply = float((criterion.token_nll).sum())
     network.train()
     outputs = network(source, lengths, target)
@@ -89,7 +89,9 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
         - reply / words
         + 0.3 * float(selection_nll(outputs.selection, paddle.ones([len(DIALOGUES)])))
     )
-    assert float(criterion(*outputs, emotion, label, mask)) == pytest.approx(expected, rel=1e-4)
+    assert float(criterion(*outputs, emotion=emotion, label=label, mask=mask)) == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 def test_a_context_word_is_learned_from_what_stands_before_it() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 import pytest
-from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
@@ -69,7 +69,7 @@ def test_steps_agree_with_the_teacher_forced_loss(family: str, pointer: bool) ->
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, *labels = batch(config)
     criterion = EmpatheticLoss()
-    criterion(*network(source, lengths, target), *labels)
+    criterion(*network(source, lengths, target), **named(labels))
     log_probs = stepwise(network, network.encode(source, lengths), target)
     picked = np.take_along_axis(log_probs, labels[1].numpy()[..., None], -1).squeeze(-1)
     np.testing.assert_allclose(criterion.token_nll.numpy(), -picked * labels[2].numpy(), atol=2e-4)
@@ -152,7 +152,9 @@ def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
 def test_the_reply_teaches_the_emotion_head_nothing() -> None:
     network = make_network(make_config(), len(VOCABULARY))
     source, lengths, target, emotion, label, mask = batch(make_config())
-    EmpatheticLoss(emotion_weight=0.0)(*network(source, lengths, target), emotion, label, mask).backward()
+    EmpatheticLoss(emotion_weight=0.0)(
+        *network(source, lengths, target), emotion=emotion, label=label, mask=mask
+    ).backward()
     assert float(network.emotion_head.output.weight.grad.abs().sum()) == 0.0
     assert float(network.embedding.weight.grad.abs().sum()) > 0.0
 
@@ -192,13 +194,15 @@ def test_the_loss_is_reply_plus_weighted_emotion_over_annotated_rows(pointer: bo
     emotion[1] = -1
     outputs = network(source, lengths, target)
     criterion = EmpatheticLoss(emotion_weight=0.5)
-    loss = float(criterion(*outputs, emotion, label, mask))
+    loss = float(criterion(*outputs, emotion=emotion, label=label, mask=mask))
     log_probs = paddle.log(F.softmax(outputs.emotion)).numpy()
     emotion_nll = -(log_probs[0, int(emotion[0])] + log_probs[2, int(emotion[2])]) / 2
     reply_nll = float(criterion.token_nll.sum() / mask.sum())
     assert loss == pytest.approx(reply_nll + 0.5 * emotion_nll, rel=1e-5)
     emotion[:] = -1
-    assert float(criterion(*outputs, emotion, label, mask)) == pytest.approx(reply_nll, rel=1e-5)
+    assert float(criterion(*outputs, emotion=emotion, label=label, mask=mask)) == pytest.approx(
+        reply_nll, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("pointer", [True, False])
@@ -208,8 +212,8 @@ def test_label_smoothing_spreads_over_the_vocabulary_and_leaves_the_nll_alone(po
     source, lengths, target, emotion, label, mask = batch(config)
     outputs = network(source, lengths, target)
     plain, smooth = EmpatheticLoss(0.0, 0.0), EmpatheticLoss(0.1, 0.0)
-    hard = float(plain(*outputs, emotion, label, mask))
-    soft = float(smooth(*outputs, emotion, label, mask))
+    hard = float(plain(*outputs, emotion=emotion, label=label, mask=mask))
+    soft = float(smooth(*outputs, emotion=emotion, label=label, mask=mask))
     uniform = -paddle.log(F.softmax(outputs.logits)).mean(-1)  # [B, T]
     expected = 0.9 * hard + 0.1 * float((uniform * mask).sum() / mask.sum())
     assert soft == pytest.approx(expected, rel=1e-4)

@@ -2,7 +2,7 @@
 
 import paddle
 import pytest
-from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, predictor_of
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named, predictor_of
 
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
 from paddle_dialog.errors import UserError
@@ -76,7 +76,7 @@ def test_a_model_learns_replies_emotions_and_copying(family: str) -> None:
     tensors = [paddle.to_tensor(a) for a in collate([dataset[index] for index in range(3)])]
     criterion = EmpatheticLoss()
     for _ in range(250 if family == "lstm" else 80):
-        loss = criterion(*network(*tensors[:3]), *tensors[3:])
+        loss = criterion(*network(*tensors[:3]), **named(tensors[3:]))
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()

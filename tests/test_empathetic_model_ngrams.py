@@ -41,7 +41,7 @@ def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> Non
     )
     chosen = -paddle.log(F.softmax(outputs[-1])).numpy()[np.arange(3), emotion.numpy()]  # [B]
     criterion = EmpatheticLoss()
-    loss = criterion(*outputs, emotion, label, mask)
+    loss = criterion(*outputs, emotion=emotion, label=label, mask=mask)
     assert float(loss) == pytest.approx(
         float(criterion.token_nll.sum() / mask.sum()) + chosen.mean(), rel=1e-4
     )

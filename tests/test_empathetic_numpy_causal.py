@@ -4,6 +4,7 @@ import numpy as np
 import paddle
 import pytest
 from empathetic_array_cases import CAUSAL_CASES, VOCABULARY, Sections, models, packed
+from empathetic_toys import named
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def teacher_forced_nll(
     examples = [Example(source[0], np.array(reply, dtype=np.int64), 0) for reply in replies]
     with paddle.no_grad():
         batch = [paddle.to_tensor(array) for array in collate(examples)]
-        criterion(*network(*batch[:3]), *batch[3:])
+        criterion(*network(*batch[:3]), **named(batch[3:]))
         nll: np.ndarray = (criterion.token_nll.sum(-1) / batch[-1].sum(-1)).numpy()
     return nll
 

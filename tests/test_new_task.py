@@ -72,8 +72,3 @@ def test_its_mistakes_are_told_like_any_others(task):
     unknown = reader("train", task, "-o", "model.widht=3")
     assert unknown.error_line().endswith("model.widht: unknown key; did you mean width?")
     assert "size of the embeddings" in reader("train", task, "--help-config", "model").stdout
-
-
-def test_both_languages_show_the_same_files():
-    english, chinese = map(files, PAGES)
-    assert list(english) == ["headline/task.py", "headline.yaml"] and english == chinese

@@ -1,6 +1,7 @@
 """Objectives: by hand, in whatever batches, and perplexity beside PaddleNLP's on the same logits."""
 
 import math
+from collections import namedtuple
 
 import numpy as np
 import paddle
@@ -14,6 +15,9 @@ from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.meter import Meter
 
 VOCABULARY, STEPS = 11, 5
+
+Labelled = namedtuple("Labelled", "label")
+Masked = namedtuple("Masked", "mask")
 
 
 def test_which_figure_is_better():
@@ -35,10 +39,10 @@ def test_figures_by_hand():
 def test_accuracy_counts_the_highest_scores():
     scores = paddle.to_tensor([[0.1, 0.9], [2.0, 1.0], [0.0, 3.0]])
     meter = Meter(Accuracy())
-    meter.add(paddle.to_tensor(1.0), Accuracy().sums(None, [scores], [paddle.to_tensor([1, 1, 1])]))
+    meter.add(paddle.to_tensor(1.0), Accuracy().sums(None, [scores], Labelled(paddle.to_tensor([1, 1, 1]))))
     assert meter.read() == pytest.approx((1.0, 2 / 3))
     spoilt = paddle.to_tensor([[math.nan, 0.0]])
-    meter.add(paddle.to_tensor(1.0), Accuracy().sums(None, [spoilt], [paddle.to_tensor([0])]))
+    meter.add(paddle.to_tensor(1.0), Accuracy().sums(None, [spoilt], Labelled(paddle.to_tensor([0]))))
     assert math.isnan(meter.read()[1])
 
 
@@ -60,12 +64,12 @@ def test_perplexity_agrees_with_paddlenlp_and_numpy_in_any_batches(examples, siz
     meter, theirs = Meter(objective), PaddleNLPPerplexity()
     for start in range(0, 10, size):
         batch = [paddle.to_tensor(part[start : start + size]) for part in examples]
-        logits, labels, mask = batch
-        meter.add(criterion(*batch), objective.sums(criterion, [logits], [labels, mask]))
+        logits, _, masks = batch
+        meter.add(criterion(*batch), objective.sums(criterion, [logits], Masked(masks)))
         theirs.update(*(np.atleast_1d(part.numpy()) for part in theirs.compute(*batch)))
     ours = meter.read()[1]
     assert ours == pytest.approx(float(theirs.accumulate()), rel=1e-5)
-    logits, labels, masks = (part.astype("float64") for part in examples)
+    logits, _, masks = (part.astype("float64") for part in examples)
     nll = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, examples[1][..., None], -1)[..., 0]
     assert ours == pytest.approx(np.exp((nll * masks).sum() / masks.sum()), rel=1e-5)
 
@@ -83,8 +87,8 @@ def test_an_objective_of_ones_own_needs_neither_mask_nor_token_nll():
     class F1(Objective):
         name, direction = "f1", "higher"
 
-        def sums(self, criterion, outputs, labels):
-            said, true = outputs[0].argmax(-1) == 1, labels[0] == 1
+        def sums(self, criterion, outputs, batch):
+            said, true = outputs[0].argmax(-1) == 1, batch == 1
             return [part.astype("float64").sum() for part in (said & true, said, true)]
 
         def figure(self, sums):
@@ -95,5 +99,5 @@ def test_an_objective_of_ones_own_needs_neither_mask_nor_token_nll():
     scores = F.one_hot(paddle.to_tensor([1, 1, 0, 1]), 2)
     for rows in (slice(0, 1), slice(1, 4)):
         labels = paddle.to_tensor([1, 0, 1, 1])[rows]
-        meter.add(paddle.zeros([]), F1().sums(nn.CrossEntropyLoss(), [scores[rows]], [labels]))
+        meter.add(paddle.zeros([]), F1().sums(nn.CrossEntropyLoss(), [scores[rows]], labels))
     assert meter.read()[1] == pytest.approx(2 * 2 / (3 + 3))

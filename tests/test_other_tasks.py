@@ -8,8 +8,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
@@ -54,8 +55,24 @@ class Examples(io.Dataset):
         return tuple(array[index] for array in self._arrays)
 
 
-def stacked(examples: list[Any]) -> list[np.ndarray]:
-    return [np.stack(column) for column in zip(*examples, strict=True)]
+class Points(NamedTuple):
+    """A batch of the classifier."""
+
+    input: np.ndarray
+    label: np.ndarray
+
+
+class Windows(NamedTuple):
+    """A batch of the language model."""
+
+    ids: np.ndarray
+    begins: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+
+
+def stacked(kind: type, examples: list[Any]) -> Any:
+    return kind(*(np.stack(column) for column in zip(*examples, strict=True)))
 
 
 class Classifier(Task):
@@ -70,7 +87,7 @@ class Classifier(Task):
         classes = (points.sum(-1) > 0).astype("int64")
         parts = [Examples(points[part], classes[part]) for part in (slice(0, 60), slice(60, 90))]
         train, dev = (EncodedData(part, np.ones(len(part), "int64")) for part in parts)
-        return TrainingData(train, dev, {}, stacked)
+        return TrainingData(train, dev, {}, partial(stacked, Points))
 
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
@@ -135,13 +152,13 @@ class LanguageModel(Task):
         begins = (np.arange(15) % 5 == 0).astype("float32")
         windows = Examples(inputs, begins, labels, np.ones((15, 8), "float32"))
         data = EncodedData(windows, np.full(15, 8))
-        return TrainingData(data, data, {}, stacked)
+        return TrainingData(data, data, {}, partial(stacked, Windows))
 
     def training_batches(self, config: Any, examples: Any, processes: int = 1, rank: int = 0) -> InOrder:
         return InOrder(3, 5)
 
     def count_units(self, batch: Any) -> int:
-        return int(batch[-1].sum())
+        return int(batch.mask.sum())
 
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         return StatefulNetwork(3)

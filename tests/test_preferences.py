@@ -52,8 +52,9 @@ def test_the_loss_is_that_of_the_examples_and_of_the_order() -> None:
     criterion = PreferenceLoss(
         SequenceCrossEntropy(), PreferencesConfig(strength=0.4, least_gap=1.0, examples_weight=0.25)
     )
-    arrays = logits, label, text_mask, np.array([0, 0, 1]), np.array([0, 0]), np.array([7, 3], np.float32)
-    tensors = [paddle.to_tensor(array) for array in (*arrays, before, np.ones((1, 2), np.float32))]
+    mask, ratings = np.ones((1, 2), np.float32), np.array([7, 3], np.float32)
+    arrays = logits, label, mask, text_mask, np.array([0, 0, 1]), np.array([0, 0]), ratings, before
+    tensors = [paddle.to_tensor(array) for array in arrays]
     tensors[0].stop_gradient = False
     loss = criterion(*tensors)
 

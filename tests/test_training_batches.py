@@ -1,6 +1,6 @@
-"""The training loader: datasets that vary from epoch to epoch, and the place of each batch in its step."""
+"""The training loader: datasets that vary from epoch to epoch, and the steps that they make."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from paddle import io
@@ -11,6 +11,12 @@ from paddle_dialog.objective import Perplexity
 from paddle_dialog.task import Task
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.progress import Progress
+
+
+class Examples(NamedTuple):
+    """A batch: the epoch, once for each example."""
+
+    epochs: np.ndarray
 
 
 class EpochDataset(io.Dataset):
@@ -57,7 +63,7 @@ def batches(progress: Progress, batch_size: int, accumulate: int = 1) -> Trainin
         "counting", data=DataConfig(batch_size=batch_size), training=TrainingConfig(accumulate=accumulate)
     )
     examples = EncodedData(EpochDataset(), np.ones(6, "int64"))
-    data = TrainingData(examples, None, {}, lambda examples: [np.array(examples)])
+    data = TrainingData(examples, None, {}, lambda examples: Examples(np.array(examples)))
     return TrainingBatches(Counting(), config, data, progress)
 
 
@@ -66,13 +72,12 @@ def test_a_dataset_is_told_the_epoch_that_begins_or_goes_on() -> None:
     loader = batches(progress, 2)
     seen = []
     for progress.epoch, progress.batch in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
-        seen.append([array.tolist() for array, share, completes_step in loader])
+        seen.append([step.batches[0].epochs.tolist() for step in loader])
     assert seen == [[[0, 0]] * 3, [[3, 3]] * 2]
 
 
-def test_each_batch_knows_its_share_of_its_step_and_whether_it_completes_it() -> None:
+def test_each_batch_has_its_share_of_its_step() -> None:
     """Six batches of one example by fours: 1 + 2 + 3 + 4 units, then 5 + 6."""
     loader = batches(Progress(), 1, accumulate=4)
-    places = [(share, completes_step) for _, share, completes_step in loader]
-    assert places == [(0.1, False), (0.2, False), (0.3, False), (0.4, True), (5 / 11, False), (6 / 11, True)]
+    assert [step.shares for step in loader] == [[0.1, 0.2, 0.3, 0.4], [5 / 11, 6 / 11]]
     assert loader.units == 21

@@ -17,9 +17,10 @@ from paddle_dialog.benchmark.limit import measure_rates
 from paddle_dialog.benchmark.operations import PASSES, Product
 from paddle_dialog.benchmark.yardstick import PlainCriterion, Yardstick
 from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.training_data import EncodedData, TrainingData, as_tensors
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
+from paddle_dialog.training.batches import Step
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.run_folder import data_and_start
 from paddle_dialog.training.training_model import TrainingModel
@@ -28,7 +29,7 @@ WARM_UP_STEPS = 2  # the first steps allocate memory
 
 PHASES = ("data", "forward", "backward", "optimizer")
 
-Batch = list[np.ndarray]
+Batch = Any  # a `NamedTuple` of arrays
 
 
 class TimedTraining(TrainingModel):
@@ -60,7 +61,7 @@ class TimedTraining(TrainingModel):
         """Take one training step.
 
         Args:
-            batch: the arrays of a batch, the network's inputs first.
+            batch: a batch of arrays.
             reading: seconds it took to make the batch.
 
         Returns:
@@ -68,14 +69,13 @@ class TimedTraining(TrainingModel):
         """
         self._steps.append({"units": self._task.count_units(batch), "data": reading})
         self._began = self._clock()
-        tensors = [paddle.to_tensor(array) for array in batch]
+        tensors = as_tensors(batch)
         self._ends("data")
-        inputs = len(self._inputs)
-        return float(self.train_batch(tensors[:inputs], [*tensors[inputs:], 1.0, True]))
+        return float(self.train_batch([Step([tensors], [1.0])]))
 
-    def compute_loss(self, inputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
+    def compute_loss(self, batch: Any) -> Tensor:
         """Do the same as in a run, timed."""
-        loss = super().compute_loss(inputs, labels)
+        loss = super().compute_loss(batch)
         self._ends("forward", loss)
         return loss
 

@@ -1,8 +1,13 @@
-"""What a run needs to know of its data: encoded examples, how they become batches, and what was read."""
+"""What a run needs to know of its data: encoded examples, how they become batches, and what was read.
+
+A batch is a `NamedTuple` of arrays that the task declares. Each array goes to the arguments of its name: of the
+network's `forward`, and of the criterion's. An array that a batch does not have is None.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +17,7 @@ from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from paddle import io
+    from paddle import Tensor, io, nn
 
 
 @dataclass
@@ -35,7 +40,7 @@ class TrainingData:
     Args:
         train: the training examples, or where they are streamed from.
         dev: the examples of the dev figure, or None.
-        collate: makes a batch of arrays: the network's inputs, then the criterion's labels.
+        collate: makes a batch of examples.
         vocabularies: saved with the model.
         notes: what was read, skipped and cut, a sentence each.
         files: what answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
@@ -44,6 +49,32 @@ class TrainingData:
     train: EncodedData | StreamedData
     dev: EncodedData | None
     vocabularies: Mapping[str, Vocabulary]
-    collate: Callable[[list[Any]], list[np.ndarray]]
+    collate: Callable[[list[Any]], Any]
     notes: list[str] = field(default_factory=list)
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def run_network(network: nn.Layer, batch: Any) -> list[Tensor]:
+    """Call a network with the arrays of a batch that it takes, and return its outputs."""
+    outputs = network(**_arguments(network, batch))
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+
+
+def run_criterion(criterion: nn.Layer, outputs: Sequence[Tensor], batch: Any) -> Tensor:
+    """Call a criterion with a network's outputs and the arrays of the batch that it takes, and return the loss."""
+    return criterion(*outputs, **_arguments(criterion, batch, len(outputs)))
+
+
+def as_tensors(batch: Any) -> Any:
+    """Return a batch with tensors instead of arrays."""
+    import paddle
+
+    return type(batch)(*(None if array is None else paddle.to_tensor(array) for array in batch))
+
+
+def _arguments(layer: nn.Layer, batch: Any, outputs: int = 0) -> dict[str, Tensor]:
+    """Return the arrays that have the name of an argument of `forward`, after those that outputs fill."""
+    parameters = inspect.signature(layer.forward).parameters.values()
+    filled = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD][:outputs]
+    names = {each.name for each in parameters} - set(filled)
+    return {name: array for name, array in batch._asdict().items() if name in names and array is not None}

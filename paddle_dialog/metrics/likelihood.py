@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import paddle
 from paddle import io, nn
 
 from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.training_data import as_tensors, run_criterion, run_network
 from paddle_dialog.decoding.interface import evaluation_mode
 
 
@@ -19,12 +20,12 @@ class TokenLosses(NamedTuple):
     Args:
         indices: of its examples [B].
         nll: -log p of each target token, 0 where there is none, in nats, float64 [B, T].
-        labels: what the criterion was given, arrays.
+        batch: its arrays.
     """
 
     indices: list[int]
     nll: np.ndarray
-    labels: Sequence[np.ndarray]
+    batch: Any
 
 
 def token_losses(
@@ -32,25 +33,22 @@ def token_losses(
     criterion: nn.Layer,
     dataset: io.Dataset,
     lengths: np.ndarray,
-    collate: Callable[[list[Any]], Sequence[np.ndarray]],
+    collate: Callable[[list[Any]], Any],
     batch_size: int,
-    inputs: int = 3,
 ) -> Iterator[TokenLosses]:
     """Compute the loss of every target token, batched by length.
 
     Args:
-        network: called with the first arrays of a batch.
-        criterion: called with its outputs and the remaining arrays, the labels; keeps `token_nll` [B, T].
+        network: trained.
+        criterion: its loss; keeps `token_nll` [B, T].
         dataset: N examples.
         lengths: their sort keys [N] or [N, 2].
-        collate: makes a batch of arrays of examples.
+        collate: makes a batch of examples.
         batch_size: examples of a batch.
-        inputs: how many arrays the network takes; three are source, lengths and target.
     """
     with paddle.no_grad(), evaluation_mode(network):
         for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):
-            arrays = collate([dataset[index] for index in indices])
-            tensors = [paddle.to_tensor(array) for array in arrays]
-            outputs = network(*tensors[:inputs])
-            criterion(*(outputs if isinstance(outputs, tuple) else (outputs,)), *tensors[inputs:])
-            yield TokenLosses(indices, criterion.token_nll.numpy().astype(np.float64), arrays[inputs:])
+            batch = collate([dataset[index] for index in indices])
+            tensors = as_tensors(batch)
+            run_criterion(criterion, run_network(network, tensors), tensors)
+            yield TokenLosses(indices, criterion.token_nll.numpy().astype(np.float64), batch)

@@ -8,10 +8,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from paddle import io
 
 from paddle_dialog.data.epochs import EpochBatches
@@ -24,11 +24,26 @@ from paddle_dialog.training.progress import Progress
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 
 
-class TrainingBatches:
-    """A loader that starts where the run stands and gives each batch its place in its step.
+@dataclass(frozen=True)
+class Step:
+    """What one step of the optimiser learns from.
 
-    A batch is the collated arrays as tensors; then, on the host, its share of the units of its step (see
-    `Task.count_units`) and whether it completes the step.
+    Args:
+        batches: as tensors, one or, where gradients are accumulated, several.
+        shares: each batch's share of the step's units (see `Task.count_units`), over all processes.
+    """
+
+    batches: list[Any]
+    shares: list[float]
+
+    @property
+    def shape(self) -> list[int]:
+        """The number of batches, as `paddle.Model` asks for the first size of what a loader gives."""
+        return [len(self.batches)]
+
+
+class TrainingBatches:
+    """A loader of steps that starts where the run stands.
 
     Args:
         task: orders the examples and counts units.
@@ -72,7 +87,7 @@ class TrainingBatches:
         """Return the number of batches in a whole epoch."""
         return len(self._sampler)
 
-    def __iter__(self) -> Iterator[list[Any]]:
+    def __iter__(self) -> Iterator[Step]:
         done = self._progress.batch
         self._sampler.set_epoch(self._progress.epoch)
         self._set_epoch(self._progress.epoch)
@@ -83,12 +98,11 @@ class TrainingBatches:
             wanted = min(self._accumulate - done % self._accumulate, len(self) - done)
             step = list(islice(batches, wanted))
             self.reader_seconds += time.perf_counter() - began
-            shares = self._shares([units for *_, units in step])
-            for place, ((*batch, units), share) in enumerate(zip(step, shares, strict=True), 1):
-                self.units += units
-                yield [*batch, share, place == wanted]
             if len(step) < wanted:
                 return  # Paddle's iterator fails if it is advanced past its end
+            units = [count for *_, count in step]
+            self.units += sum(units)
+            yield Step([kind(*arrays) for kind, *arrays, _ in step], self._shares(units))
             done += wanted
 
     def _shares(self, units: list[int]) -> list[float]:
@@ -99,13 +113,13 @@ class TrainingBatches:
         total = sum(everywhere)
         return [count / total if total else 1.0 / len(units) for count in everywhere]
 
-    def _collate_and_count(self, examples: list[Any]) -> list[np.ndarray | int]:
-        """Collate examples; return the arrays and, last, the number of their units.
+    def _collate_and_count(self, examples: list[Any]) -> list[Any]:
+        """Collate examples; return the kind of batch, which the loader would forget, its arrays, and its units.
 
         A plain number stays on the host, where the loader would put an array on the GPU.
         """
-        arrays = self._collate(examples)
-        return [*arrays, self._count(arrays)]
+        batch = self._collate(examples)
+        return [type(batch), *batch, self._count(batch)]
 
 
 class _CollatedStream(io.IterableDataset):

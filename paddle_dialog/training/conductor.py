@@ -33,7 +33,7 @@ class Conductor(paddle.callbacks.LRScheduler):
         super().__init__()
 
     def on_train_batch_begin(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Seed dropout by the batch's position, in each process differently.
+        """Seed dropout by the position of the step's first batch, in each process differently.
 
         So a resumed run repeats the random numbers without a stored generator state, whatever else draws numbers in
         between.
@@ -42,11 +42,9 @@ class Conductor(paddle.callbacks.LRScheduler):
         paddle.seed((self.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Count the batch; after one that completes a step report, evaluate, save and stop, each when it is due."""
+        """Count the step; then report, evaluate, save and stop, each when it is due."""
         plan, progress = self.plan, self.progress
-        progress.batch += 1
-        if not plan.completes_step(progress.batch):
-            return
+        progress.batch = min(progress.batch + plan.settings.accumulate, plan.batches_per_epoch)
         progress.step += 1
         self.stop = plan.completion(progress) or self._asked_anywhere()  # a finished run is not interrupted
         if plan.reports_after(progress.step) or self.stop:

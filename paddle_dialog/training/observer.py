@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-
-from paddle import io
+from typing import Any
 
 from paddle_dialog.display import Display
 from paddle_dialog.training.batches import TrainingBatches
@@ -29,7 +28,7 @@ class Observer:
     batches: TrainingBatches
     model: TrainingModel
     sinks: Sequence[Sink]
-    dev: io.DataLoader | None  # the dev batches of this process
+    dev: Callable[[], Iterable[Any]] | None  # the dev batches of this process, as arrays
     best: BestModels
     display: Callable[[], Display]  # shows the network, with its current weights, at work on a few examples
 
@@ -77,15 +76,12 @@ class Observer:
         self._restart()  # the time of an evaluation is not training time
 
     def _measure(self) -> Evaluation:
+        assert self.dev is not None
         model, progress = self.model, self.progress
-        model.dev_meter.reset()
-        model.evaluate(self.dev, verbose=0)
-        meet()
-        _, figure = model.dev_meter.read()
+        figure = model.measure(self.dev())
         progress.curve.append((progress.step, figure))
         best = self.best.consider(figure)
         progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
-        model.network.eval()
         return Evaluation(progress.step, figure, best, self.display() if is_main() else Display())
 
     def _count_seconds(self) -> float:

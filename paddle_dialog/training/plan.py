@@ -47,10 +47,6 @@ class Plan:
         whole += self.steps_more
         return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
 
-    def completes_step(self, batch: int) -> bool:
-        """Return whether a step follows the given batch of an epoch, counted from 1."""
-        return batch % self.settings.accumulate == 0 or batch >= self.batches_per_epoch
-
     def reports_after(self, step: int) -> bool:
         """Return whether a step is reported."""
         return step % self.settings.log_every == 0

@@ -35,22 +35,33 @@ class PreferenceLoss(nn.Layer):
         """Negative log-likelihoods [N, T] of the ordinary examples of the last call, masked."""
         return self._own.token_nll
 
-    def forward(self, logits: Tensor, label: Tensor, *labels: Tensor) -> Tensor:
+    def forward(
+        self,
+        logits: Tensor,
+        label: Tensor,
+        mask: Tensor,
+        text_mask: Tensor | None = None,
+        answers: Tensor | None = None,
+        inputs: Tensor | None = None,
+        ratings: Tensor | None = None,
+        before: Tensor | None = None,
+    ) -> Tensor:
         """Return the loss, a scalar.
 
         Args:
             logits: [N + M, T, V] of N ordinary examples and then the M texts of the rated answers.
             label: int64 [N + M, T].
-            labels: the mask [N, T] of ordinary examples alone (a dev batch); or, of A answers, the mask of their
-                texts [M, T], the answer of each text int64 [M], the input of each answer int64 [A], ratings [A],
-                log-probabilities of the weights before [A], and last the mask [N, T].
+            mask: of the ordinary examples [N, T].
+            text_mask: of the texts of the A rated answers [M, T]; None, as all below, without any (a dev batch).
+            answers: the answer of each text, int64 [M].
+            inputs: the input of each answer, int64 [A].
+            ratings: of the answers [A].
+            before: log-probabilities of the answers under the weights before [A].
         """
-        *rated, mask = labels
         count = mask.shape[0]
         loss = self._own(logits[:count], label[:count], mask)
-        if not rated:
+        if text_mask is None or answers is None or inputs is None or ratings is None or before is None:
             return loss
-        text_mask, answers, inputs, ratings, before = rated
         nll = F.cross_entropy(logits[count:], label[count:].unsqueeze(-1), reduction="none").squeeze(-1)
         texts = -(nll * text_mask).sum(-1)  # [M]
         log_probs = paddle.zeros_like(before).scatter_nd_add(answers.unsqueeze(-1), texts)  # [A]

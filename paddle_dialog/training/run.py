@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import paddle
 import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
-from paddle import io, nn
+from paddle import nn
 
 from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
 from paddle_dialog.config.loader import dump
@@ -254,8 +254,8 @@ class Run:
         curves = VisualDLSink(self.folder / "vdl", self.config, objective, unit, self.progress.step)
         return [TextLog(objective, unit), curves]
 
-    def _dev_batches(self) -> io.DataLoader | None:
-        """Return a loader of this process's share of the dev examples."""
+    def _dev_batches(self) -> Callable[[], Iterator[Any]] | None:
+        """Return this process's share of the dev examples as batches of arrays."""
         dev = self.data.dev
         if dev is None:
             return None
@@ -264,7 +264,8 @@ class Run:
                 f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
             )
         own = self.task.dev_batches(self.config, dev, num_ranks(), rank())
-        return io.DataLoader(dev.dataset, batch_sampler=own, collate_fn=self.data.collate)
+        dataset, collate = dev.dataset, self.data.collate
+        return lambda: (collate([dataset[index] for index in indices]) for indices in own)
 
 
 def _announce(task: Task, config: Any) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import paddle
 from paddle import Tensor, nn
 
+from paddle_dialog.data.training_data import as_tensors, run_criterion, run_network
 from paddle_dialog.task import Task
 from paddle_dialog.training.average import WeightAverage
-from paddle_dialog.training.distributed import average_gradients, averages_in_backward
+from paddle_dialog.training.batches import Step
+from paddle_dialog.training.distributed import average_gradients, averages_in_backward, meet
 from paddle_dialog.training.finite import SkipCounter
 from paddle_dialog.training.loss_scale import LossScale
 from paddle_dialog.training.meter import Meter
@@ -63,40 +65,38 @@ class TrainingModel(paddle.Model):
         # Without a loss and metrics, Paddle's loop passes on what `train_batch` returns and reads nothing.
         self.prepare(self.optimizer)
 
-    def train_batch(
-        self, inputs: Sequence[Tensor], labels: Sequence[Any] | None = None, update: bool = True
-    ) -> Tensor:
-        """Run one batch forward and backward, and after the last one of a step the optimiser.
+    def train_batch(self, inputs: Sequence[Step], labels: Any = None, update: bool = True) -> Tensor:
+        """Take one step: each of its batches forward and backward, then the optimiser.
 
         Args:
-            inputs: of the network.
-            labels: of the criterion; then the batch's share of its step, and whether it completes the step.
-            update: ignored: Paddle's flag is wrong after resuming.
+            inputs: the step.
+            labels: unused, as `fit` takes a step for one input of the network.
+            update: unused.
 
         Returns:
-            The loss [], still on the device.
+            The loss [] of the last batch, still on the device.
 
         Raises:
             UserError: too many steps in a row were not finite.
         """
-        *labels, share, completes_step = labels or []
-        loss = self.compute_loss(inputs, labels)
-        self.backpropagate(loss, share)
-        if completes_step:
-            self.update_weights()
+        (step,) = inputs
+        for batch, share in zip(step.batches, step.shares, strict=True):
+            loss = self.compute_loss(batch)
+            self.backpropagate(loss, share)
+        self.update_weights()
         return loss.detach()
 
-    def compute_loss(self, inputs: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
+    def compute_loss(self, batch: Any) -> Tensor:
         """Compute the loss [] of a batch and add it to the meter."""
         self.network.train()
         self.mode = "train"
         network = self._adapter.ddp_model if averages_in_backward() else self.network
         with paddle.amp.auto_cast(**self._cast):
-            outputs = _as_list(network(*inputs))
+            outputs = run_network(network, batch)
         low = (paddle.float16, paddle.bfloat16)
         outputs = [output.astype("float32") if output.dtype in low else output for output in outputs]
-        loss = self.criterion(*outputs, *labels)
-        self.meter.add(loss, self.objective.sums(self.criterion, outputs, labels), finite_only=True)
+        loss = run_criterion(self.criterion, outputs, batch)
+        self.meter.add(loss, self.objective.sums(self.criterion, outputs, batch), finite_only=True)
         return loss
 
     def backpropagate(self, loss: Tensor, share: float) -> None:
@@ -123,15 +123,14 @@ class TrainingModel(paddle.Model):
         self.skips.note(self.clip.finite)
 
     @paddle.no_grad()
-    def eval_batch(self, inputs: Sequence[Tensor], labels: Sequence[Tensor] | None = None) -> Tensor:
-        """Add one batch to `dev_meter`, without asking the other processes, and return its loss []."""
+    def measure(self, batches: Iterable[Any]) -> float:
+        """Return the objective on batches of arrays, those of the other processes included."""
         self.network.eval()
         self.mode = "eval"
-        outputs, labels = _as_list(self.network(*inputs)), list(labels or [])
-        loss = self.criterion(*outputs, *labels)
-        self.dev_meter.add(loss, self.objective.sums(self.criterion, outputs, labels))
-        return loss
-
-
-def _as_list(outputs: Any) -> list[Tensor]:
-    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+        self.dev_meter.reset()
+        for batch in map(as_tensors, batches):
+            outputs = run_network(self.network, batch)
+            loss = run_criterion(self.criterion, outputs, batch)
+            self.dev_meter.add(loss, self.objective.sums(self.criterion, outputs, batch))
+        meet()
+        return self.dev_meter.read()[1]

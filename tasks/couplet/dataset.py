@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from paddle import io
@@ -52,17 +53,28 @@ class CoupletDataset(io.Dataset):
         return first, second
 
 
-def collate(examples: list[Example]) -> list[np.ndarray]:
-    """Pad examples to a training batch.
+class CoupletBatch(NamedTuple):
+    """A training batch; the source ends with the end token, as the target does, so the two correspond.
 
-    The source ends with the end token, as the target does, so that the two correspond position by position.
-
-    Returns:
-        source ids [B, S], source lengths [B], target input ids [B, T] (begin token first), target output ids
-        [B, T] (end token last), mask float32 [B, T].
+    Args:
+        source: ids [B, S].
+        source_lengths: [B].
+        target: input ids [B, T], begin token first.
+        label: output ids [B, T], end token last.
+        mask: float32 [B, T], 1 on real target tokens.
     """
+
+    source: np.ndarray
+    source_lengths: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+
+
+def collate(examples: list[Example]) -> CoupletBatch:
+    """Pad examples to a training batch."""
     source, source_lengths = encode_sources([first for first, _ in examples])
-    return [source, source_lengths, *target_arrays([second for _, second in examples])]
+    return CoupletBatch(source, source_lengths, *target_arrays([second for _, second in examples]))
 
 
 class UsesDataset(io.Dataset):

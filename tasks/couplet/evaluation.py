@@ -197,7 +197,7 @@ def measure_likelihood(
         collate,
         predictor.config.data.batch_size,
     ):
-        label, mask = losses.labels  # [B, T] each
+        label, mask = losses.batch.label, losses.batch.mask  # [B, T] each
         for kind, real in enumerate((mask, mask * hanzi[label])):
             nll[kind] += (losses.nll * real).sum()
             counts[kind] += real.sum()

@@ -7,6 +7,7 @@ where a position is not one above that before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from paddle import io
@@ -174,12 +175,16 @@ class ConsecutiveBatches(EpochBatches):
             yield list(range(first, first + self._rows))
 
 
-def collate(rows: Sequence[Stream]) -> list[np.ndarray]:
-    """Make a batch.
+class PoemBatch(NamedTuple):
+    """A training batch: ids, positions and labels, int64 [B, T]; and the mask of the labels that count, float32."""
 
-    Returns:
-        inputs int64 [B, T], positions int64 [B, T], labels int64 [B, T], mask float32 [B, T] of the labels that
-        count.
-    """
+    ids: np.ndarray
+    positions: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+
+
+def collate(rows: Sequence[Stream]) -> PoemBatch:
+    """Make a batch."""
     inputs, positions, labels, counts = (pad_batch([row[:, part] for row in rows], 0)[0] for part in range(4))
-    return [inputs, positions, labels, counts.astype(np.float32)]
+    return PoemBatch(inputs, positions, labels, counts.astype(np.float32))

@@ -83,10 +83,8 @@ def _likelihood(predictor: PoemPredictor, rows: Rows) -> tuple[float, int, int]:
     """Return the negative log-likelihood of the characters that count, their number, and that of unknown ones."""
     nll, count, unknown = 0.0, 0, 0
     size = predictor.config.data.batch_size
-    for losses in token_losses(
-        predictor.network, SequenceCrossEntropy(), rows, rows.lengths, collate, size, inputs=2
-    ):
-        label, mask = losses.labels
+    for losses in token_losses(predictor.network, SequenceCrossEntropy(), rows, rows.lengths, collate, size):
+        label, mask = losses.batch.label, losses.batch.mask
         nll += float(losses.nll.sum())
         count += int(mask.sum())
         unknown += int(((label == Vocabulary.unk_id) * mask).sum())

@@ -100,10 +100,28 @@ class ReviewEncoder:
         return ngram_buckets(tokens, self._linear.longest, self._linear.buckets)
 
 
-def collate(reviews: Sequence[EncodedReview]) -> list[np.ndarray]:
-    """Pad reviews to a batch: ids [B, S], lengths [B], buckets [B, M]; then labels [B] and weights [B]."""
+class ReviewBatch(NamedTuple):
+    """A training batch.
+
+    Args:
+        ids: [B, S].
+        lengths: [B].
+        buckets: of the n-grams [B, M].
+        label: int64 [B].
+        weight: float32 [B].
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    buckets: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+
+
+def collate(reviews: Sequence[EncodedReview]) -> ReviewBatch:
+    """Pad reviews to a batch."""
     ids, lengths = pad_batch([review.ids for review in reviews], Vocabulary.pad_id)
     buckets, _ = pad_batch([review.buckets for review in reviews], 0)
     labels = np.array([review.label for review in reviews], dtype=np.int64)
     weights = np.array([review.weight for review in reviews], dtype=np.float32)
-    return [ids, lengths, buckets, labels, weights]
+    return ReviewBatch(ids, lengths, buckets, labels, weights)

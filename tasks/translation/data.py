@@ -118,12 +118,25 @@ def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
     return EncodedPair(source, np.array(target, dtype=np.int64))
 
 
-def collate(examples: Sequence[EncodedPair]) -> list[np.ndarray]:
-    """Pad examples to a training batch.
+class PairBatch(NamedTuple):
+    """A training batch.
 
-    Returns:
-        source ids [B, S], source lengths [B], target input ids [B, T] (begin token first); then the labels: target
-        output ids [B, T] (end token last), mask float32 [B, T].
+    Args:
+        source: ids [B, S].
+        source_lengths: [B].
+        target: input ids [B, T], begin token first.
+        label: output ids [B, T], end token last.
+        mask: float32 [B, T], 1 on real target tokens.
     """
+
+    source: np.ndarray
+    source_lengths: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+
+
+def collate(examples: Sequence[EncodedPair]) -> PairBatch:
+    """Pad examples to a training batch."""
     source, source_lengths = pad_batch([e.source for e in examples], Vocabulary.pad_id)
-    return [source, source_lengths, *target_arrays([example.target for example in examples])]
+    return PairBatch(source, source_lengths, *target_arrays([example.target for example in examples]))

@@ -64,7 +64,7 @@ def measure_perplexity(predictor: TranslationPredictor, pairs: Sequence[Pair]) -
     total, tokens, size = 0.0, 0, predictor.config.data.batch_size
     for losses in token_losses(predictor.network, criterion, dataset, dataset.lengths, collate, size):
         total += float(losses.nll.sum())
-        tokens += int(losses.labels[-1].sum())
+        tokens += int(losses.batch.mask.sum())
     return token_perplexity(total, tokens)
 
 

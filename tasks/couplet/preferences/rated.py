@@ -221,30 +221,53 @@ class RatedBatches(EpochBatches, io.BatchSampler):
             yield [*random.integers(self._ordinary, size=self._examples).tolist(), *parts[number].tolist()]
 
 
-def collate_rated(examples: Sequence[Example | RatedInput]) -> list[np.ndarray]:
-    """Pad ordinary examples and, after them, rated inputs to a batch; without rated ones as `collate` does.
+class RatedBatch(NamedTuple):
+    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs.
 
-    Returns:
-        source ids [N + M, S], source lengths [N + M], target input ids [N + M, T] and output ids [N + M, T]; of A
-        answers to the rated inputs what `PreferenceLoss` takes: the mask of their texts [M, T], the answer of each
-        text [M], the input of each answer [A], ratings [A], log-probabilities before [A]; last the mask [N, T].
+    Args:
+        source: ids [N + M, S].
+        source_lengths: [N + M].
+        target: input ids [N + M, T], begin token first.
+        label: output ids [N + M, T], end token last.
+        mask: of the ordinary examples, float32 [N, T].
+        text_mask, answers, inputs, ratings, before: of the rated ones, see `PreferenceLoss`; None without any.
     """
+
+    source: np.ndarray
+    source_lengths: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+    text_mask: np.ndarray | None = None
+    answers: np.ndarray | None = None
+    inputs: np.ndarray | None = None
+    ratings: np.ndarray | None = None
+    before: np.ndarray | None = None
+
+
+def collate_rated(examples: Sequence[Example | RatedInput]) -> RatedBatch:
+    """Pad ordinary examples and, after them, rated inputs to a batch."""
     rated = [each for each in examples if isinstance(each, RatedInput)]
     ordinary = [each for each in examples if not isinstance(each, RatedInput)]
-    *arrays, mask = collate([*ordinary, *(text for each in rated for text in each.texts)])
+    source, lengths, target, label, mask = collate(
+        [*ordinary, *(text for each in rated for text in each.texts)]
+    )
     if not rated:
-        return [*arrays, mask]
+        return RatedBatch(source, lengths, target, label, mask)
     sizes = [len(each.ratings) for each in rated]
     starts = np.cumsum([0, *sizes[:-1]])
-    return [
-        *arrays,
+    return RatedBatch(
+        source,
+        lengths,
+        target,
+        label,
+        mask[: len(ordinary)],
         mask[len(ordinary) :],
         np.concatenate([each.answers + start for each, start in zip(rated, starts, strict=True)]),
         np.repeat(np.arange(len(rated)), sizes),
         np.concatenate([each.ratings for each in rated]),
         np.concatenate([each.before for each in rated]),
-        mask[: len(ordinary)],
-    ]
+    )
 
 
 def _encode(answers: Sequence[RatedAnswer], vocabulary: Vocabulary) -> RatedInput:

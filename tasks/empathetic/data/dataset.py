@@ -177,18 +177,33 @@ class DialogueDataset(io.Dataset):
         return set(rare[draws < self._unknown_rate].tolist())
 
 
-def collate(examples: list[Example]) -> list[np.ndarray]:
-    """Pad examples to a training batch.
+class DialogueBatch(NamedTuple):
+    """A training batch.
 
-    Returns:
-        packed sources [B, S, k], their lengths [B], target input ids [B, T] (begin token first); then the labels:
-        emotions [B], target output ids [B, T] (end token last), mask float32 [B, T].
+    Args:
+        source: packed [B, S, k].
+        source_lengths: [B].
+        target: input ids [B, T], begin token first.
+        emotion: [B].
+        label: output ids [B, T], end token last.
+        mask: float32 [B, T], 1 on real target tokens.
     """
+
+    source: np.ndarray
+    source_lengths: np.ndarray
+    target: np.ndarray
+    emotion: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+
+
+def collate(examples: list[Example]) -> DialogueBatch:
+    """Pad examples to a training batch."""
     source, source_lengths = pad_sources([example.source for example in examples])
     target_input, target_output, mask = target_arrays([example.target for example in examples])  # [B, T] each
     mask[[not example.has_reply for example in examples]] = 0.0
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
-    return [source, source_lengths, target_input, emotions, target_output, mask]
+    return DialogueBatch(source, source_lengths, target_input, emotions, target_output, mask)
 
 
 def _situations(dialogues: Sequence[Dialogue]) -> list[tuple[str, str]]:

@@ -148,7 +148,7 @@ def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialo
     for losses in token_losses(
         predictor.network, EmpatheticLoss(), dataset, dataset.lengths, collate, config.data.batch_size
     ):
-        label, mask = losses.labels[-2:]  # [B, T] each
+        label, mask = losses.batch.label, losses.batch.mask  # [B, T] each
         nll[losses.indices] = losses.nll.sum(-1)
         tokens[losses.indices] = mask.sum(-1)
         unknown += int(((label == Vocabulary.unk_id) | (label >= size)).sum())

@@ -160,14 +160,14 @@ class AdversarialLoss(nn.Layer):
         """The values of the loss without an adversary."""
         return self._own.token_nll
 
-    def forward(self, *outputs_and_labels: Tensor) -> Tensor:
+    def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the loss, a scalar; without the contest for a network in evaluation, which gives no verdicts.
 
         Args:
-            outputs_and_labels: as of `EmpatheticLoss`.
+            parts, emotion, label, mask: as of `EmpatheticLoss`.
         """
-        *parts, emotion, _, _ = outputs_and_labels
-        loss, verdicts = self._own(*outputs_and_labels), Outputs(*parts).verdicts
+        loss = self._own(*parts, emotion=emotion, label=label, mask=mask)
+        verdicts = Outputs(*parts).verdicts
         if not is_given(verdicts):
             return loss
         semantic, emotional = self._weights

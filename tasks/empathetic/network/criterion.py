@@ -46,13 +46,15 @@ class EmpatheticLoss(nn.Layer):
         self.emotion_weight = emotion_weight
         self._generation = SequenceCrossEntropy(label_smoothing)
 
-    def forward(self, *outputs_and_labels: Tensor) -> Tensor:
+    def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the loss, a scalar.
 
         Args:
-            outputs_and_labels: `Outputs`; then emotions [B], label [B, T] and mask [B, T] as `collate` gives them.
+            parts: of `Outputs`.
+            emotion: [B], see `DialogueBatch`, as all that follow.
+            label: [B, T].
+            mask: [B, T].
         """
-        *parts, emotion, label, mask = outputs_and_labels
         outputs = Outputs(*parts)
         total, tokens = self._reply_total(outputs.reply, label, mask), mask.sum()
         if is_given(outputs.context_logits):

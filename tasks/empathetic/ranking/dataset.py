@@ -134,7 +134,17 @@ class ChoiceDataset(io.Dataset):
         return reply_ids(self._encoder, self._encoder.language.tokens_of(text), self._longest)
 
 
-def collate(choices: list[Choice]) -> list[np.ndarray]:
+class ChoiceBatch(NamedTuple):
+    """A training batch, see `collate`."""
+
+    source: np.ndarray
+    source_lengths: np.ndarray
+    candidates: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
+
+
+def collate(choices: list[Choice]) -> ChoiceBatch:
     """Pad choices to a batch.
 
     Returns:
@@ -145,7 +155,8 @@ def collate(choices: list[Choice]) -> list[np.ndarray]:
     rows, _ = pad_batch([reply for choice in choices for reply in choice.candidates], 0)
     candidates = rows.reshape(len(choices), -1, rows.shape[1])
     zeros = np.zeros((len(choices), 1))
-    return [source, lengths, candidates, zeros.astype(np.int64), (zeros + 1).astype(np.float32)]
+    ones = (zeros + 1).astype(np.float32)
+    return ChoiceBatch(source, lengths, candidates, zeros.astype(np.int64), ones)
 
 
 def read_generated(path: Path) -> dict[tuple[str, ...], list[str]]:

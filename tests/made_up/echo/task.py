@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from paddle import nn
@@ -124,9 +124,16 @@ class EchoTask(Task):
         return [ServedEcho(), SecondEcho()]
 
 
-def _collate(texts: list[str]) -> list[np.ndarray]:
+class EchoBatch(NamedTuple):
+    """Texts as vectors [B, 2], and whether their lengths are odd [B]."""
+
+    input: np.ndarray
+    label: np.ndarray
+
+
+def _collate(texts: list[str]) -> EchoBatch:
     odd = np.array([len(text) % 2 for text in texts])
-    return [np.eye(2, dtype="float32")[odd], odd]
+    return EchoBatch(np.eye(2, dtype="float32")[odd], odd)
 
 
 TASK = EchoTask()
