@@ -21,7 +21,7 @@ A network that carries a state from batch to batch keeps it in buffers, which ch
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     from paddle import nn
 
-    from paddle_dialog.benchmark.operations import Product
-    from paddle_dialog.benchmark.yardstick import Yardstick
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig
@@ -262,23 +260,5 @@ class Task(ABC):
         """Return weights, by name, that are computed from the training data when a run begins, and then stay.
 
         They replace those of the same name that `training.start_from` brings; none by default.
-        """
-        return {}
-
-    def products(
-        self, config: Any, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
-    ) -> list[Product]:
-        """Return the matrix products of a forward pass over the real tokens of a batch, for the benchmark.
-
-        Empty, as by default, where nobody has counted them.
-        """
-        return []
-
-    def yardsticks(
-        self, config: Any, vocabulary_sizes: Mapping[str, int]
-    ) -> Mapping[str, Callable[[], Yardstick]]:
-        """Return reference networks, by name, that the benchmark compares the training with; none by default.
-
-        They are built on demand, and raise `UserError` where the recipe's model is of another kind.
         """
         return {}

@@ -71,12 +71,26 @@ def test_the_saved_config_describes_the_whole_run(lstm):
     assert texts(outcome) == texts(run_here("predict", "-c", lstm.config, FIRST, "--json"))
 
 
-def test_decoding_is_timed_against_paddles_own_beam_search(model):
-    arguments = ("-c", model.config, "--decoding-only", "--against", "reference", "--repeats", 1, "--json")
+def test_training_and_decoding_are_timed(model):
+    arguments = (
+        "-c",
+        model.config,
+        "--weights",
+        model.folder / "best",
+        "--repeats",
+        1,
+        "--steps",
+        2,
+        "--json",
+    )
     (record,) = records(run_here("benchmark", *arguments))
-    assert record.keys() == {"decoding", "reference", "times_reference"}
-    for section in record.values():
-        assert all(value > 0 for value in section.values())
+    assert record.keys() == {"training", "decoding"}
+    speed = record["training"]
+    assert speed["steps"] == 2 and speed["tokens_per_second"] > 0 and speed["peak_memory_mb"] > 0
+    assert sum(speed[phase] for phase in ("data", "forward", "backward", "optimizer")) == pytest.approx(
+        1, abs=1e-3
+    )
+    assert all(value > 0 for value in record["decoding"].values())
 
 
 def test_evaluate_prints_the_metrics_of_the_contract(model, tmp_path):

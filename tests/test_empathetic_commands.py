@@ -115,12 +115,6 @@ def test_no_emotion_is_named_where_none_is_likely_enough(config: Path) -> None:
     assert "decoding.clear_emotion" in line
 
 
-def test_a_yardstick_that_does_not_fit_is_told(config: Path) -> None:
-    arguments = ("-c", config, "--decoding-only", "--data", "tasks/empathetic/sample.jsonl")
-    line = run_here("benchmark", *arguments, "--against", "reference").error_line()
-    assert "Paddle's beam search does not decode the task 'empathetic'" in line
-
-
 def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_path: Path) -> None:
     dialogues = (Path("tasks/empathetic/sample.jsonl")).read_text(encoding="utf-8").splitlines()[:9]
     data, replies = tmp_path / "some.jsonl", tmp_path / "replies.jsonl"

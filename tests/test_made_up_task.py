@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
@@ -54,18 +53,6 @@ def test_it_brings_its_arguments(recipe: Path) -> None:
     assert "unrecognized arguments: --template" in predict(recipe, "hi", "--template", "x").error_line()
     assert "invalid int value: 'x'" in predict(recipe, "hi", "--times", "x").error_line()
     assert "unrecognized arguments: --shout" in predict(Path("couplet"), "春", "--shout").error_line()
-
-
-def test_it_brings_its_yardstick(recipe: Path) -> None:
-    def against(name: str, *more: object) -> Outcome:
-        return run_here("benchmark", "-c", recipe, "--steps", 1, "--against", name, "--json", *more)
-
-    result = json.loads(against("twin").stdout)
-    assert set(result) == {"training", "twin", "times_twin"}
-    assert (
-        "unknown to the task 'echo'; there are transformer, reference, twin" in against("book").error_line()
-    )
-    assert "--against twin is about training" in against("twin", "--decoding-only").error_line()
 
 
 def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:

@@ -9,7 +9,6 @@ import re
 import pytest
 from command import ROOT, run
 
-PAGES = ("new_task.md", "new_task.zh.md")
 WORDS = {
     "weather": "snow rain wind storm frost sun",
     "sport": "goal match cup race coach medal",

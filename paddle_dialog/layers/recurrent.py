@@ -7,11 +7,9 @@ from typing import Any, Literal, NamedTuple
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.layers.attention import AdditiveScore, Attention, ScaledDotScore, make_score
+from paddle_dialog.layers.attention import Attention, make_score
 from paddle_dialog.layers.dropout import Dropout
-from paddle_dialog.layers.input_feeding import InputFeedingDecoder
-from paddle_dialog.layers.linear import Linear, add_bias
-from paddle_dialog.layers.masks import additive_mask
+from paddle_dialog.layers.linear import Linear
 
 CellName = Literal["lstm", "gru"]
 LayerStates = list[Any]  # one entry a layer: (h, c) for an LSTM, h for a GRU; each tensor [B, H]
@@ -203,11 +201,7 @@ class AttentionCell(nn.Layer):
     def unroll(
         self, embedded: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
     ) -> tuple[Tensor, Tensor]:
-        """Run all steps of a known target from the initial states, as fast as the cell allows.
-
-        LSTM cells with input feeding run as one operator with a gradient of its own (`InputFeedingDecoder`),
-        unless their score is additive or mixed precision is on. Without input feeding each layer is one call of
-        Paddle's recurrent kernel and the attention one of all steps. The rest goes step by step.
+        """Run all steps of a known target from the initial states.
 
         Args:
             embedded: the target [B, T, E].
@@ -217,11 +211,6 @@ class AttentionCell(nn.Layer):
         Returns:
             The outputs [B, T, H] and the attention weights [B, T, S].
         """
-        if not self.input_feeding:
-            return self._unroll_layers(embedded, states[0], memory)
-        direct_score = not isinstance(self.attention.score, AdditiveScore)
-        if isinstance(self.cells[0], nn.LSTMCell) and direct_score and not paddle.is_autocast_enabled():
-            return self._unroll_fused(embedded, states[0], memory)
         outputs, weights = [], []
         for inputs in embedded.unbind(1):
             output, attention, states = self(inputs, states, memory)
@@ -235,57 +224,3 @@ class AttentionCell(nn.Layer):
             x, memory.keys, memory.values, memory.mask, return_weights=True
         )  # [..., H], [..., S]
         return self.output_projection(paddle.concat([context, x], axis=-1)), weights
-
-    def _unroll_fused(
-        self, embedded: Tensor, states: LayerStates, memory: AttentionMemory
-    ) -> tuple[Tensor, Tensor]:
-        first, width = self.cells[0], embedded.shape[2]
-        times, rows = embedded.shape[1], embedded.shape[0]
-        from_input, from_feed = first.weight_ih.split([width, self.hidden_size], axis=1)  # [4H, E], [4H, H]
-        by_time = embedded.transpose([1, 0, 2])  # [T, B, E]
-        from_embedded = paddle.matmul(by_time, from_input, transpose_y=True)
-        gates = add_bias(from_embedded, first.bias_ih + first.bias_hh)  # [T, B, 4H]
-        below = [from_feed, *(cell.weight_ih for cell in self.cells[1:])]
-        weights = [
-            paddle.concat([weight, cell.weight_hh], axis=1)
-            for weight, cell in zip(below, self.cells, strict=True)
-        ]  # [4H, 2H] each
-        biases = [cell.bias_ih + cell.bias_hh for cell in self.cells[1:]]
-        keys = memory.keys
-        if isinstance(self.attention.score, ScaledDotScore):
-            keys = keys * self.hidden_size**-0.5
-        mask = additive_mask(memory.mask, embedded.dtype).unsqueeze(1)  # [B, 1, S]
-        drops = self.training and self.dropout.rate > 0
-        masks = [times, len(self.cells), rows, self.hidden_size] if drops else [0]
-        outputs, attention = InputFeedingDecoder.apply(
-            gates,
-            keys,
-            memory.values,
-            mask,
-            self.output_projection.weight,
-            self.output_projection.bias,
-            self.dropout(paddle.ones(masks, dtype=embedded.dtype)) if drops else paddle.zeros(masks),
-            *weights,
-            *biases,
-            *(hidden for hidden, _ in states),
-            *(cell for _, cell in states),
-        )  # [T, B, H], [B, T, S]
-        # The softmax leaves about 1e-28 on padding.
-        return outputs.transpose([1, 0, 2]), attention * memory.mask.unsqueeze(1).astype(attention.dtype)
-
-    def _unroll_layers(
-        self, embedded: Tensor, states: LayerStates, memory: AttentionMemory
-    ) -> tuple[Tensor, Tensor]:
-        x = embedded.transpose([1, 0, 2])  # [T, B, E]
-        mode = "LSTM" if isinstance(self.cells[0], nn.LSTMCell) else "GRU"
-        for cell, state in zip(self.cells, states, strict=True):
-            initial = [part.unsqueeze(0) for part in (state if isinstance(state, tuple) else (state,))]
-            weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
-            sizes = (x.shape[2], self.hidden_size, 1)
-            # The kernel's own dropout acts between its layers.
-            unused = self.create_variable(dtype="uint8")
-            x = paddle._C_ops.rnn(
-                x, initial, weights, None, unused, 0.0, False, *sizes, mode, 0, not self.training
-            )[0]  # [T, B, H]
-            x = self.dropout(x)
-        return self._attend(x.transpose([1, 0, 2]), memory)

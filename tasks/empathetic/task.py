@@ -23,7 +23,7 @@ from paddle_dialog.judge import JUDGE, judge_of_bundle
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.encoding import HINTS, NEXT, DialogueEncoder, make_encoder
+from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
 from tasks.empathetic.data.language import make_language
 from tasks.empathetic.data.pieces import PIECES
 from tasks.empathetic.data.reserved import VOCABULARY
@@ -40,7 +40,6 @@ from tasks.empathetic.selection.store import REPLY_STORE
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.benchmark.operations import Product
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
@@ -213,16 +212,6 @@ class EmpatheticTask(GenerationTask):
         """Make the store of replies from dialogues with the model's final weights."""
         predictor = EmpatheticPredictor(config, model, _encoder(config, model))
         return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
-
-    def products(
-        self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int], batch: Sequence[np.ndarray]
-    ) -> list[Product]:
-        """Return the products of EmoPrepend; none in the family with convolutions."""
-        from paddle_dialog.benchmark.operations import Lengths
-        from tasks.empathetic.network.operations import emo_prepend_products
-
-        learned = int((batch[0][:, :, NEXT] > 0).sum()) if config.generator.context_weight else 0
-        return emo_prepend_products(config, vocabulary_sizes[VOCABULARY], Lengths.of_batch(batch), learned)
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""

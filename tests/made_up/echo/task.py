@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ import numpy as np
 from paddle import nn
 from serving_toys import EchoEndpoint
 
-from paddle_dialog.benchmark.yardstick import Yardstick
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.training_data import EncodedData, TrainingData
@@ -112,12 +111,6 @@ class EchoTask(Task):
         """See `Task`."""
         parser.add_argument("--shout", action="store_true", help="answer in capitals")
         parser.add_argument("--times", type=int, metavar="N", help="how often")
-
-    def yardsticks(
-        self, config: Any, vocabulary_sizes: Mapping[str, int]
-    ) -> Mapping[str, Callable[[], Yardstick]]:
-        """See `Task`."""
-        return {"twin": lambda: Yardstick(nn.Linear(2, 2), nn.CrossEntropyLoss())}
 
     def endpoints(self, limits: LimitsConfig) -> list[EchoEndpoint]:
         """See `Task`."""

@@ -1,1 +1,0 @@
-"""Measures how fast a recipe trains and answers on this machine."""
