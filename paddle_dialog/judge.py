@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.task_files import reading
+from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.errors import UserError
 
 logger = logging.getLogger("paddle_dialog")
@@ -77,7 +77,7 @@ class Judge:
         Raises:
             UserError: the content is something else, or of another width.
         """
-        with reading(where, "judge", "fit it anew"):
+        with file_errors(where, "judge", "fit it anew"):
             arrays = load(content)
             weights, kernel = arrays[_WEIGHTS], None
             if "centres" in arrays:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from tasks.empathetic.data.encoding import make_encoder, pad_sources
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend

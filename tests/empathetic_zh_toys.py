@@ -7,7 +7,8 @@ from typing import Any
 
 from empathetic_toys import MODELS, make_network, predictor_of
 
-from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from tasks.empathetic.answering.prediction import EmpatheticPredictor

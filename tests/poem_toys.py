@@ -6,8 +6,8 @@ from typing import Any
 
 import paddle
 
-from paddle_dialog.bundle.folder import read_weights
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import RecurrentLmConfig
 from paddle_dialog.models.recurrent_lm.network import RecurrentLm
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

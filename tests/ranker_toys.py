@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import paddle
 
-from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from paddle_dialog.text.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ import paddle
 import pytest
 from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id

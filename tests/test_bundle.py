@@ -1,5 +1,8 @@
-"""Bundles: the round trip, every kind of damage named in a sentence, and saves that are cut short."""
+"""Bundles: the round trip, damage named in a sentence, saves that are cut short, weights in other forms."""
 
+from __future__ import annotations
+
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,14 +10,24 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
+from command import run_here
+from conftest import Trained
+from couplet_toys import LEVEL
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from paddle import nn
 
 from paddle_dialog.bundle import folder as bundle_module
-from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle, set_weights
+from paddle_dialog.bundle.averaging import main, make_parser
+from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.weights import SCALE, dequantize, grow_weights, quantize, read_weights, set_weights
+from paddle_dialog.command_line import run_tool
+from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.config import CoupletConfig
 
 WORDS = Vocabulary.build(["春风", "秋月"])
 CONFIG = TransformerConfig(width=8, num_heads=2, inner_width=8, encoder_layers=1, decoder_layers=1)
@@ -251,3 +264,132 @@ def test_a_parameter_of_several_layers_is_stored_once_and_found_under_any_name()
         set_weights(target, stored, "here")
         for one, other in zip(target.parameters(), source.parameters(), strict=True):
             np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 999), rows=st.integers(1, 5), size=st.sampled_from([1e-3, 1.0, 1e3]))
+def test_a_number_comes_back_within_half_a_step_of_its_row(seed: int, rows: int, size: float) -> None:
+    draws = np.random.default_rng(seed)
+    weights = {
+        "table": (size * draws.normal(size=(rows, 6))).astype(np.float32),
+        "column": draws.normal(size=(rows, 1)).astype(np.float32),
+        "norm.scale": draws.normal(size=4).astype(np.float32),
+        "kernel": draws.normal(size=(2, 3, 4)).astype(np.float32),
+        "number": np.array(draws.normal(), np.float32),
+    }
+    found = dequantize(quantize(weights))
+    assert found.keys() == weights.keys()
+    step = np.abs(weights["table"]).max(axis=1, keepdims=True) / 127
+    assert (np.abs(found["table"] - weights["table"]) <= 0.5001 * step).all()
+    assert all((found[name] == weights[name]).all() for name in weights.keys() - {"table"})
+
+
+def test_the_numbers_of_a_matrix_by_hand() -> None:
+    tensors = quantize({"table": np.array([[1.27, -0.634], [0.0, 0.0]], np.float32)})
+    assert tensors["table"].dtype == np.int8 and tensors["table"].tolist() == [[127, -63], [0, 0]]
+    assert tensors["table" + SCALE][0, 0] == pytest.approx(0.01)
+    assert dequantize(tensors)["table"] == pytest.approx(np.array([[1.27, -0.63], [0.0, 0.0]]))
+
+
+def test_packing_what_was_unpacked_changes_nothing() -> None:
+    first = quantize({"table": np.random.default_rng(1).normal(size=(20, 30)).astype(np.float32)})
+    again = quantize(dequantize(first))
+    assert (again["table"] == first["table"]).all()
+
+
+def test_an_exported_bundle_answers_alike_in_less_space(trained: dict[str, Trained], tmp_path: Path) -> None:
+    source = trained["transformer"].folder / "last"
+    outcome = run_here("export", "--weights", source, "--output", tmp_path / "small", "--eight-bits")
+    assert outcome.status == 0, outcome.stderr
+    own, small = load_bundle(source), load_bundle(tmp_path / "small")
+    assert small.eight_bits and not own.eight_bits
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (source, tmp_path / "small")]
+    assert sizes[1] < 0.55 * sizes[0]  # a quarter of a large network; a small one is mostly vectors and names
+    for name, values in own.weights.items():
+        assert small.weights[name] == pytest.approx(values, abs=float(np.abs(values).max()) / 127)
+    answers = [
+        run_here("predict", "-c", trained["transformer"].config, "--weights", folder, "天山春红").stdout
+        for folder in (source, tmp_path / "small")
+    ]
+    assert answers[0] == answers[1] != ""
+
+
+def test_a_bundle_that_is_saved_again_keeps_its_8_bits(trained: dict[str, Trained], tmp_path: Path) -> None:
+    bundle = dataclasses.replace(load_bundle(trained["lstm"].folder / "last"), eight_bits=True)
+    save_bundle(bundle, tmp_path / "once")
+    save_bundle(load_bundle(tmp_path / "once"), tmp_path / "twice")
+    files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("once", "twice")]
+    assert files[0] == files[1]
+
+
+SMALL = TransformerConfig(
+    width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, norm="pre", dropout=0.0,
+    bias=False, share_embeddings=True, tie_output=True, aligned_input=True, max_positions=16,
+)  # fmt: skip
+
+
+def logits(network: Seq2Seq) -> np.ndarray:
+    source, lengths = paddle.to_tensor([[5, 6, 7, 3], [8, 9, 3, 0]]), paddle.to_tensor([4, 3])
+    return network(source, lengths, paddle.to_tensor([[2, 4, 5], [2, 6, 7]])).numpy()
+
+
+def test_more_layers_and_rows_change_nothing_at_first_and_then_learn() -> None:
+    small = Seq2Seq(SMALL, 12)
+    large = Seq2Seq(dataclasses.replace(SMALL, encoder_layers=3, decoder_layers=3), 14)
+    first = read_weights(large)
+    set_weights(large, grow_weights(first, read_weights(small)), "small")
+    np.testing.assert_allclose(logits(large)[..., :12], logits(small), atol=1e-5)
+    table = read_weights(large)["source_embedding.table.weight"]
+    np.testing.assert_array_equal(table[12:], first["source_embedding.table.weight"][12:])
+
+    large(
+        paddle.to_tensor([[5, 3]]), paddle.to_tensor([2]), paddle.to_tensor([[2, 6]])
+    ).square().sum().backward()
+    ends = [weight for name, weight in large.named_parameters() if name.endswith("contract.weight")]
+    assert len(ends) == 6 and all(float(weight.grad.abs().sum()) > 0 for weight in ends)
+
+
+def test_a_network_of_the_same_size_takes_the_weights_as_they_are() -> None:
+    given = read_weights(Seq2Seq(SMALL, 12))
+    found = grow_weights(read_weights(Seq2Seq(SMALL, 12)), given)
+    assert found.keys() == given.keys() and all(found[name] is given[name] for name in given)
+
+
+def save(folder: Path, seed: int, size: int = 4) -> Path:
+    """Save a random model and return its bundle."""
+    model = LstmAttentionConfig(embedding_size=size, hidden_size=4, num_layers=1)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *LEVEL])
+    paddle.seed(seed)
+    weights = read_weights(Seq2Seq(model, len(vocabulary)))
+    save_bundle(
+        Bundle("couplet", dump(CoupletConfig(task="couplet", model=model)), {"text": vocabulary}, weights),
+        folder,
+    )
+    return folder
+
+
+def average(first: Path, second: Path, share: str, output: Path) -> int:
+    """Call the command."""
+    command = [str(first), str(second), "--share", share, "--output", str(output)]
+    return run_tool(main, make_parser(), command)
+
+
+def test_weights_are_the_weighted_mean(tmp_path: Path) -> None:
+    first, second = save(tmp_path / "a", 1), save(tmp_path / "b", 2)
+    assert average(first, second, "0.25", tmp_path / "c") == 0
+    one, other, mean = (load_bundle(folder).weights for folder in (first, second, tmp_path / "c"))
+    assert one.keys() == mean.keys()
+    for name, array in mean.items():
+        np.testing.assert_allclose(array, 0.75 * one[name] + 0.25 * other[name], rtol=1e-6, atol=1e-7)
+        assert array.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "said"), [(5, "0.5", "differ in their task, vocabulary or shape"), (4, "2", "is 2.0")]
+)
+def test_other_shapes_and_shares_are_refused(
+    size: int, share: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = save(tmp_path / "a", 1), save(tmp_path / "b", 2, size)
+    assert average(first, second, share, tmp_path / "c") == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "c").exists()

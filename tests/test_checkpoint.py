@@ -10,7 +10,8 @@ import paddle
 import pytest
 from paddle import nn
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError

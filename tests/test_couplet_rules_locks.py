@@ -11,7 +11,8 @@ from couplet_toys import LEVEL, NO_RULES, OBLIQUE, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError

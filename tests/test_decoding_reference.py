@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.decoding import SearchOptions, decode, reference_beam_search, text_log_probs
 from paddle_dialog.errors import UserError

@@ -10,7 +10,8 @@ from empathetic_toys import make_config, make_network, make_vocabulary, save_mod
 
 import paddle_dialog
 from paddle_dialog.bundle.export import export_bundle
-from paddle_dialog.bundle.folder import Bundle, load_bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

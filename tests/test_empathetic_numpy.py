@@ -20,9 +20,10 @@ from empathetic_toys import make_config, make_network, predictor_of, save_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.folder import Bundle, read_weights
+from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.models.arrays.operators import NotServed
+from paddle_dialog.bundle.weights import read_weights
+from paddle_dialog.models.arrays.operators import UnsupportedModelError
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
@@ -160,7 +161,9 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str)
         weights["emotion_head.output.weight"] = weights["emotion_head.output.weight"][:-1]
     else:
         weights["odd.weight"] = np.zeros(1, dtype=np.float32)
-    with pytest.raises(NotServed, match=r"generator\.gate\.bias is missing|of shape|odd\.weight is unknown"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"generator\.gate\.bias is missing|of shape|odd\.weight is unknown"
+    ):
         numpy_emo_prepend(config, len(VOCABULARY), weights)
 
 

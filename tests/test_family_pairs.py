@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     ConvolutionalTransformerConfig,
@@ -20,7 +20,7 @@ from paddle_dialog.config.models import (
 )
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import length_mask
-from paddle_dialog.models.arrays.operators import NotServed, Weights
+from paddle_dialog.models.arrays.operators import UnsupportedModelError, Weights
 from paddle_dialog.models.families import PAIRS, build_pair
 from paddle_dialog.models.numpy_families import numpy_pair
 from paddle_dialog.models.state import gather_rows
@@ -173,7 +173,7 @@ def test_arrays_equal_the_network_whatever_rows_the_search_takes(
 
 @pytest.mark.parametrize(("config", "told"), NETWORKS_ALONE)
 def test_what_the_arrays_do_not_know_is_said(config: FamilyConfig, told: str) -> None:
-    with pytest.raises(NotServed, match=f"^{told}$"):
+    with pytest.raises(UnsupportedModelError, match=f"^{told}$"):
         numpy_pair(config, Weights({}))
 
 
@@ -182,5 +182,5 @@ def test_an_unknown_family_is_refused_by_its_name() -> None:
     known = "causal_transformer, convolutional_transformer, lstm_attention, transformer"
     with pytest.raises(UserError, match=f"^model.name: 'mamba' is unknown; this version has {known}$"):
         build_pair(unknown)
-    with pytest.raises(NotServed, match=r"^the model is mamba$"):
+    with pytest.raises(UnsupportedModelError, match=r"^the model is mamba$"):
         numpy_pair(unknown, Weights({}))

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm

@@ -7,7 +7,7 @@ import paddle
 import pytest
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.models.state import gather_rows

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ranker_toys import DIALOGUES, make_ranker_config, make_ranker_network
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.folder import read_weights
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.arrays.operators import NotServed, Weights
+from paddle_dialog.models.arrays.operators import UnsupportedModelError, Weights
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import make_encoder, pad_sources
@@ -148,5 +148,5 @@ def test_other_content_is_told() -> None:
     ):
         with pytest.raises(UserError, match="here: holds no ranker of these weights"):
             ranker_from_bytes(broken, vocabulary, "here")
-    with pytest.raises(NotServed):
+    with pytest.raises(UnsupportedModelError):
         NumpyReplyRanker(config, len(VOCABULARY), Weights({}))

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle
+from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
 from paddle_dialog.decoding.interface import TextReader
-from paddle_dialog.models.arrays.operators import NotServed
+from paddle_dialog.models.arrays.operators import UnsupportedModelError
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq, numpy_seq2seq
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -176,7 +177,7 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str,
         weights["output.bias"] = weights["output.bias"][:-1]
     else:
         weights["odd.weight"] = np.zeros(1, dtype=np.float32)
-    with pytest.raises(NotServed, match=told):
+    with pytest.raises(UnsupportedModelError, match=told):
         NumpySeq2Seq(config, VOCABULARY, weights)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddle_dialog.bundle.folder import read_weights, set_weights
+from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 from paddle_dialog.models.seq2seq import Seq2Seq

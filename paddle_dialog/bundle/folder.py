@@ -5,25 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import lzma
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle.eight_bits import packed, unpacked
-from paddle_dialog.bundle.replacing import replace_folder, sync_folder, write_durably
+from paddle_dialog.bundle.weights import dequantize, quantize
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.older_names import with_present_names
+from paddle_dialog.models.arrays.operators import UnsupportedModelError
 from paddle_dialog.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from paddle import Tensor, nn
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -72,7 +71,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     partial, previous = _beside(folder, "partial"), _beside(folder, "previous")
     files = {
         CONFIG: bundle.config_text.encode("utf-8"),
-        WEIGHTS: serialise_tensors(packed(bundle.weights) if bundle.eight_bits else dict(bundle.weights)),
+        WEIGHTS: serialise_tensors(quantize(bundle.weights) if bundle.eight_bits else dict(bundle.weights)),
         CARD: bundle.card.encode("utf-8"),
         **{
             f"{name}{VOCABULARY_SUFFIX}": "".join(f"{token}\n" for token in vocabulary).encode("utf-8")
@@ -82,7 +81,6 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     }
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     manifest = {"format": FORMAT, "task": bundle.task, "sha256": sums}
-    files[MANIFEST] = (json.dumps(manifest, indent=2) + "\n").encode("utf-8")
     try:
         if _is_whole(partial) and previous.exists() and not folder.exists():
             partial.rename(folder)
@@ -91,9 +89,12 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
         partial.mkdir(parents=True)
         for name, content in files.items():
             write_durably(partial / name, content)
-        sync_folder(partial)
-        replace_folder(folder, partial, previous)
-        sync_folder(folder.parent)
+        unfinished = _beside(partial / MANIFEST, "partial")
+        write_durably(unfinished, (json.dumps(manifest, indent=2) + "\n").encode("utf-8"))
+        unfinished.rename(partial / MANIFEST)  # once it is there, the bundle is whole
+        _sync_folder(partial)
+        _replace_folder(folder, partial, previous)
+        _sync_folder(folder.parent)
     except OSError as error:
         if not _is_whole(partial):
             shutil.rmtree(partial, ignore_errors=True)  # otherwise a full disk would stay full
@@ -154,7 +155,7 @@ def _read_bundle(folder: Path) -> Bundle:
     }
     try:
         tensors = parse_tensors(files.pop(WEIGHTS))
-        weights = unpacked(tensors)
+        weights = dequantize(tensors)
         config_text = files.pop(CONFIG).decode("utf-8")
     except (KeyError, SafetensorError, UnicodeDecodeError) as error:
         raise UserError(f"{folder}: is not a bundle this version can read ({error})") from error
@@ -162,83 +163,6 @@ def _read_bundle(folder: Path) -> Bundle:
     extra = {name: content for name, content in files.items() if not name.endswith(VOCABULARY_SUFFIX)}
     eight_bits = weights.keys() != tensors.keys()
     return Bundle(manifest["task"], config_text, vocabularies, weights, card, extra, eight_bits)
-
-
-def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
-    """Return a network's parameters and persistent buffers as arrays, each under the first of its names only.
-
-    Those of layers that set `training_only` are left out: see `read_training_only`.
-    """
-    own, left_out = network.state_dict(), _training_only(network)
-    return {
-        name: own[name].numpy()
-        for name, first in _first_names(own).items()
-        if name == first and name not in left_out
-    }
-
-
-def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
-    """Return the weights that `read_weights` leaves out: those that training needs and answering does not."""
-    own = network.state_dict()
-    return {name: own[name].numpy() for name in _training_only(network)}
-
-
-def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Copy weights into a network, casting to its precision.
-
-    A parameter that several layers share may stand under any one of its names, or under all; a network with
-    `older_names` takes those too. Weights that only training needs may be missing, and then keep their values.
-
-    Raises:
-        UserError: names or shapes differ: the weights belong to another model.
-    """
-    weights = with_present_names(weights, getattr(network, "older_names", {}))
-    own = network.state_dict()
-    first_names = _first_names(own)
-    sources = {
-        first_names[name]: name for name in reversed(own) if name in weights
-    }  # first name to name in file
-    optional = _training_only(network)
-    missing = sorted(set(first_names.values()) - sources.keys() - optional)
-    foreign = sorted(weights.keys() - own.keys())
-    if missing or foreign:
-        odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
-        raise UserError(
-            f"{where}: these weights belong to another model ({odd}); check the config's model section"
-        )
-    converted = {}
-    for name, tensor in own.items():
-        if first_names[name] not in sources:
-            converted[name] = tensor
-            continue
-        values = weights[sources[first_names[name]]]
-        if tuple(tensor.shape) != values.shape:
-            raise UserError(
-                f"{where}: {name} has shape {list(values.shape)}, but the config's model needs "
-                f"{list(tensor.shape)}; the weights belong to another config or vocabulary"
-            )
-        converted[name] = values.astype(str(tensor.dtype).removeprefix("paddle."))
-    network.set_state_dict(converted)
-
-
-def _training_only(network: nn.Layer) -> set[str]:
-    """Return the names of the weights in layers that set `training_only`."""
-    return {
-        f"{prefix}.{name}"
-        for prefix, layer in network.named_sublayers()
-        if getattr(layer, "training_only", False)
-        for name in layer.state_dict()
-    }
-
-
-def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Map every name of a state dict to the first name of the same tensor.
-
-    Paddle lists a parameter once for each layer that holds it: `nn.LSTM` under two names, and so a cell
-    inside `nn.RNN`.
-    """
-    first: dict[int, str] = {}
-    return {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -262,13 +186,62 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Return whether a folder holds an undamaged bundle."""
-    try:
-        _read_bundle(folder)
-    except UserError:
-        return False
-    return True
+    """Return whether a folder holds a bundle: its manifest comes when all else is on the disk."""
+    return (folder / MANIFEST).is_file()
 
 
 def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(f"{folder.name}.{suffix}")
+
+
+def _replace_folder(folder: Path, partial: Path, previous: Path) -> None:
+    """Replace `folder` by `partial` and keep it as `previous`; undo this on failure."""
+    if not folder.exists():
+        partial.rename(folder)
+        return
+    if previous.exists():
+        shutil.rmtree(previous)
+    folder.rename(previous)
+    try:
+        partial.rename(folder)
+    except OSError:
+        previous.rename(folder)
+        raise
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file and wait until it is on the disk, so that a power cut cannot leave an incomplete one."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk; a file's own `fsync` does not guarantee that."""
+    if os.name != "posix":
+        return  # other systems cannot open a folder
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def file_errors(where: str, what: str, remedy: str) -> Iterator[None]:
+    """Report what goes wrong within a `with` block that reads a file of a bundle, in one sentence.
+
+    Args:
+        where: the file.
+        what: what it should hold.
+        remedy: what the user can do.
+
+    Raises:
+        UserError: the content is no safetensors or xz file, a name is missing, a value is wrong, or the array form
+            does not support the network of these weights.
+    """
+    try:
+        yield
+    except (SafetensorError, lzma.LZMAError, KeyError, ValueError, UnsupportedModelError) as error:
+        raise UserError(f"{where}: holds no {what} ({error}); {remedy}") from error

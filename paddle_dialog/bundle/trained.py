@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import Bundle, set_weights
+from paddle_dialog.bundle.folder import Bundle
+from paddle_dialog.bundle.weights import set_weights
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
-from paddle_dialog.models.arrays.operators import NotServed
+from paddle_dialog.models.arrays.operators import UnsupportedModelError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -119,7 +120,7 @@ class TrainedModel:
             return None
         try:
             return make(self._weights)
-        except NotServed as reason:
+        except UnsupportedModelError as reason:
             logger.warning(
                 "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
             )

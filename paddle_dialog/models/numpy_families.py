@@ -11,7 +11,7 @@ from paddle_dialog.config.models import (
     LstmAttentionConfig,
     TransformerConfig,
 )
-from paddle_dialog.models.arrays.operators import NotServed, Weights
+from paddle_dialog.models.arrays.operators import UnsupportedModelError, Weights
 from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.causal_transformer.arrays import numpy_causal_pair
 from paddle_dialog.models.lstm_attention.arrays import NumpyLstmEncoder, numpy_lstm_pair, require_lstm
@@ -29,10 +29,10 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
     """Make encoder and decoder from the weights `encoder.…` and `decoder.…` of a network.
 
     Raises:
-        NotServed: the family has no steps over arrays for these settings, or a weight is missing or of another shape.
+        UnsupportedModelError: the family has no NumPy steps for these settings, or a weight is missing or misshapen.
     """
     if config.name not in NUMPY_PAIRS:
-        raise NotServed(f"the model is {config.name}")
+        raise UnsupportedModelError(f"the model is {config.name}")
     return NUMPY_PAIRS[config.name](config, weights)
 
 

@@ -27,7 +27,7 @@ class NumpySeq2Seq:
         arrays: its weights by structured name.
 
     Raises:
-        NotServed: the family has no steps over arrays for these settings, or the weights are not the config's.
+        UnsupportedModelError: the family has no NumPy steps for these settings, or the weights are not the config's.
     """
 
     uses_arrays = True

@@ -13,7 +13,8 @@ from paddle import nn
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle, read_training_only, set_weights
+from paddle_dialog.bundle.folder import Bundle, load_bundle
+from paddle_dialog.bundle.weights import read_training_only, set_weights
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.training.average import WeightAverage

@@ -14,7 +14,8 @@ import paddle
 import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
 from paddle import nn
 
-from paddle_dialog.bundle.folder import Bundle, read_weights, save_bundle, set_weights
+from paddle_dialog.bundle.folder import Bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.task_files import reading
+from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
@@ -80,7 +80,7 @@ class CoupletIndex:
         Raises:
             UserError: the content is something else.
         """
-        with reading(where, "index of couplets", "make it anew"):
+        with file_errors(where, "index of couplets", "make it anew"):
             tensors = load(content)
             characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
             packed = {int(name.removeprefix(PAIRS)): array.tobytes() for name, array in tensors.items()}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.bundle.growing import grown
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.weights import grow_weights
 from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedData
@@ -94,7 +94,7 @@ class CoupletTask(GenerationTask):
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:
         """Return the given weights; rows of marks and further layers are added to those of a smaller network."""
-        return grown(own, given)
+        return grow_weights(own, given)
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""

@@ -70,7 +70,7 @@ class Wish:
 
 
 def step_model(config: PoemConfig, vocab_size: int, weights: Mapping[str, np.ndarray]) -> StepModel:
-    """Return the model over arrays; raises `NotServed` where there is none for the network."""
+    """Return the model over arrays; raises `UnsupportedModelError` where there is none for the network."""
     if isinstance(config.model, CausalLmConfig):
         return NumpyCausalLm(config.model, vocab_size, weights)
     return NumpyRecurrentLm(config.model, vocab_size, weights)

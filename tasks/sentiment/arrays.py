@@ -22,7 +22,7 @@ class NumpySentiment:
         arrays: its weights by structured name.
 
     Raises:
-        NotServed: the family has no arrays for these settings, or the weights are not the config's.
+        UnsupportedModelError: the family has no arrays for these settings, or the weights are not the config's.
     """
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:

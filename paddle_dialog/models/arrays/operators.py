@@ -13,7 +13,7 @@ SMALL = 15_000  # numbers in x up to which blocks are faster
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 
-class NotServed(Exception):
+class UnsupportedModelError(Exception):
     """The array form does not support a network; the message says why."""
 
 
@@ -32,12 +32,12 @@ class Weights:
         """Return a weight as float32, which must not be written to.
 
         Raises:
-            NotServed: there is none of this name and shape.
+            UnsupportedModelError: there is none of this name and shape.
         """
         array = self._arrays.get(name)
         if array is None or array.shape != shape:
             found = "missing" if array is None else f"of shape {list(array.shape)}"
-            raise NotServed(f"{name} is {found}, where {list(shape)} is expected")
+            raise UnsupportedModelError(f"{name} is {found}, where {list(shape)} is expected")
         self._taken.add(name)
         return array.astype(np.float32, copy=False)
 
@@ -45,11 +45,11 @@ class Weights:
         """Check that every weight was taken.
 
         Raises:
-            NotServed: a weight was not taken.
+            UnsupportedModelError: a weight was not taken.
         """
         left = self._arrays.keys() - self._taken
         if left:
-            raise NotServed(f"{min(left)} is unknown")
+            raise UnsupportedModelError(f"{min(left)} is unknown")
 
 
 class NumpyLinear:

@@ -23,7 +23,7 @@ class NumpyCausalLm:
         arrays: weights of the network by structured name.
 
     Raises:
-        NotServed: the activation is another one, or a weight is missing or has another shape.
+        UnsupportedModelError: the activation is another one, or a weight is missing or has another shape.
     """
 
     uses_arrays = True

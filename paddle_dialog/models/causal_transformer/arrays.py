@@ -140,7 +140,7 @@ def numpy_causal_pair(
     """Build encoder and decoder.
 
     Raises:
-        NotServed: its activation is not ReLU, or a weight is missing or has another shape.
+        UnsupportedModelError: its activation is not ReLU, or a weight is missing or has another shape.
     """
     require_relu(config)
     encoder = NumpyCausalEncoder(config, weights)

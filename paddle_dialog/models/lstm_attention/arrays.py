@@ -7,7 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.arrays.operators import NotServed, NumpyLinear, Weights, padding_mask, softmax
+from paddle_dialog.models.arrays.operators import (
+    NumpyLinear,
+    UnsupportedModelError,
+    Weights,
+    padding_mask,
+    softmax,
+)
 from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.arrays.row_inputs import RowInputs
 
@@ -232,17 +238,17 @@ def require_lstm(config: LstmAttentionConfig) -> None:
     """Make sure of the only cells that the arrays know.
 
     Raises:
-        NotServed: they are others.
+        UnsupportedModelError: they are others.
     """
     if config.cell != "lstm":
-        raise NotServed(f"cell is {config.cell}")
+        raise UnsupportedModelError(f"cell is {config.cell}")
 
 
 def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
     """Build encoder and decoder.
 
     Raises:
-        NotServed: its cells are not LSTM cells, or a weight is missing or has another shape.
+        UnsupportedModelError: its cells are not LSTM cells, or a weight is missing or has another shape.
     """
     require_lstm(config)
     encoder = NumpyLstmEncoder(config, weights)

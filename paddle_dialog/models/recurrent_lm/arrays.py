@@ -29,7 +29,7 @@ class NumpyRecurrentLm:
         arrays: weights of the network by structured name.
 
     Raises:
-        NotServed: a weight is missing or has another shape.
+        UnsupportedModelError: a weight is missing or has another shape.
     """
 
     uses_arrays = True

@@ -9,7 +9,13 @@ import numpy as np
 from paddle_dialog.config.models import CausalLmConfig, CausalTransformerConfig, TransformerConfig
 from paddle_dialog.layers.sizes import LayerSizes
 from paddle_dialog.models.arrays.attention_cache import AttentionCache
-from paddle_dialog.models.arrays.operators import NotServed, NumpyLayerNorm, NumpyLinear, Weights, softmax
+from paddle_dialog.models.arrays.operators import (
+    NumpyLayerNorm,
+    NumpyLinear,
+    UnsupportedModelError,
+    Weights,
+    softmax,
+)
 
 SHORT = 16  # positions of a source up to which its keys and values absorb the projections
 
@@ -198,7 +204,7 @@ def require_relu(config: TransformerConfig | CausalTransformerConfig | CausalLmC
     """Check that the activation is ReLU, the only one over arrays.
 
     Raises:
-        NotServed: it is not.
+        UnsupportedModelError: it is not.
     """
     if config.activation != "relu":
-        raise NotServed(f"activation is {config.activation}")
+        raise UnsupportedModelError(f"activation is {config.activation}")

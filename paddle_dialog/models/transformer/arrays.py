@@ -131,7 +131,7 @@ def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple
     """Build encoder and decoder.
 
     Raises:
-        NotServed: its activation is not ReLU, or a weight is missing or has another shape.
+        UnsupportedModelError: its activation is not ReLU, or a weight is missing or has another shape.
     """
     require_relu(config)
     return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

@@ -54,7 +54,7 @@ class NumpyEmoPrepend:
         weights: of the network.
 
     Raises:
-        NotServed: a weight is missing or has another shape.
+        UnsupportedModelError: a weight is missing or has another shape.
     """
 
     uses_arrays = True

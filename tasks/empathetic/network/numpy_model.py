@@ -31,7 +31,7 @@ def numpy_emo_prepend(
         arrays: its weights by structured name.
 
     Raises:
-        NotServed: the family has no steps over arrays for these settings, or the weights are not the config's.
+        UnsupportedModelError: the family has no NumPy steps for these settings, or the weights are not the config's.
     """
     weights = Weights(arrays)
     encoder, decoder = numpy_pair(config.model, weights)

@@ -27,7 +27,7 @@ class NumpyReplyRanker:
         weights: of the network.
 
     Raises:
-        NotServed: a weight is missing, unknown or of another shape.
+        UnsupportedModelError: a weight is missing, unknown or of another shape.
     """
 
     def __init__(self, config: RankerConfig, vocab_size: int, weights: Weights) -> None:

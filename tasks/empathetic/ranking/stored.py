@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.eight_bits import packed, unpacked
-from paddle_dialog.bundle.folder import Bundle
-from paddle_dialog.bundle.task_files import reading
+from paddle_dialog.bundle.folder import Bundle, file_errors
+from paddle_dialog.bundle.weights import dequantize, quantize
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.arrays.operators import Weights
@@ -33,7 +32,7 @@ def ranker_to_bytes(config: RankerConfig, weights: Mapping[str, np.ndarray]) -> 
         weights: by structured name, float.
     """
     settings = np.frombuffer(json.dumps(_read_settings(config)).encode("utf-8"), np.uint8)
-    return save({_SETTINGS: settings, **packed(weights)})
+    return save({_SETTINGS: settings, **quantize(weights)})
 
 
 def ranker_of_bundle(bundle: Bundle, vocabulary: Vocabulary, where: Path) -> bytes:
@@ -72,11 +71,11 @@ def ranker_from_bytes(content: bytes, vocabulary: Vocabulary, where: str) -> Can
     Raises:
         UserError: the content is something else, or has another vocabulary.
     """
-    with reading(where, "ranker of these weights", "export the bundle anew"):
+    with file_errors(where, "ranker of these weights", "export the bundle anew"):
         tensors = load(content)
         settings = json.loads(tensors.pop(_SETTINGS).tobytes())
         config = build(RankerConfig, settings, where)
-        model = NumpyReplyRanker(config, len(vocabulary), Weights(unpacked(tensors)))
+        model = NumpyReplyRanker(config, len(vocabulary), Weights(dequantize(tensors)))
     return CandidateRanker(config, vocabulary, model)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from paddle_dialog.bundle.task_files import reading
+from paddle_dialog.bundle.folder import file_errors
 
 LONGEST = 4
 LEAST_COUNT = 3  # rarer n-grams are not kept; 40,000 replies then need 240 kB
@@ -41,7 +41,7 @@ class ReplyNgrams:
         Raises:
             UserError: the content of `where` is something else.
         """
-        with reading(where, "n-gram counts", "take another bundle"):
+        with file_errors(where, "n-gram counts", "take another bundle"):
             lines = lzma.decompress(content).decode("utf-8").splitlines()
             counts = {}
             for line in lines:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.task_files import reading
+from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.errors import UserError
 from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.context_index import ContextIndex
@@ -69,7 +69,7 @@ class ReplyStore:
         Raises:
             UserError: the content is something else.
         """
-        with reading(where, "store of replies", "make it anew"):
+        with file_errors(where, "store of replies", "make it anew"):
             tensors = load(content)
             texts = tensors["texts"].tobytes().decode("utf-8").split("\n")
             vectors = tensors["vectors"]

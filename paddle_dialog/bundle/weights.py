@@ -1,0 +1,173 @@
+"""Weights as arrays by name: of a network and into it, in 8 bits, and grown from those of a smaller network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.older_names import with_present_names
+
+if TYPE_CHECKING:
+    from paddle import Tensor, nn
+
+SCALE = ".scale"  # suffix of the names of a matrix's scales
+_STEPS = 127  # of a number's magnitude
+_LAYER = re.compile(r"(.*\.layers)\.(\d+)\.")
+# The last matrix of each residual branch of a Transformer's layer; where it is zero, the layer passes its input on.
+_BRANCH_END = re.compile(r"(attention\.output|feed_forward\.contract)\.(weight|bias)$")
+_PER_TOKEN = re.compile(r"(embedding\.table\.weight|^output\.(weight|bias))$")  # an entry for each token
+
+
+def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
+    """Return a network's parameters and persistent buffers as arrays, each under the first of its names only.
+
+    Those of layers that set `training_only` are left out: see `read_training_only`.
+    """
+    state, left_out = network.state_dict(), _training_only(network)
+    return {
+        name: state[name].numpy()
+        for name, first in _first_names(state).items()
+        if name == first and name not in left_out
+    }
+
+
+def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
+    """Return the weights that `read_weights` leaves out: those that training needs and answering does not."""
+    state = network.state_dict()
+    return {name: state[name].numpy() for name in _training_only(network)}
+
+
+def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
+    """Copy weights into a network, casting to its precision.
+
+    A parameter that several layers share may stand under any one of its names, or under all; a network with
+    `older_names` takes those too. Weights that only training needs may be missing, and then keep their values.
+
+    Raises:
+        UserError: names or shapes differ: the weights belong to another model.
+    """
+    weights = with_present_names(weights, getattr(network, "older_names", {}))
+    state = network.state_dict()
+    first_names = _first_names(state)
+    # The name in the file for each first name.
+    sources = {first_names[name]: name for name in reversed(state) if name in weights}
+    optional = _training_only(network)
+    missing = sorted(set(first_names.values()) - sources.keys() - optional)
+    foreign = sorted(weights.keys() - state.keys())
+    if missing or foreign:
+        odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
+        raise UserError(
+            f"{where}: these weights belong to another model ({odd}); check the config's model section"
+        )
+    converted = {}
+    for name, tensor in state.items():
+        if first_names[name] not in sources:
+            converted[name] = tensor
+            continue
+        values = weights[sources[first_names[name]]]
+        if tuple(tensor.shape) != values.shape:
+            raise UserError(
+                f"{where}: {name} has shape {list(values.shape)}, but the config's model needs "
+                f"{list(tensor.shape)}; the weights belong to another config or vocabulary"
+            )
+        converted[name] = values.astype(str(tensor.dtype).removeprefix("paddle."))
+    network.set_state_dict(converted)
+
+
+def _training_only(network: nn.Layer) -> set[str]:
+    """Return the names of the weights in layers that set `training_only`."""
+    return {
+        f"{prefix}.{name}"
+        for prefix, layer in network.named_sublayers()
+        if getattr(layer, "training_only", False)
+        for name in layer.state_dict()
+    }
+
+
+def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
+    """Map every name of a state dict to the first name of the same tensor.
+
+    Paddle lists a parameter once for each layer that holds it: `nn.LSTM` under two names, and so a cell
+    inside `nn.RNN`.
+    """
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}
+
+
+def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return weights with their matrices in 8 bits; the largest number of each row is 127 steps.
+
+    Args:
+        weights: by structured name, float.
+
+    Returns:
+        For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
+        all that are no matrices as float32.
+    """
+    tensors: dict[str, np.ndarray] = {}
+    for name, values in weights.items():
+        if values.ndim != 2 or values.shape[1] == 1:
+            tensors[name] = values.astype(np.float32)
+            continue
+        largest = np.abs(values).max(axis=1, keepdims=True).astype(np.float32)
+        scale = np.maximum(largest, 1e-9) / _STEPS  # [R, 1]
+        tensors[name], tensors[name + SCALE] = np.rint(values / scale).astype(np.int8), scale
+    return tensors
+
+
+def dequantize(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the weights that `quantize` was given, as near as 8 bits come; others as they are.
+
+    Raises:
+        KeyError: the scales of a matrix are missing.
+    """
+    matrices = {name for name, values in tensors.items() if values.dtype == np.int8}
+    scales = {name + SCALE for name in matrices}
+    return {
+        name: values * tensors[name + SCALE] if name in matrices else values
+        for name, values in tensors.items()
+        if name not in scales
+    }
+
+
+def grow_weights(
+    initial: Mapping[str, np.ndarray], smaller: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the first weights of a network that computes at first what a smaller one does.
+
+    Further tokens keep their initial values in the tables and the output layer. A further pre-norm layer starts as
+    the identity: the last matrix of each of its branches is zero (Chen, Goodfellow & Shlens 2016, "Net2Net",
+    section 3).
+
+    Args:
+        initial: weights of the larger network by name.
+        smaller: weights of the smaller one; all are kept.
+    """
+    depths: dict[str, int] = {}
+    for name in smaller:
+        match = _LAYER.match(name)
+        if match:
+            depths[match[1]] = max(depths.get(match[1], 0), int(match[2]) + 1)
+    weights = dict(smaller)
+    for name, first in initial.items():
+        there = smaller.get(name)
+        match = _LAYER.match(name)
+        if there is None and match and int(match[2]) >= depths.get(match[1], int(match[2]) + 1):
+            weights[name] = np.zeros_like(first) if _BRANCH_END.search(name) else first
+        elif there is not None and _PER_TOKEN.search(name):
+            weights[name] = _with_tokens_of(first, there)
+    return weights
+
+
+def _with_tokens_of(initial: np.ndarray, smaller: np.ndarray) -> np.ndarray:
+    """Return a table [V, D], a matrix [D, V] or a vector [V] with the smaller one's tokens, and further ones."""
+    axes = [axis for axis in range(initial.ndim) if smaller.shape[axis] < initial.shape[axis]]
+    if smaller.ndim != initial.ndim or len(axes) != 1:
+        return smaller
+    _, further = np.split(initial, [smaller.shape[axes[0]]], axes[0])
+    return np.concatenate([smaller.astype(initial.dtype), further], axes[0])
