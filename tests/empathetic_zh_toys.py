@@ -14,9 +14,8 @@ from paddle_dialog.config.typed import build
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import make_encoder
-from tasks.empathetic.data.language import make_language
-from tasks.empathetic.data.pieces import PIECES, learn_pieces
-from tasks.empathetic.data.reserved import build_vocabulary, count_words
+from tasks.empathetic.data.language import PIECES, learn_pieces, make_language
+from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
 
 TURNS = [
     "我今天很难过，工作丢了。",

@@ -7,8 +7,7 @@ from pathlib import Path
 from command import run_here
 from empathetic_toys import MODELS, make_config, make_vocabulary
 
-from tasks.empathetic.data.augmentation import changed_subjects
-from tasks.empathetic.data.dataset import DialogueDataset
+from tasks.empathetic.data.dataset import DialogueDataset, changed_subjects
 from tasks.empathetic.data.dialogue import Dialogue, check_alternation
 from tasks.empathetic.data.encoding import NEXT
 from tasks.empathetic.data.sources import read_dialogues

@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.cutting import shortened, with_short_replies
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.language import ENGLISH, make_language
-from tasks.empathetic.data.pieces import MOST_TURNS, learn_pieces, piece_splitter, sample_of_turns
-from tasks.empathetic.data.reserved import reserved_entries
-from tasks.empathetic.data.sources import read_dialogues
+from tasks.empathetic.data.language import (
+    ENGLISH,
+    MOST_TURNS,
+    learn_pieces,
+    make_language,
+    piece_splitter,
+    sample_of_turns,
+)
+from tasks.empathetic.data.sources import read_dialogues, shortened, with_short_replies
+from tasks.empathetic.data.vocabulary import reserved_entries
 from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_GROUPS, EMOTIONS, emotion_id
-from tasks.empathetic.fitting.naming import MOST, named_turns
 from tasks.empathetic.measuring.evaluation import evaluate, measure_likelihood
 from tasks.empathetic.measuring.kneser_ney import perplexity
 from tasks.empathetic.measuring.metrics import common_openings, reply_metrics
@@ -188,23 +192,6 @@ def test_common_openings_by_hand() -> None:
 def test_an_ngram_model_of_characters_knows_what_it_has_seen() -> None:
     known = ["我能理解你的难过。", "听起来你很累。"] * 20
     assert perplexity(known, known[:2]) < 1.5 < perplexity(known, ["。过难的你解理能我"])
-
-
-def test_turns_that_name_an_emotion_or_whose_reply_does() -> None:
-    talks = [
-        ["他居然来了！", "真的吗？", "我一点也不开心。", "嗯。"],  # denied
-        ["我被辞退了。", "听起来你很难过。", "是啊。", "别太担心，你会难过的。"],  # the second is advice
-        ["气死我了，凭什么！", "我在听。", "又紧张又难过。", "我在听。"],  # two emotions
-        ["他居然来了！", "我在听。"],  # again
-    ]
-    assert sorted(named_turns(talks)) == [
-        ("他居然来了！", "surprised"),
-        ("我被辞退了。", "sad"),
-        ("气死我了，凭什么！", "angry"),
-    ]
-    many = [[f"他居然又来了第{number}回", "嗯"] for number in range(MOST + 5)]
-    kept = list(named_turns(many))
-    assert len(kept) == len(set(kept)) == MOST and kept == list(named_turns(many))
 
 
 FAULTS = {

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.conversations import read_conversations
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import NEXT, WORD, DialogueEncoder
-from tasks.empathetic.data.reserved import LISTENER_ID, SPEAKER_ID
+from tasks.empathetic.data.sources import read_conversations
+from tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID
 
 END, UNKNOWN = Vocabulary.eos_id, Vocabulary.unk_id
 MARKED = {"generator": {"context_weight": 1.0}, "data": {"mark_turns": True}}

@@ -11,7 +11,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dataset import NO_EMOTION, DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD, DialogueEncoder
-from tasks.empathetic.data.reserved import (
+from tasks.empathetic.data.vocabulary import (
     CLS_ID,
     FIRST_EMOTION_ID,
     HINT_ID,

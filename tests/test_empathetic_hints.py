@@ -16,7 +16,7 @@ from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.data.encoding import HINT, HINTS, make_encoder
-from tasks.empathetic.data.reserved import HINT_ID
+from tasks.empathetic.data.vocabulary import HINT_ID
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.task import TASK
 

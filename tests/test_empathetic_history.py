@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.empathetic.data.history import LISTENER, NO_ROLE, SPEAKER, History, flatten
+from tasks.empathetic.data.encoding import LISTENER, NO_ROLE, SPEAKER, History, flatten
 
 TURNS = [["a", "b"], ["c"], ["d", "e", "f"]]
 

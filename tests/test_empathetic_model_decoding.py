@@ -8,7 +8,7 @@ from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.reserved import not_words
+from tasks.empathetic.data.vocabulary import not_words
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 

@@ -10,7 +10,6 @@ PROGRAMS = [
     "paddle_dialog.tone_table.verse_tones",
     "tasks.poem.kneser_ney",
     "tasks.poem.rhyme_table",
-    "tasks.empathetic.fitting.naming",
     "tasks.empathetic.measuring.kneser_ney",
 ]
 

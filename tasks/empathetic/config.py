@@ -59,11 +59,6 @@ class EmotionConfig:
     situations: bool = setting(
         False, "fit the n-gram classifier to the training data's situation sentences too"
     )
-    taught: str | None = setting(
-        None,
-        "a file of further texts for the n-gram classifier, with the probabilities that another classifier gives "
-        'their emotions, `{"context": [turn, …], "emotions": {"sad": 0.6, …}}` a line',
-    )
 
 
 @dataclass(frozen=True)

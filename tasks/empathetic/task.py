@@ -24,11 +24,9 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
-from tasks.empathetic.data.language import make_language
-from tasks.empathetic.data.pieces import PIECES
-from tasks.empathetic.data.reserved import VOCABULARY
+from tasks.empathetic.data.language import PIECES, make_language
 from tasks.empathetic.data.sources import read_configured, read_dialogues
-from tasks.empathetic.emotion.labels import EMOTIONS_OF
+from tasks.empathetic.data.vocabulary import VOCABULARY
 from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
@@ -56,7 +54,6 @@ class EmpatheticTask(GenerationTask):
     path_keys = (
         "data.more",
         "data.pieces",
-        "emotion.taught",
         "replies.file",
         "care.phrases",
         "care.exceptions",
@@ -137,7 +134,6 @@ class EmpatheticTask(GenerationTask):
             return {}
         from tasks.empathetic.data.dataset import DialogueDataset
         from tasks.empathetic.fitting.ngram_classifier import fit_ngram_classifier
-        from tasks.empathetic.fitting.taught import read_taught
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
@@ -146,14 +142,12 @@ class EmpatheticTask(GenerationTask):
             if emotion.small_talk
             else []
         )
-        names = EMOTIONS_OF[config.language]
         fitted = fit_ngram_classifier(
             data.train.dataset,
             emotion.ngram_buckets,
             emotion.situations,
             emotion.character_weight,
             plain,
-            [] if emotion.taught is None else list(read_taught(emotion.taught, names)),
         )
         weights = {"emotion_head.ngram_idf": fitted.idf, "emotion_head.ngram_table": fitted.table}
         return {**weights, "emotion_head.ngram_plainness": fitted.plainness} if plain else weights

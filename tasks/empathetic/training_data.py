@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.augmentation import changed_subjects
-from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
+from tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
+from tasks.empathetic.data.dataset import DialogueDataset, changed_subjects, collate, longest_target
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
-from tasks.empathetic.data.language import make_language
-from tasks.empathetic.data.pieces import PIECES
-from tasks.empathetic.data.preparation import (
-    chosen_vocabulary,
-    further_conversations,
-    pieces_of,
-    word_counts,
+from tasks.empathetic.data.language import (
+    PIECES,
+    Language,
+    learn_pieces,
+    make_language,
+    read_pieces,
+    sample_of_turns,
 )
-from tasks.empathetic.data.reserved import VOCABULARY
-from tasks.empathetic.data.sources import read_configured, read_dialogues
+from tasks.empathetic.data.sources import read_configured, read_conversations, read_dialogues, read_turns
+from tasks.empathetic.data.vocabulary import VOCABULARY, chosen_vocabulary, word_counts
 from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import REPLY_NGRAMS
+
+logger = logging.getLogger("paddle_dialog")
 
 
 def training_data(
@@ -38,10 +41,10 @@ def training_data(
     settings = config.data
     train = read_configured(config, settings.train)
     if config.language == "zh" and pieces is None:
-        pieces = pieces_of(settings, train)
+        pieces = _pieces_of(settings, train)
     language = make_language(config.language, pieces)
     made = _made(config, train)
-    more, counts = further_conversations(settings, language, word_counts(train, language))
+    more, counts = _further_conversations(settings, language, word_counts(train, language))
     vocabulary = (
         chosen_vocabulary(settings, counts, language) if vocabularies is None else vocabularies[VOCABULARY]
     )
@@ -81,3 +84,33 @@ def _dev(
     dialogues = read_configured(config, source)
     dataset = DialogueDataset(dialogues, config, vocabulary, longest_target(config), encoder=encoder.fresh())
     return EncodedData(dataset, dataset.lengths)
+
+
+def _further_conversations(
+    settings: EmpatheticDataConfig, language: Language, counts: Counter[str]
+) -> tuple[list[Dialogue], Counter[str]]:
+    """Return the further conversations of `data.more`, if any, and the counts of words with theirs.
+
+    Words that only they have, and fewer than `data.more_min_count` times, count 0.
+    """
+    if settings.more is None:
+        return [], counts
+    more = read_conversations(
+        settings.more, settings.max_length, settings.more_window, language, settings.reply_characters
+    )
+    further = word_counts(more, language)
+    together = counts + further
+    for word, count in further.items():
+        if word not in counts and count < settings.more_min_count:
+            together[word] = 0
+    return more, together
+
+
+def _pieces_of(settings: EmpatheticDataConfig, train: Sequence[Dialogue]) -> bytes:
+    """Read or learn the pieces that Chinese is cut into."""
+    if settings.pieces is not None:
+        return read_pieces(settings.pieces)
+    more = [] if settings.more is None else read_turns(settings.more, settings.reply_characters)
+    logger.info("learning %s pieces from a sample of the training text", f"{settings.piece_count:,}")
+    conversations = [*more, *([d.context[-1], d.target] for d in train)]
+    return learn_pieces(sample_of_turns(conversations), settings.piece_count)

@@ -11,7 +11,7 @@ from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
-from tasks.empathetic.data.reserved import not_words
+from tasks.empathetic.data.vocabulary import not_words
 from tasks.empathetic.selection.candidate import ReplyPrediction
 
 

@@ -19,7 +19,7 @@ from tasks.empathetic.answering.generator import ranks, search_options, search_s
 from tasks.empathetic.answering.language_hint import language_hint
 from tasks.empathetic.care.responder import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from tasks.empathetic.data.context_input import parsed_context
+from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
@@ -194,7 +194,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
             n_best: replies to each; the config's number by default.
         """
-        for answer in self.answer([parsed_context(text) for text in texts], n_best):
+        for answer in self.answer([parse_context(text) for text in texts], n_best):
             yield answer.as_dict()
 
     def format_record(self, record: Record) -> str:

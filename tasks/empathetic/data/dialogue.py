@@ -1,9 +1,12 @@
-"""A dialogue example, and the checks that apply to all of them."""
+"""A dialogue example, and the checks on turns and contexts that files, commands and requests share."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
 from tasks.empathetic.emotion.labels import emotion_id
 
@@ -29,6 +32,7 @@ class Dialogue:
 
 
 HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that matches in every turn that is not empty
+_CONVERSATION = re.compile(r'\s*\{.*"context"\s*:', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's characters to a terminal
 
 
@@ -82,3 +86,46 @@ def known_emotion(label: str, emotions: Sequence[str]) -> str:
         return emotions[emotion_id(label, emotions)]
     except UserError as error:
         raise ValueError(str(error)) from error
+
+
+def checked_context(context: Sequence[str]) -> list[str]:
+    """Return the turns of a conversation, cleaned.
+
+    Raises:
+        UserError: it is no list, there is no turn, one is empty, or speaker and listener do not alternate.
+    """
+    if isinstance(context, str):
+        raise UserError(f"a conversation is a list of turns, e.g. [{context[:20]!r}]; this is one text")
+    if not context:
+        raise UserError("the conversation has no turn; give at least the speaker's first")
+    try:
+        role = "the turn" if len(context) == 1 else "turn {}"
+        turns = [clean_turn(turn, role.format(number)) for number, turn in enumerate(context, start=1)]
+        check_alternation(turns)
+    except ValueError as error:
+        raise UserError(f"{error}; give what the speaker says, e.g. I lost my dog yesterday.") from error
+    return turns
+
+
+def parse_context(text: str) -> list[str]:
+    """Read a user's input.
+
+    Args:
+        text: a single turn, or a conversation as `{"context": [turn, …]}`; other keys, such as those of a
+            dialogue example, are ignored.
+
+    Raises:
+        UserError: it is meant as a conversation, but the JSON is malformed or `context` is not a list of strings.
+    """
+    if not _CONVERSATION.match(text):
+        return [text]
+    start = repr(text[:40])
+    try:
+        turns = parse_json(text).get("context")
+    except ValueError as error:
+        raise UserError(f'{start} is {error}; give a turn as text, or {{"context": [turn, …]}}') from error
+    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+        raise UserError(
+            f"{start} is a JSON object whose context must be a list of turns, each a text in quotes"
+        )
+    return turns

@@ -21,7 +21,7 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.data.sources import parse_context
+from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.reading.context import ReadContext
 from tasks.empathetic.reading.vectors import log_probs
 from tasks.empathetic.selection.candidate import ReplyPrediction

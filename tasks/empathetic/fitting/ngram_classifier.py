@@ -17,7 +17,6 @@ from scipy.special import log_softmax
 from tasks.empathetic.data.dataset import DialogueDataset
 from tasks.empathetic.data.encoding import NGRAMS, DialogueEncoder, EncodedContext
 from tasks.empathetic.emotion.ngrams import column_weights
-from tasks.empathetic.fitting.taught import Taught, fit_to_probabilities, smoothed
 
 PENALTY = 0.2  # C of the support vector machines
 RATIO_POWER = 0.25  # of the log-count ratios; 0 would leave them out
@@ -51,7 +50,6 @@ def fit_ngram_classifier(
     situations: bool,
     character_weight: float = 1.0,
     plain: Sequence[Sequence[str]] = (),
-    taught: Sequence[Taught] = (),
 ) -> NgramClassifier:
     """Fit the classifier to the annotated contexts of a data set.
 
@@ -62,16 +60,12 @@ def fit_ngram_classifier(
     one on conversations held out of a separate fit (as the temperature of Guo et al. 2017, "On Calibration of Modern
     Neural Networks", section 4.2).
 
-    Where another classifier has told the emotions of texts, these and the annotated contexts are learned together by
-    one softmax over the same features (`fit_to_probabilities`), without log-count ratios, and no scale is needed.
-
     Args:
         dataset: training examples.
         buckets: number of buckets that n-grams are hashed to.
         situations: also fit to the situation sentence of each conversation.
         character_weight: of the n-grams of characters beside those of words.
         plain: contexts without any emotion, which a further machine tells from all others.
-        taught: contexts with the probabilities that another classifier gives their emotions.
     """
     contexts, labels = dataset.annotated_contexts(situations)
     classes = len(dataset.encoder.language.emotions)
@@ -83,14 +77,8 @@ def fit_ngram_classifier(
     texts_with = np.bincount(features.indices, minlength=buckets)  # [buckets]
     idf[1:] = np.log((1 + len(labels)) / (1 + texts_with[1:])) + 1
     features = _unit_vectors(features, idf)
-    if taught:
-        others = _vectors(encoder, [one.context for one in taught], idf, character_weight)
-        known_and_taught = vstack([features, others], format="csr")
-        emotions = np.concatenate([smoothed(labels, classes), np.stack([one.emotions for one in taught])])
-        table[:] = fit_to_probabilities(known_and_taught, emotions)
-    else:
-        held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
-        table[:] = _of_labels(features, labels, held_out, classes)
+    held_out = dataset.conversations(situations) % HELD_OUT == 0  # [N]
+    table[:] = _of_labels(features, labels, held_out, classes)
     table[0] = 0.0
     if not plain:
         return NgramClassifier(idf, table, _plainness(buckets))

@@ -19,7 +19,7 @@ from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
-from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
+from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from tasks.empathetic.emotion.head import EmotionHead
 from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.adversarial import Adversary

@@ -14,7 +14,7 @@ from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_wor
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
-from tasks.empathetic.data.reserved import FIRST_EMOTION_ID, LISTENER_ID
+from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 

@@ -14,7 +14,7 @@ from paddle_dialog.models.causal_transformer.network import CausalEncoder, Causa
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import mean_over_ranks
 from tasks.empathetic.data.encoding import ROLE, WORD
-from tasks.empathetic.data.reserved import LISTENER_ID
+from tasks.empathetic.data.vocabulary import LISTENER_ID
 from tasks.empathetic.ranking.config import RankerConfig
 
 

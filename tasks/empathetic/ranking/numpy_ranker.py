@@ -13,7 +13,7 @@ from paddle_dialog.models.arrays.text_tree import TextTree
 from paddle_dialog.models.causal_transformer.arrays import NumpyCausalEncoder
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.encoding import ROLE, WORD, make_encoder
-from tasks.empathetic.data.reserved import LISTENER_ID
+from tasks.empathetic.data.vocabulary import LISTENER_ID
 from tasks.empathetic.ranking.config import RankerConfig
 from tasks.empathetic.ranking.encoding import reply_ids
 

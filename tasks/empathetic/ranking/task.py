@@ -14,8 +14,8 @@ from paddle_dialog.objective import Perplexity
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.reserved import VOCABULARY
 from tasks.empathetic.data.sources import read_configured
+from tasks.empathetic.data.vocabulary import VOCABULARY
 from tasks.empathetic.ranking.config import RankerConfig
 
 if TYPE_CHECKING:

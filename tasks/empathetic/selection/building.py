@@ -17,8 +17,8 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.language import ENGLISH, Language
-from tasks.empathetic.data.reserved import turns_once
 from tasks.empathetic.data.sources import SERVING, Dialogue, read_configured
+from tasks.empathetic.data.vocabulary import turns_once
 from tasks.empathetic.reading.vectors import (
     BATCH,
     SelectionModel,

@@ -1,4 +1,4 @@
-"""Vocabulary entries other than words, which share the words' embedding table.
+"""The vocabulary: words counted in the training text, and entries other than words in the same embedding table.
 
 The embedding of a role, a hint or an emotion is added to a word's or replaces it, so each is a row of the one table,
 and no model needs further tables.
@@ -12,6 +12,9 @@ from typing import TypeVar
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.empathetic.config import EmpatheticDataConfig
+from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.language import Language
 from tasks.empathetic.emotion.labels import EMOTIONS
 
 T = TypeVar("T")
@@ -99,3 +102,16 @@ def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str]
             "tokens; take the text.vocabulary.txt of an empathetic bundle"
         )
     return vocabulary
+
+
+def chosen_vocabulary(settings: EmpatheticDataConfig, counts: Counter[str], language: Language) -> Vocabulary:
+    """Return the vocabulary of the file that the config names, or one built from the counts."""
+    if settings.vocabulary is not None:
+        return check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary, language.emotions)
+    return build_vocabulary(counts, settings.min_count, settings.max_vocabulary, language.emotions)
+
+
+def word_counts(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
+    """Count the words of dialogues, those of a turn once."""
+    tokens_of = language.tokens_of
+    return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
