@@ -26,6 +26,6 @@ def load(folder: str | Path) -> Predictor:
     """
     # Imported late, so that importing this package stays quick.
     from paddle_dialog.bundle.loading import load_predictor
-    from paddle_dialog.shipped import find_model
+    from paddle_dialog.recipes import find_model
 
     return load_predictor(find_model(folder))

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.extras import how_to_install
 
 # Warnings of our dependencies that mean nothing to a user: a missing compiler cache, and PaddleNLP's deprecated
 # ways of importing and of copying a tensor.
@@ -32,8 +31,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if TYPE_CHECKING:
     from paddle_dialog.bundle.loading import LoadedModel
     from paddle_dialog.config.schema import ExperimentConfig
+    from paddle_dialog.recipes import Recipe
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+# The extra of the distribution that brings each package which only some commands need.
+EXTRAS = {
+    "train": (
+        *("paddle", "paddlenlp", "visualdl", "matplotlib", "sacrebleu", "nrclex", "sklearn", "scipy"),
+        *("datasets", "huggingface_hub", "pyarrow", "aistudio_sdk", "setuptools", "tool_helpers"),
+    ),
+    "serve": ("fastapi", "uvicorn", "starlette", "pydantic", "anyio", "prometheus_client"),
+    "dev": ("ToJyutping", "pypinyin"),
+}
 OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")
 
 
@@ -46,7 +55,10 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 class TaskParser(OneLineParser):
-    """A parser that also takes the arguments of the recipe's task; their values are in `task_options`."""
+    """A parser that also takes the arguments of the recipe's task.
+
+    The recipe, which it has read, is in `recipe`, the values of those arguments are in `task_options`.
+    """
 
     def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Look for the recipe first.
@@ -55,25 +67,21 @@ class TaskParser(OneLineParser):
             UserError: it cannot be read.
         """
         words = sys.argv[1:] if args is None else args
-        own = self._add_task_arguments(words)
+        from paddle_dialog.recipes import read_recipe
+
+        first = OneLineParser(prog=self.prog, add_help=False)
+        first.add_argument("-c", "--config")
+        first.add_argument("-o", "--override", action="append", default=[])
+        named, _ = first.parse_known_args(words)
+        options = OneLineParser(add_help=False)
+        recipe = None if named.config is None else read_recipe(named.config, named.override)
+        if recipe is not None:
+            recipe.task.add_arguments(options)
+            recipe.task.add_arguments(self)
         arguments = super().parse_intermixed_args(words, namespace)
-        arguments.task_options = {name: getattr(arguments, name) for name in own}
+        arguments.recipe = recipe
+        arguments.task_options = {name: getattr(arguments, name) for name in vars(options.parse_args([]))}
         return arguments
-
-    def _add_task_arguments(self, words: Sequence[str]) -> list[str]:
-        """Add the arguments of the task that `-c` and `-o` name; return their names."""
-        from paddle_dialog.recipes import task_of_recipe
-
-        recipe = OneLineParser(prog=self.prog, add_help=False)
-        recipe.add_argument("-c", "--config")
-        recipe.add_argument("-o", "--override", action="append", default=[])
-        named, _ = recipe.parse_known_args(words)
-        if named.config is None:
-            return []
-        task, own = task_of_recipe(named.config, named.override), OneLineParser(add_help=False)
-        task.add_arguments(own)
-        task.add_arguments(self)
-        return list(vars(own.parse_args([])))
 
 
 def program_parser(
@@ -168,11 +176,18 @@ def run_tool(
 def explain_config(arguments: argparse.Namespace) -> str:
     """Explain the keys that `--help-config` asks about, of the recipe's task or of a tool's own `config_class`."""
     from paddle_dialog.config.explain import explain
-    from paddle_dialog.recipes import task_of_recipe
 
     if hasattr(arguments, "config_class"):
         return explain(arguments.config_class(), arguments.help_config)
-    return explain(task_of_recipe(arguments.config, arguments.override).config_class, arguments.help_config)
+    return explain(_recipe_of(arguments).task.config_class, arguments.help_config)
+
+
+def _recipe_of(arguments: argparse.Namespace) -> Recipe:
+    """Return the recipe that `-c` and `-o` name, which a `TaskParser` has read already."""
+    from paddle_dialog.recipes import read_recipe
+
+    read: Recipe | None = getattr(arguments, "recipe", None)
+    return read_recipe(arguments.config, arguments.override) if read is None else read
 
 
 def _report_fault() -> int:
@@ -180,6 +195,34 @@ def _report_fault() -> int:
     traceback.print_exc()
     print("error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr)
     return INTERNAL_ERROR
+
+
+def how_to_install(module: str) -> str:
+    """Return one sentence for a module that cannot be found.
+
+    Args:
+        module: its name as an import gives it, e.g. `paddle.nn`.
+    """
+    package = module.partition(".")[0]
+    for extra, packages in EXTRAS.items():
+        if package in packages:
+            option = " --dev" if extra == "dev" else ""
+            return (
+                f"{package} is not installed; it comes with the extra {extra}: pip install 'paddle_dialog[{extra}]', "
+                f"or in a checkout bash tools/setup_env.sh{option}"
+            )
+    return f"{package} is not installed, though others need it; install paddle_dialog with its requirements again"
+
+
+def checked_text(text: str) -> str:
+    """Return an argument unless a terminal of another encoding has garbled it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(
+            "a text on the command line is not UTF-8; set the terminal to UTF-8 or use --input"
+        ) from error
+    return text
 
 
 def integer_from(minimum: int) -> Callable[[str], int]:
@@ -220,10 +263,10 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     """
     from paddle_dialog.bundle import loading
     from paddle_dialog.device import select_device
-    from paddle_dialog.recipes import load_config
-    from paddle_dialog.shipped import find_model
+    from paddle_dialog.recipes import find_model
 
-    task, config = load_config(arguments.config, arguments.override)
+    recipe = _recipe_of(arguments)
+    task, config = recipe.task, recipe.config()
     select_device(arguments.device)
     named = arguments.weights
     folder = find_model(named) if named else loading.default_weights(task, config)

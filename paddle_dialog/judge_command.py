@@ -9,7 +9,7 @@ from pathlib import Path
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import base_parser
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.shipped import find_model
+from paddle_dialog.recipes import find_model
 
 
 def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -78,7 +78,6 @@ class GenerationPredictor(Predictor):
     """A predictor that writes text, by the search that the section `decoding` describes."""
 
     config: GenerationConfig
-    has_reference: ClassVar[bool] = False  # whether it supports `decoding.engine: reference`
 
     @property
     def batch_size(self) -> int:

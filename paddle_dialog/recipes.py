@@ -1,11 +1,20 @@
-"""Recipes: the task that a YAML file names, and its checked configuration."""
+"""Tasks, recipes and trained models, found by name from any folder.
+
+A task is a folder of the package `tasks` whose `task.py` has a `TASK`. `configs` and `pretrained` in the folder
+`shipped` are links to the folders of those names in a checkout; an installed wheel has their files there.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import importlib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -13,49 +22,139 @@ from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
-from paddle_dialog.task import Task
-from paddle_dialog.task_folders import find_task, task_names
+
+if TYPE_CHECKING:
+    from paddle_dialog.task import Task
+
+RECIPES = (Path(__file__).parent / "shipped" / "configs").resolve()
+MODELS = (Path(__file__).parent / "shipped" / "pretrained").resolve()
+_TASK_NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe that was read, whose settings are not checked yet.
+
+    Args:
+        path: as it was named.
+        task: that it names.
+        values: its settings.
+    """
+
+    path: str | Path
+    task: Task
+    values: Mapping[str, Any]
+
+    def config(self) -> ExperimentConfig:
+        """Return the checked settings; `output_dir` is `runs/<name of the file>` where not set.
+
+        Raises:
+            UserError: anything is wrong; all problems at once.
+        """
+        config = build(self.task.config_class, self.values, str(self.path))
+        if config.output_dir is None:
+            return dataclasses.replace(config, output_dir=f"runs/{Path(self.path).stem}")
+        return config
+
+
+def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe.
 
     Args:
         path: the YAML file, or the name of a recipe that ships.
         overrides: `section.key=value` each, the last one of a key wins.
 
-    Returns:
-        The task it names and its configuration; `output_dir` is `runs/<name of the file>` where not set.
-
-    Raises:
-        UserError: anything is wrong with it; all problems at once.
-    """
-    mapping = read_config(path, overrides)
-    task = _task_of(mapping, path)
-    config = build(task.config_class, mapping, str(path))
-    if config.output_dir is None:
-        config = dataclasses.replace(config, output_dir=f"runs/{Path(path).stem}")
-    return task, config
-
-
-def task_of_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Task:
-    """Return the task that a recipe names; its other keys may be wrong.
-
     Raises:
         UserError: the recipe cannot be read or names no task.
     """
-    return _task_of(read_config(path, overrides), path)
-
-
-def _task_of(mapping: Mapping[str, Any], path: str | Path) -> Task:
-    name = mapping.get("task")
+    values = read_config(find_recipe(path), overrides)
+    name = values.get("task")
     if not isinstance(name, str):
         raise UserError(f"{path}: task: is missing; name one, e.g. task: {task_names()[0]}")
-    return find_task(name)
+    return Recipe(path, find_task(name), values)
 
 
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
+    """Return the task of a recipe and its settings; see `read_recipe` and `Recipe.config`."""
+    recipe = read_recipe(path, overrides)
+    return recipe.task, recipe.config()
+
+
+@lru_cache(maxsize=16)
 def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
     """Return the task and configuration that `dump` wrote into a bundle."""
     mapping = yaml.safe_load(text)
     task = find_task(mapping["task"])
     return task, build(task.config_class, mapping, where)
+
+
+def find_recipe(name: str | Path) -> Path:
+    """Return the file of a recipe.
+
+    Args:
+        name: a path; or, without a suffix, the name of a recipe that ships.
+
+    Returns:
+        The path itself where it has a suffix or exists and no recipe has its name.
+
+    Raises:
+        UserError: it has no suffix, does not exist, and no recipe of this name ships.
+    """
+    path = Path(name)
+    if path.suffix or path.is_file():
+        return path
+    shipped = {
+        recipe.relative_to(RECIPES).with_suffix("").as_posix(): recipe for recipe in RECIPES.rglob("*.yaml")
+    }
+    if str(name) in shipped:
+        return shipped[str(name)]
+    if path.exists():
+        return path  # whoever reads it says what is wrong with it
+    near = difflib.get_close_matches(str(name), shipped, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(shipped)) or 'none at all'}"
+    raise UserError(f"{name}: no such file, and no recipe of this name ships; {hint}")
+
+
+def find_model(name: str | Path) -> Path:
+    """Return the folder of a model: a path, or where there is no such folder the name of a model that ships."""
+    path, shipped = Path(name), MODELS / name
+    return shipped if shipped.is_dir() and not path.is_dir() else path
+
+
+def find_task(name: str) -> Task:
+    """Return the task that a config names.
+
+    Args:
+        name: of its folder; a folder within another is named with a dot, e.g. `headline.short`.
+
+    Raises:
+        UserError: there is no such task.
+    """
+    files = (root.joinpath(*name.split("."), "task.py") for root in _roots())
+    if not (_TASK_NAME.fullmatch(name) and any(file.is_file() for file in files)):
+        raise UserError(f"task: '{name}' is unknown; there are {', '.join(task_names())}")
+    task: Task = importlib.import_module(f"tasks.{name}.task").TASK
+    return task
+
+
+def task_names() -> list[str]:
+    """Return the names of all tasks."""
+    return sorted(module.removesuffix(".task").removeprefix("tasks.") for module in _modules("task.py"))
+
+
+def task_commands() -> dict[str, str]:
+    """Return the commands that tasks bring, `<name>_command.py` in their folders: module by name of the command."""
+    return {module.rpartition(".")[2].removesuffix("_command"): module for module in _modules("*_command.py")}
+
+
+def _modules(pattern: str) -> list[str]:
+    """Return the modules in the folders of tasks whose files match a pattern."""
+    files = ((root, file) for root in _roots() for file in root.rglob(pattern))
+    return sorted(
+        {".".join(["tasks", *file.relative_to(root).with_suffix("").parts]) for root, file in files}
+    )
+
+
+def _roots() -> list[Path]:
+    """Return the folders of tasks."""
+    return [Path(folder) for folder in importlib.import_module("tasks").__path__]

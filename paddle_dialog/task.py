@@ -1,7 +1,7 @@
 """What the library needs of a task.
 
 A new task is a folder whose module `task` has, as `TASK`, an instance of a subclass of `Task`, or of
-`GenerationTask` (`paddle_dialog.generation_task`) where its models write text; and a recipe in `configs/`. It says
+`GenerationTask` where its models write text; and a recipe in `configs/`. It says
 
 - `name` and `config_class`: its settings, a subclass of `ExperimentConfig` or `GenerationConfig` whose
   `model` section has a `name` and a `width`;
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,9 +30,8 @@ from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.display import Display
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Objective
+from paddle_dialog.objective import Objective, Perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -42,18 +42,36 @@ if TYPE_CHECKING:
 
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.bundle.trained import TrainedModel
-    from paddle_dialog.config.schema import ExperimentConfig
+    from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
     from paddle_dialog.figures.folder import FigureFolder
-    from paddle_dialog.predictor import Predictor
+    from paddle_dialog.predictor import GenerationPredictor, Predictor
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
+
+
+@dataclass
+class Display:
+    """What a task shows of a model at work.
+
+    Args:
+        texts: readable examples, e.g. source, hypothesis and reference in one line.
+        heat_maps: weights [T, S] of the first example by their names, e.g. `attention`.
+        rows: the T target tokens.
+        columns: the S source tokens.
+        scalars: what else is measured on the dev set, by name, e.g. `accuracy`.
+    """
+
+    texts: Sequence[str] = ()
+    heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
 
 class Task(ABC):
     """One task: its settings, its data, its network and its objective."""
 
     name: ClassVar[str]
-    former_names: ClassVar[tuple[str, ...]] = ()  # under which older recipes and bundles know it
     config_class: ClassVar[type[ExperimentConfig]]
     objective: ClassVar[Objective]
     unit: ClassVar[str] = "examples"  # what `count_units` counts
@@ -151,11 +169,6 @@ class Task(ABC):
         raise UserError(
             f"the task '{self.name}' has no metrics beside its objective, which the log of a run has"
         )
-
-    @property
-    def draws_figures(self) -> bool:
-        """Whether `draw_figures` draws something."""
-        return type(self).draw_figures is not Task.draw_figures
 
     def draw_figures(self, predictor: Any, source: str, folder: FigureFolder) -> None:
         """Draw figures of a predictor on a source, such as attention and confusions.
@@ -262,3 +275,33 @@ class Task(ABC):
         They replace those of the same name that `training.start_from` brings; none by default.
         """
         return {}
+
+
+class GenerationTask(Task):
+    """A task whose models write text token by token, and are judged by their perplexity unless it says otherwise.
+
+    A batch has the `mask` [B, T] of real target tokens, and the criterion keeps `token_nll` [B, T].
+    """
+
+    config_class: ClassVar[type[GenerationConfig]]
+    objective: ClassVar[Objective] = Perplexity()
+    unit = "tokens"
+    vocabulary_names: ClassVar[tuple[str, ...]] = ("text",)
+
+    def count_units(self, batch: Any) -> int:
+        """Return the number of real target tokens."""
+        return int(batch.mask.sum())
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        """Return masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""
+        from paddle_dialog.training.losses import SequenceCrossEntropy
+
+        return SequenceCrossEntropy(config.training.label_smoothing)
+
+    @abstractmethod
+    def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
+        """Decode the first `count` dev (else training) examples for the log and VisualDL."""
+
+    @abstractmethod
+    def predictor(self, config: Any, model: TrainedModel) -> GenerationPredictor:
+        """Return the predictor of a trained model."""

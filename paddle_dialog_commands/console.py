@@ -8,15 +8,23 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import Any
 
 from paddle_dialog.command_line import BAD_INPUT, DONE, run_tool
 
-COMMANDS = ("predict", "compose", "chat", "serve", "evaluate", "train", "export", "benchmark", "summary")
+COMMANDS = ("predict", "serve", "evaluate", "train", "export", "benchmark", "summary")
+
+
+def command_modules() -> dict[str, str]:
+    """Return the module of each command by its name: those of the library, then those that tasks bring."""
+    from paddle_dialog.recipes import task_commands  # needs packages whose absence only `run_tool` explains
+
+    return {name: f"paddle_dialog_commands.{name}" for name in COMMANDS} | task_commands()
 
 
 def run_script(name: str) -> int:
     """Run a command with the arguments of this process; return its exit status."""
-    command = importlib.import_module(f"paddle_dialog_commands.{name}")
+    command = _command(name)
     return run_tool(command.main, command.make_parser(), sys.argv[1:])
 
 
@@ -29,9 +37,9 @@ def main() -> int:
     if name == "--version":
         print(version("paddle_dialog"))
         return DONE
-    if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+    if name not in COMMANDS and name not in (commands := command_modules()):
+        near = difflib.get_close_matches(name, commands, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(commands)}"
         print(f"error: '{name}' is no command of paddle-dialog; {hint}", file=sys.stderr)
         return BAD_INPUT
     return _run_subcommand(name, arguments)
@@ -39,7 +47,7 @@ def main() -> int:
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     """Run a command; its help mentions `paddle-dialog` and recipes by name."""
-    command = importlib.import_module(f"paddle_dialog_commands.{name}")
+    command = _command(name)
     parser = command.make_parser()
     parser.prog = f"paddle-dialog {name}"
     example = parser.epilog.replace(f"python tools/{name}.py", parser.prog)
@@ -47,10 +55,16 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     return run_tool(command.main, parser, arguments)
 
 
+def _command(name: str) -> Any:
+    return importlib.import_module(
+        f"paddle_dialog_commands.{name}" if name in COMMANDS else command_modules()[name]
+    )
+
+
 def _usage() -> str:
     """List the commands with their purposes."""
     lines = ["usage: paddle-dialog COMMAND …", ""]
-    for name in COMMANDS:
-        purpose = (importlib.import_module(f"paddle_dialog_commands.{name}").__doc__ or "").partition("\n")[0]
+    for name, module in command_modules().items():
+        purpose = (importlib.import_module(module).__doc__ or "").partition("\n")[0]
         lines.append(f"  {name:<11}{purpose}")
     return "\n".join([*lines, "", "paddle-dialog COMMAND --help tells of one."])

@@ -25,18 +25,16 @@ def main(arguments: argparse.Namespace) -> None:
     predictions = Path(arguments.predictions) if arguments.predictions else None
     if predictions is not None and same_file(predictions, source):
         raise UserError(f"{source}: --predictions would overwrite the data; name another file")
-    if arguments.figures and not model.task.draws_figures:
-        raise UserError(f"--figures: the task '{model.task.name}' draws none; leave it out")
-    figures = FigureFolder(Path(arguments.figures)) if arguments.figures else None
+    if arguments.figures:
+        figures = FigureFolder(Path(arguments.figures))
+        model.task.draw_figures(model.predictor, source, figures)
+        print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     result = model.task.evaluate(model.predictor, source, predictions)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
         for name, value in flat(result):
             print(f"{name:<28}{value:.4f}" if isinstance(value, float) else f"{name:<28}{value}")
-    if figures is not None:
-        model.task.draw_figures(model.predictor, source, figures)
-        print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
 
 
 def same_file(path: Path, source: str) -> bool:

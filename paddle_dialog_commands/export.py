@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Write the bundle and print its size."""
     from paddle_dialog.bundle.export import export_bundle
     from paddle_dialog.errors import UserError
-    from paddle_dialog.shipped import find_model
+    from paddle_dialog.recipes import find_model
 
     try:
         about = Path(arguments.about).read_text(encoding="utf-8") if arguments.about else ""

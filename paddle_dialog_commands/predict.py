@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from paddle_dialog.command_line import TaskParser, base_parser, integer_from, load_model
+from paddle_dialog.command_line import TaskParser, base_parser, checked_text, integer_from, load_model
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
@@ -54,17 +54,6 @@ def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
             )
         options["n_best"] = n_best
     return partial(predictor.predict_records, **options)
-
-
-def checked_text(text: str) -> str:
-    """Return an argument unless a terminal of another encoding has garbled it."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UserError(
-            "a text on the command line is not UTF-8; set the terminal to UTF-8 or use --input"
-        ) from error
-    return text
 
 
 def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from paddle_dialog.command_line import base_parser
 
 def main(arguments: argparse.Namespace) -> None:
     """Serve until a signal ends it."""
-    from paddle_dialog.serving.config import load_serve_config
+    from paddle_dialog.serving.models import load_serve_config
     from paddle_dialog.serving.server import serve
 
     serve(load_serve_config(arguments.config, arguments.override), arguments.device)

@@ -132,7 +132,7 @@ def test_evaluate_shows_the_metrics_as_a_table(lstm):
 
 def test_weights_are_those_of_the_run_or_else_shipped_or_else_named(lstm, tmp_path, monkeypatch):
     unrun = ("-c", lstm.config, "-o", f"output_dir={tmp_path / 'none'}", FIRST)
-    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path)
+    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
     line = run_here("predict", *unrun).error_line()
     assert f"{tmp_path}/none/best does not exist, and none ship for the task 'couplet'; train with" in line
     (tmp_path / "couplet").symlink_to(lstm.folder / "last")

@@ -13,8 +13,8 @@ from command import ROOT, run_here
 from paddle_dialog.config.explain import explain, help_of, sections
 from paddle_dialog.config.fields import at_least, rate, setting
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import find_task, task_names
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.task_folders import find_task, task_names
 from tasks.couplet.api import CoupletRules
 from tasks.couplet.config import RulesConfig
 from tasks.empathetic.answering.api import ReplyDecoding

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ROOT
 
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import build
@@ -141,23 +140,6 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     assert read_refusal(missing) == f"{missing}: no such file; give the path of a YAML configuration"
     assert read_refusal(binary) == f"{binary}: not UTF-8 text (byte 3); save it as UTF-8"
     assert read_refusal(tmp_path).startswith(f"{tmp_path}: cannot be read: ")
-
-
-def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    shipped = read_config("couplet", ["seed=3"])
-    assert shipped == {**read_config(ROOT / "configs" / "couplet.yaml"), "seed": 3}
-    (tmp_path / "couplet").mkdir()
-    assert read_config("couplet", ["seed=3"]) == shipped
-    (tmp_path / "couplet").rmdir()
-    write(tmp_path, "task: own\n").rename(tmp_path / "couplet")
-    assert read_config("couplet") == {"task": "own"}
-    assert read_config("couplet_continued")["training"]["epochs"] == 1  # from its base, in the same folder
-    said = "coplet_lstm: no such file, and no recipe of this name ships; did you mean couplet_lstm?"
-    assert read_refusal("coplet_lstm") == said
-    assert "there are couplet, couplet_continued, " in read_refusal("nowhere")
 
 
 def test_yaml_merge_keys_may_be_overridden(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_model_that_ships_for_the_task_answers_its_own_language_only(
     recipes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path)
+    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
     (tmp_path / "empathetic").symlink_to(recipes["en"].parent / "run" / "best")
     for own in ("en", "zh"):
         recipe = tmp_path / f"mine_{own}.yaml"

@@ -10,7 +10,7 @@ import paddle
 import pytest
 from command import ROOT, Outcome
 
-from paddle_dialog.extras import EXTRAS
+from paddle_dialog.command_line import EXTRAS
 
 pytestmark = pytest.mark.skipif(
     paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices"

@@ -13,8 +13,7 @@ from command import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from paddle_dialog.command_line import OWN_PACKAGES
-from paddle_dialog.extras import EXTRAS, how_to_install
+from paddle_dialog.command_line import EXTRAS, OWN_PACKAGES, how_to_install
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,9 +18,9 @@ from serving_toys import (
 )
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.config import ModelSource, load_serve_config
+from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
-from paddle_dialog.serving.models import find_models, without_folders
+from paddle_dialog.serving.models import find_models, load_serve_config, without_folders
 from paddle_dialog.serving.word_filter import WordFilter
 
 JSON = {"Content-Type": "application/json"}
@@ -384,7 +384,7 @@ def test_wrong_settings_are_told(override, part):
 
 def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path / "pretrained")
+    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
     (tmp_path / "pretrained/empathetic").mkdir(parents=True)
     models = {"couplet": ModelSource(), "empathetic": ModelSource()}
     found, missing = find_models(make_config(models=models))
@@ -397,7 +397,7 @@ def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
 
 def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.shipped.MODELS", tmp_path / "pretrained")
+    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
     named = {"couplet": ModelSource(weights="nowhere")}
     with pytest.raises(UserError, match=r"models.couplet.weights: nowhere does not exist"):
         find_models(make_config(models=named))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paddle_dialog.display import Display
 from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.text_log import TextLog, configure_logging
 

@@ -17,8 +17,8 @@ from visualdl import LogReader
 from visualdl.server import lib
 from visualdl.server.data_manager import DataManager
 
-from paddle_dialog.display import Display
 from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from chromium import PATIENCE, needs_chromium
 
-from paddle_dialog.display import Display
 from paddle_dialog.objective import Perplexity
+from paddle_dialog.task import Display
 from paddle_dialog.training.events import Evaluation, StepReport
 from paddle_dialog.training.visualdl_sink import VisualDLSink
 

@@ -116,8 +116,7 @@ def count_post(path: str, body: object, config: str = "configs/serve.yaml") -> F
     from fastapi.testclient import TestClient
 
     from paddle_dialog.serving.app import create_app
-    from paddle_dialog.serving.config import load_serve_config
-    from paddle_dialog.serving.models import endpoints_of, find_models, load_models
+    from paddle_dialog.serving.models import endpoints_of, find_models, load_models, load_serve_config
     from paddle_dialog.serving.word_filter import WordFilter
 
     settings, words, counter = load_serve_config(config, []), WordFilter(), FileCounter()

@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT))
 
 from paddle_dialog.config.explain import sections  # noqa: E402
 from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig  # noqa: E402
+from paddle_dialog.recipes import find_task, task_names  # noqa: E402
 from paddle_dialog.serving.config import ServeConfig  # noqa: E402
-from paddle_dialog.task_folders import find_task, task_names  # noqa: E402
 
 PAGE = ROOT / "docs" / "settings.md"
 INTRODUCTION = """\

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from paddle_dialog import shipped
+from paddle_dialog import recipes
 from paddle_dialog.bundle.folder import CONFIG, bundle_exists, load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
@@ -88,7 +88,7 @@ def default_weights(task: Task, recipe: ExperimentConfig | None) -> Path:
     trained, last = run / "best", run / "last"
     if bundle_exists(last) and not bundle_exists(trained):
         raise UserError(f"{run}: has no 'best' yet; name --weights {last}, or those of another folder")
-    for folder in (trained, shipped.MODELS / run.name, shipped.MODELS / task.name):
+    for folder in (trained, recipes.MODELS / run.name, recipes.MODELS / task.name):
         if bundle_exists(folder) and (folder == trained or _speaks(folder, recipe)):
             return folder
     language = "" if recipe is None or recipe.language is None else f" and the language '{recipe.language}'"

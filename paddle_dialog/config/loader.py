@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import yaml
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.shipped import find_recipe
 
 Config = TypeVar("Config")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
@@ -27,17 +26,16 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, An
     """Read a YAML configuration, laid over its `base:` files, with the overrides on top.
 
     Args:
-        path: the YAML file, or the name of a recipe that ships; its `base: other.yaml` is relative to the file
-            that names it.
+        path: the YAML file; its `base: other.yaml` is relative to the file that names it.
         overrides: `section.key=value` texts; a later one wins.
 
     Returns:
         The merged mapping, not yet typed: `${NAME}` references are filled by `build`.
 
     Raises:
-        UserError: a file or recipe is missing or no YAML mapping, bases form a circle, or an override is malformed.
+        UserError: a file is missing or no YAML mapping, bases form a circle, or an override is malformed.
     """
-    mapping = _read_with_base(find_recipe(path), ())
+    mapping = _read_with_base(Path(path), ())
     for override in overrides:
         mapping = _with_override(mapping, override)
     return mapping

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from paddle_dialog.config.fields import Problem, at_least, setting
-from paddle_dialog.config.loader import read_config
-from paddle_dialog.config.typed import build
 
 
 @dataclass(frozen=True)
@@ -71,16 +68,3 @@ class ServeConfig:
         """Yield settings that contradict each other."""
         if not any(self.models.values()):
             yield "models", "names no model; add one as TASK: {config: RECIPE.yaml}"
-
-
-def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Read a server's settings.
-
-    Args:
-        path: the YAML file, or the name of one that ships.
-        overrides: `section.key=value` each, the last one of a key wins.
-
-    Raises:
-        UserError: anything is wrong with it; all problems at once.
-    """
-    return build(ServeConfig, read_config(path, overrides), str(path))

@@ -14,18 +14,18 @@ from safetensors import safe_open
 
 from paddle_dialog.bundle.folder import CARD, WEIGHTS
 from paddle_dialog.bundle.loading import default_weights, load_predictor
+from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.config.typed import build
 from paddle_dialog.data.records import Record
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.recipes import load_config
+from paddle_dialog.recipes import find_model, find_recipe, find_task, load_config
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.shipped import find_model
 from paddle_dialog.task import Task
-from paddle_dialog.task_folders import find_task
 
 # An absolute path, or one that leaves its folder: cards name the training data by its path. URLs stay.
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")
@@ -46,6 +46,19 @@ class FoundModel:
     recipe: ExperimentConfig | None
     folder: Path
     endpoints: Sequence[Endpoint[Any]]
+
+
+def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
+    """Read a server's settings.
+
+    Args:
+        path: the YAML file, or the name of one that ships.
+        overrides: `section.key=value` each, the last one of a key wins.
+
+    Raises:
+        UserError: anything is wrong with it; all problems at once.
+    """
+    return build(ServeConfig, read_config(find_recipe(path), overrides), str(path))
 
 
 def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from paddle_dialog.display import Display
+from paddle_dialog.task import Display
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from paddle_dialog.display import Display
+from paddle_dialog.task import Display
 from paddle_dialog.training.batches import TrainingBatches
 from paddle_dialog.training.best_models import BestModels
 from paddle_dialog.training.distributed import is_main, meet, sum_over_ranks

@@ -98,8 +98,6 @@ class CoupletPredictor(GenerationPredictor):
         UserError: `rerank.reverse` is not 0, and the model does not score a 上联.
     """
 
-    has_reference = True
-
     def __init__(self, config: CoupletConfig, model: TrainedModel) -> None:
         self.config: CoupletConfig = config
         (self.vocabulary,) = model.vocabularies.values()

@@ -17,9 +17,8 @@ from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.display import Display
-from paddle_dialog.generation_task import GenerationTask
 from paddle_dialog.judge import JUDGE
+from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.config import CoupletConfig

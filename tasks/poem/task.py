@@ -17,8 +17,7 @@ from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.epochs import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.display import Display
-from paddle_dialog.generation_task import GenerationTask
+from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts

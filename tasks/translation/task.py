@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.display import Display
-from paddle_dialog.generation_task import GenerationTask
+from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.translation.config import TranslationConfig
 from tasks.translation.data import Pair, collate, join, limit_length, read_pairs

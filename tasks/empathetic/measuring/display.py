@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.display import Display
+from paddle_dialog.task import Display
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dataset import DialogueDataset

@@ -30,7 +30,6 @@ class RankerTask(Task):
     """Tells which of several replies to a context a person gave."""
 
     name = "empathetic.ranking"
-    former_names = ("empathetic_ranker",)
     config_class = RankerConfig
     objective = Perplexity()  # of the choice among replies
     vocabulary_names = (VOCABULARY,)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from paddle_dialog.command_line import base_parser, integer_from, load_model
+from paddle_dialog.command_line import base_parser, checked_text, integer_from, load_model
 from paddle_dialog.errors import UserError
-from paddle_dialog_commands.predict import checked_text
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""A task is found by the name of its folder, here or in a folder of the user's own."""
+"""Tasks and recipes are found by their names, here or in a folder of the user's own."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ import pytest
 from command import ROOT
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.task_folders import find_task, task_names
+from paddle_dialog.recipes import find_recipe, find_task, task_names
 
 
 def test_every_folder_with_a_task_is_found_under_its_own_name() -> None:
     names = task_names()
     assert {"couplet", "empathetic", "empathetic.ranking"} <= set(names)
     assert [find_task(name).name for name in names] == names
-
-
-def test_an_older_bundle_knows_a_task_by_its_former_name() -> None:
-    assert find_task("empathetic_ranker") is find_task("empathetic.ranking")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ def test_a_task_of_the_users_own_is_found(tmp_path: Path) -> None:
         "from tasks.headline.words import TASK\n", encoding="utf-8"
     )
     (tmp_path / "headline" / "words.py").write_text("TASK = 'the headline'\n", encoding="utf-8")
-    code = "from paddle_dialog.task_folders import *; print(find_task('headline'), find_task('couplet').name)"
+    code = "from paddle_dialog.recipes import *; print(find_task('headline'), find_task('couplet').name)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PADDLE_DIALOG_TASKS": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8"
@@ -62,3 +58,20 @@ def test_nothing_in_the_library_names_a_task() -> None:
         if named.search(line)
     ]
     assert found == []
+
+
+def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = find_recipe("couplet")
+    assert shipped == ROOT / "configs" / "couplet.yaml"
+    (tmp_path / "couplet").mkdir()
+    assert find_recipe("couplet") == shipped
+    (tmp_path / "couplet").rmdir()
+    (tmp_path / "couplet").write_text("task: own\n", encoding="utf-8")
+    assert find_recipe("couplet") == Path("couplet")
+    with pytest.raises(UserError, match=r"^coplet_lstm: no such file, .*; did you mean couplet_lstm\?$"):
+        find_recipe("coplet_lstm")
+    with pytest.raises(UserError, match="there are couplet, "):
+        find_recipe("nowhere")
