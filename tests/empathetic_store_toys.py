@@ -9,9 +9,9 @@ from empathetic_toys import make_config, make_network, make_vocabulary, predicto
 
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.reading.vectors import log_probs, reply_vectors
 from tasks.empathetic.selection.store import ReplyStore, emotion_bits
 

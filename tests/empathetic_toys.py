@@ -18,7 +18,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.tokenise import tokenise
+from tasks.empathetic.data.language import tokenise
 from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 

@@ -10,8 +10,7 @@ from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_v
 from paddle_dialog.bundle.weights import read_weights
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from tasks.empathetic.network.adversarial import (
     WRITTEN,
     AdversarialLoss,

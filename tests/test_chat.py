@@ -14,8 +14,8 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.answering.answer import Answer
 from tasks.empathetic.answering.chat import Chat, format_answer
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.task import TASK
 

@@ -9,8 +9,8 @@ from empathetic_toys import make_config, make_vocabulary
 from test_ranker_data import DIALOGUES, make_dataset, texts
 
 from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.encoding import make_encoder
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.selection.overlap import echo, overlaps
 from tasks.empathetic.selection.recall import recall_at_1

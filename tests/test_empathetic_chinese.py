@@ -16,6 +16,7 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_GROUPS, EMOTIONS, emotion_id
 from tasks.empathetic.data.language import (
     ENGLISH,
     MOST_TURNS,
@@ -26,7 +27,6 @@ from tasks.empathetic.data.language import (
 )
 from tasks.empathetic.data.sources import read_dialogues, shortened, with_short_replies
 from tasks.empathetic.data.vocabulary import reserved_entries
-from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_GROUPS, EMOTIONS, emotion_id
 from tasks.empathetic.measuring.evaluation import evaluate, measure_likelihood
 from tasks.empathetic.measuring.kneser_ney import perplexity
 from tasks.empathetic.measuring.metrics import common_openings, reply_metrics

@@ -11,8 +11,8 @@ from command import run, run_here
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.task import TASK
 
 CONFIG = """

@@ -10,7 +10,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dataset import NO_EMOTION, DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD, DialogueEncoder
+from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
+from tasks.empathetic.data.encoding import HINT, ROLE, WORD, DialogueEncoder
 from tasks.empathetic.data.vocabulary import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -21,9 +22,6 @@ from tasks.empathetic.data.vocabulary import (
     check_vocabulary,
     count_words,
 )
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
-from tasks.empathetic.emotion.ngrams import FEATURES, character_ngrams, once_each, word_features
 
 
 def test_reserved_entries_follow_the_special_tokens() -> None:
@@ -71,36 +69,6 @@ def test_a_long_context_keeps_its_newest_words() -> None:
     context = encoder.context(["a b c", "d e", "f g h"])
     assert [encoder.words()[number] for number in context.words] == ["e", "f", "g", "h"]
     assert context.first_turn == 0
-
-
-def test_ngram_columns_tell_word_role_pair_and_first_turn() -> None:
-    config = make_config(emotion={"ngram_buckets": 1 << 20})
-    encoder = DialogueEncoder(make_vocabulary(), config)
-    source, _ = encoder.pack(encoder.context(["red cat", "cat", "red cat"]))
-    assert source.shape == (6, NGRAMS + FEATURES)
-    grams = source[:, NGRAMS:]
-    assert not grams[0].any() and grams[1:3, :5].all()
-    given = grams[grams > 0]
-    assert len(given) == len(set(given.tolist()))  # a feature stands once, where it is met first
-    np.testing.assert_array_equal(grams[3, 3:], 0)  # the characters of "cat" are those of the speaker's
-    assert grams[3, :2].all() and not grams[3, 2] and not grams[4:].any()
-    hashes, roles = np.array([5, 6, 6, 5, 6]), np.array([1, 1, 2, 1, 1], dtype=np.int8)
-    word, pair, first = word_features(hashes, roles, 2, 1 << 20).T
-    assert word[1] == word[4] != word[2]  # the speaker's against the listener's
-    assert pair[1] == pair[4] and pair[0] == pair[3]  # none crosses two turns
-    assert (first > 0).tolist() == [True, True, False, False, False]
-
-
-def test_a_feature_is_kept_once() -> None:
-    kept = once_each(np.array([[3, 0, 4], [4, 3, 5]]))
-    np.testing.assert_array_equal(kept, [[3, 0, 4], [0, 0, 5]])
-
-
-def test_character_ngrams_are_stable_and_shared_by_similar_words() -> None:
-    happy, happily = (set(character_ngrams(word, 1 << 20).tolist()) - {0} for word in ("happy", "happily"))
-    assert len(happy) == 5 + 4 + 3
-    assert happy & happily and happy - happily
-    assert character_ngrams("a", 1000).tolist()[1:] == [0] * 15
 
 
 def dataset(rate: float = 0.5) -> DialogueDataset:

@@ -3,7 +3,7 @@
 import pytest
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id, nearest_emotion
+from tasks.empathetic.data.emotions import EMOTIONS, emotion_id, nearest_emotion
 
 
 def test_there_are_32_different_labels_and_ids_follow_their_order():

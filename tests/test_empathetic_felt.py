@@ -7,8 +7,8 @@ from empathetic_toys import make_network, make_vocabulary
 
 from tasks.empathetic.answering.answer import origin_note
 from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.encoding import make_encoder, pad_sources
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.selection.candidate import Nearness, ReplyPrediction
 from tasks.empathetic.selection.felt import SHARE, emotions_of_replies, felt_emotions
 from tasks.empathetic.selection.rerank import Reranker

@@ -15,9 +15,9 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.empathetic.data.emotions import EmotionLexicon
 from tasks.empathetic.data.encoding import HINT, HINTS, make_encoder
 from tasks.empathetic.data.vocabulary import HINT_ID
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.task import TASK
 
 SIX = Vocabulary([*SPECIAL_TOKENS, "happy", "dog"])

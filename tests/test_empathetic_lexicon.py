@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.data.emotions import EmotionLexicon
 
 
 def _file(tmp_path, name, text):
@@ -59,7 +59,7 @@ def test_missing_package_says_what_to_install(monkeypatch):
 @pytest.mark.skipif(importlib.util.find_spec("nrclex") is None, reason="NRCLex is not installed")
 def test_package_lexicon_is_read_without_importing_the_package():
     code = (
-        "import sys; from tasks.empathetic.emotion.lexicon import EmotionLexicon as L; lexicon = L.load('nrc');"
+        "import sys; from tasks.empathetic.data.emotions import EmotionLexicon as L; lexicon = L.load('nrc');"
         "print(len(lexicon), 'grief' in lexicon, 'table' in lexicon, {'nrclex', 'nltk'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

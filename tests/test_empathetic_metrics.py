@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.measuring.metrics import (
     calibration_error,
     emotion_accuracy,

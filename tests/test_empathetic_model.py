@@ -14,9 +14,9 @@ from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_v
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from tasks.empathetic.data.dataset import DialogueDataset, collate
+from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.encoding import HINT, ROLE, WORD
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 

@@ -5,9 +5,9 @@ from collections import defaultdict
 import pytest
 
 from paddle_dialog.text.characters import is_hanzi
+from tasks.empathetic.data.emotions import EMOTIONS
+from tasks.empathetic.data.language import tokenise
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.data.tokenise import tokenise
-from tasks.empathetic.emotion.labels import EMOTIONS
 from tasks.empathetic.measuring.metrics import stock_replies
 
 

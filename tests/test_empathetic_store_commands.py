@@ -52,7 +52,7 @@ def test_a_store_is_made_without_the_lexicon_where_the_bundle_has_its_marks(
     def missing(source: str) -> None:
         raise AssertionError(f"the lexicon {source} is not installed here")
 
-    monkeypatch.setattr("tasks.empathetic.emotion.lexicon.EmotionLexicon.load", missing)
+    monkeypatch.setattr("tasks.empathetic.data.emotions.EmotionLexicon.load", missing)
     given = ("export", "--weights", shipped, "--output", tmp_path / "again", "--data", "sample")
     assert run_here(*given).status == 0
 

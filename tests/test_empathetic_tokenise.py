@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.empathetic.data.tokenise import ABBREVIATIONS, CONTRACTIONS, detokenise, tokenise
+from tasks.empathetic.data.language import ABBREVIATIONS, CONTRACTIONS, detokenise, tokenise
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_same_tokens_as_the_treebank_tokeniser_of_nltk(pieces):
 
 def test_importing_the_tokeniser_loads_no_heavy_package():
     code = (
-        "import sys, tasks.empathetic.data.tokenise; print({'nltk', 'paddle', 'sklearn'} & set(sys.modules))"
+        "import sys, tasks.empathetic.data.language; print({'nltk', 'paddle', 'sklearn'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

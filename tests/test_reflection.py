@@ -11,7 +11,7 @@ from empathetic_store_toys import make_store, predictor, toy_config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.empathetic.emotion.labels import EMOTIONS_OF
+from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.reflection import chinese, english
 from tasks.empathetic.reflection.clause import Clause, Kind
 from tasks.empathetic.reflection.reflector import ANY, LIKELY, Reflector, framed, read_frames

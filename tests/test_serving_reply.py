@@ -15,8 +15,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic.answering import api
 from tasks.empathetic.answering.api import ReplyAnswer, ReplyEndpoint
 from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.data.tokenise import _split_chunk
+from tasks.empathetic.data.language import ENGLISH, _split_chunk
 
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
 

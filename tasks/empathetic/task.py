@@ -22,11 +22,11 @@ from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.emotions import EmotionLexicon
 from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
 from tasks.empathetic.data.language import PIECES, make_language
 from tasks.empathetic.data.sources import read_configured, read_dialogues
 from tasks.empathetic.data.vocabulary import VOCABULARY
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
 from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
 from tasks.empathetic.selection.building import find_store
 from tasks.empathetic.selection.judged import judged_width
@@ -132,24 +132,17 @@ class EmpatheticTask(GenerationTask):
         if not emotion.ngram_buckets:
             return {}
         from tasks.empathetic.data.dataset import DialogueDataset
-        from tasks.empathetic.fitting.ngram_classifier import fit_ngram_classifier
+        from tasks.empathetic.data.emotion_classifier import fit_emotions
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
-        plain = (
-            [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
-            if emotion.small_talk
-            else []
-        )
-        fitted = fit_ngram_classifier(
-            data.train.dataset,
-            emotion.ngram_buckets,
-            emotion.situations,
-            emotion.character_weight,
-            plain,
-        )
-        weights = {"emotion_head.ngram_idf": fitted.idf, "emotion_head.ngram_table": fitted.table}
-        return {**weights, "emotion_head.ngram_plainness": fitted.plainness} if plain else weights
+        dataset, plain = data.train.dataset, []
+        if emotion.small_talk:
+            plain = [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
+        fitted = fit_emotions(dataset.encoder.fresh(), dataset.dialogues, emotion, plain)
+        if not plain:
+            del fitted["plainness"]
+        return {f"emotion_head.ngram_{name}": values for name, values in fitted.items()}
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show emotions and greedy replies of the first dev contexts, maps of the first, and the emotion accuracy."""

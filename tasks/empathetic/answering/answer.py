@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddle_dialog.data.records import Record
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.selection.candidate import ReplyPrediction
 
 TOP_EMOTIONS = 5

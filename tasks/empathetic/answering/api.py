@@ -24,9 +24,9 @@ from tasks.empathetic.answering.answer import Answer
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
+from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 from tasks.empathetic.data.encoding import pad_sources
-from tasks.empathetic.data.tokenise import forget_chunks
-from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
+from tasks.empathetic.data.language import forget_chunks
 
 EXAMPLE = "I lost my dog yesterday."
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words

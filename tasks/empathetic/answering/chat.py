@@ -15,7 +15,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answering.answer import Answer, origin_note
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION, emotion_id
+from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
 
 SHOWN_EMOTIONS = 3
 MOST_CANDIDATES = 50

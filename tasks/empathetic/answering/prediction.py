@@ -20,8 +20,8 @@ from tasks.empathetic.answering.language_hint import language_hint
 from tasks.empathetic.care.responder import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import parse_context
+from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.emotion.labels import NO_CLEAR_EMOTION
 from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.reading.context import ContextReader, ReadContext
 from tasks.empathetic.reading.vectors import SelectionModel, log_probs

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from paddle import io
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.lengths import target_arrays
@@ -17,6 +15,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import (
     NEXT,
     DialogueEncoder,
@@ -24,7 +23,6 @@ from tasks.empathetic.data.encoding import (
     make_encoder,
     pad_sources,
 )
-from tasks.empathetic.emotion.labels import emotion_id
 
 NO_EMOTION = -1  # label of an example that is not annotated
 UNLIMITED = 1 << 20  # positions of a recurrent model
@@ -119,44 +117,6 @@ class DialogueDataset(io.Dataset):
         has_reply = self.dialogues[index].target != ""
         return Example(source, self.encoder.target(target, extended, unknown), emotion, has_reply)
 
-    def annotated_contexts(self, situations: bool) -> tuple[list[EncodedContext], np.ndarray]:
-        """Return the contexts with a known emotion, and that emotion [N].
-
-        Args:
-            situations: add the situation of each conversation, once, as a context of a single turn.
-        """
-        known = [index for index, emotion in enumerate(self._emotions) if emotion != NO_EMOTION]
-        contexts, labels = (
-            [self._contexts[index] for index in known],
-            [self._emotions[index] for index in known],
-        )
-        for situation, emotion in _situations(self.dialogues) if situations else ():
-            contexts.append(self.encoder.context([situation]))
-            labels.append(self._emotion_id(emotion))
-        return contexts, np.array(labels, dtype=np.int64)
-
-    def conversations(self, situations: bool) -> np.ndarray:
-        """Return the conversation of each of `annotated_contexts`, int64 [N]; those of different ones share no text.
-
-        Contexts belong together if they have the same opening or situation, or if one contains the opening of
-        another.
-        """
-        openings = {dialogue.context[0]: number for number, dialogue in enumerate(self.dialogues)}
-        told: dict[str, int] = {}
-        pairs = []  # of dialogues that belong together
-        for number, dialogue in enumerate(self.dialogues):
-            pairs += [(number, openings[turn]) for turn in dialogue.context[::2] if turn in openings]
-            if dialogue.situation is not None:
-                pairs.append((number, told.setdefault(dialogue.situation, number)))
-        rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        size = len(self.dialogues)
-        graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
-        parts = connected_components(graph, directed=False)[1]  # [dialogues]
-        known = [parts[index] for index, emotion in enumerate(self._emotions) if emotion != NO_EMOTION]
-        if situations:
-            known += [parts[told[situation]] for situation, _ in _situations(self.dialogues)]
-        return np.array(known, dtype=np.int64)
-
     def _append(self, turns: Sequence[str], target: Sequence[str], label: str | None, what: str) -> None:
         if label is None and self._gold:
             raise UserError(f"{what} has no emotion, and emotion.prepend: gold needs one; take predicted")
@@ -204,12 +164,6 @@ def collate(examples: list[Example]) -> DialogueBatch:
     mask[[not example.has_reply for example in examples]] = 0.0
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
     return DialogueBatch(source, source_lengths, target_input, emotions, target_output, mask)
-
-
-def _situations(dialogues: Sequence[Dialogue]) -> list[tuple[str, str]]:
-    """Return each conversation's situation and emotion, once."""
-    pairs = ((d.situation, d.emotion) for d in dialogues)
-    return list(dict.fromkeys((s, e) for s, e in pairs if s is not None and e is not None))
 
 
 def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> list[Dialogue]:

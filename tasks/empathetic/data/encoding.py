@@ -15,7 +15,16 @@ import numpy as np
 
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.emotions import EmotionLexicon
 from tasks.empathetic.data.language import ENGLISH, Language, make_language
+from tasks.empathetic.data.ngrams import (
+    FEATURES,
+    WORD_FEATURES,
+    character_ngrams,
+    once_each,
+    stable_hash,
+    word_features,
+)
 from tasks.empathetic.data.vocabulary import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -23,15 +32,6 @@ from tasks.empathetic.data.vocabulary import (
     LISTENER_ID,
     SPEAKER_ID,
     TURN_MARKS,
-)
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
-from tasks.empathetic.emotion.ngrams import (
-    FEATURES,
-    WORD_FEATURES,
-    character_ngrams,
-    once_each,
-    stable_hash,
-    word_features,
 )
 
 HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabulary are hints
@@ -130,7 +130,7 @@ class DialogueEncoder:
         Returns:
             The source [S, k], and the extended ids of its words outside the vocabulary by their numbers.
         """
-        table, grams = self._tables()
+        table, _ = self._tables()
         words = context.words
         ids = self._ids(words, unknown)  # [n]
         extended = self._extend(words, ids)
@@ -144,10 +144,15 @@ class DialogueEncoder:
         if emotion is not None:
             source[0, HINT] = FIRST_EMOTION_ID + emotion
         if self._buckets:
-            hashes, roles = table[words, 2], context.roles  # [n] each
-            features = word_features(hashes, roles, context.first_turn, self._buckets)
-            source[1:, NGRAMS:] = once_each(np.concatenate([features, grams[words]], axis=1))
+            source[1:, NGRAMS:] = self.ngrams(context)
         return source, extended
+
+    def ngrams(self, context: EncodedContext) -> np.ndarray:
+        """Return the buckets of the n-grams at each word of a context, each where it first occurs, [n, FEATURES]."""
+        table, grams = self._tables()
+        hashes = table[context.words, 2]  # [n]
+        features = word_features(hashes, context.roles, context.first_turn, self._buckets)
+        return once_each(np.concatenate([features, grams[context.words]], axis=1))
 
     def learned(self, context: EncodedContext, turns: Sequence[str], count: int) -> np.ndarray:
         """Return the targets of a language model at each position of a packed context, for the newest turns.

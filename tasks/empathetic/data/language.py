@@ -1,7 +1,9 @@
 """The language of a model: how its texts are read and written, and the emotions it knows.
 
-English is cut into words, Chinese into pieces of a unigram language model (Kudo 2018, "Subword Regularization"), by
-SentencePiece.
+English is cut into words as published systems on EmpatheticDialogues do: lower case, contractions, Treebank. That is
+written out here, not taken from nltk, because importing any part of nltk loads scikit-learn, scipy and pandas where
+they are installed, which doubles the start-up time of every command. A test compares the two. Chinese is cut into
+pieces of a unigram language model (Kudo 2018, "Subword Regularization"), by SentencePiece.
 """
 
 from __future__ import annotations
@@ -17,8 +19,7 @@ from typing import Any
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.simplified import simplified
-from tasks.empathetic.data.tokenise import detokenise, tokenise
-from tasks.empathetic.emotion.labels import CHINESE_EMOTIONS, EMOTIONS
+from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
@@ -28,6 +29,188 @@ _FULL_WIDTH = str.maketrans(",!?;:", "，！？；：")  # as the corpora write 
 _RUNS = re.compile(r"[\u4e00-\u9fff]+|[a-z0-9]+")
 
 Tokens = Sequence[str]
+
+# Replaced wherever they occur, even inside a longer word ("spirit's" gives "spirit is"), as in the published data.
+# Contractions that are missing here ("i'll", "haven't", "he's") are left to Treebank.
+CONTRACTIONS: dict[str, str] = {
+    "i'm": "i am",
+    "i've": "i have",
+    "i'd": "i would",
+    "you're": "you are",
+    "you'd": "you would",
+    "you'll": "you will",
+    "it's": "it is",
+    "we've": "we have",
+    "they're": "they are",
+    "that's": "that is",
+    "what's": "what is",
+    "there's": "there is",
+    "there're": "there are",
+    "isn't": "is not",
+    "aren't": "are not",
+    "wasn't": "was not",
+    "weren't": "were not",
+    "don't": "do not",
+    "doesn't": "does not",
+    "didn't": "did not",
+    "couldn't": "could not",
+    "can't": "cannot",
+    "won't": "will not",
+}
+# Words whose period does not end a sentence; the first line is what the published training files show.
+ABBREVIATIONS: frozenset[str] = frozenset(
+    {"ok", "dr", "mrs", "mr", "st", "ft", "ct", "pa", "u.s", "pre-k", "feb", "ill", "reps", "vs"}
+    | {"ms", "jr", "sr", "prof", "gen", "rev", "u.k", "a.m", "p.m"}
+    | {"jan", "mar", "apr", "aug", "sept", "oct", "nov", "dec"}
+)
+
+
+_CONTRACTION = re.compile("|".join(sorted(map(re.escape, CONTRACTIONS), key=len, reverse=True)))
+_CLOSERS = r"[\])}>\"']*"
+_FINAL_PERIOD = re.compile(rf"(?P<head>.*[^.])\.{_CLOSERS}$")
+_NUMBER_OR_INITIAL = re.compile(r"[.,]?\d[\d,.:-]*|[^\W\d]")
+_INNER_PERIOD = r"(?<=[^.])\.(?=[?!;:*@({\[])"
+_PUNCTUATION = rf"\.{{3}}|--|''|``|[;@#$%&?!()\[\]{{}}<>\"]|[:,](?!\d)|{_INNER_PERIOD}"
+_PIECES = re.compile(rf"(?:{_PUNCTUATION})|(?:(?!{_PUNCTUATION}).)+")
+_PIECES_WITH_PERIOD = re.compile(
+    rf"(?:{_PUNCTUATION}|(?<=[^.])\.(?={_CLOSERS}$))"
+    rf"|(?:(?!{_PUNCTUATION}|(?<=[^.])\.(?={_CLOSERS}$)).)+"
+)
+_SHORT_CLITIC = re.compile(r"(.*[^'])('s|'m|'d|')")
+_LONG_CLITIC = re.compile(r"(.*[^'])('ll|'re|'ve|n't)")
+_JOINED = re.compile(r"\b(?:(can)(not)|(gon)(na)|(got)(ta)|(gim)(me)|(lem)(me)|(wan)(na))\b")
+_TYPOGRAPHIC = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
+_PICTOGRAPH = re.compile(r"([\u2600-\u27bf\U0001f000-\U0001faff][\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)")
+_CLITICS = frozenset({"'s", "'m", "'d", "'ll", "'re", "'ve", "n't", "'"})
+_CLOSING = frozenset({".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "...", "..", "''"})
+_OPENING = frozenset({"(", "[", "{", "$", "#", "``"})
+_SECOND_HALVES = frozenset(
+    {("can", "not"), ("gon", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"), ("wan", "na")}
+)
+_QUOTES = {"``": '"', "''": '"'}
+# The published contraction rules turn "isn't she" into "is not she", which nobody says.
+_INVERTED = re.compile(
+    r"\b(is|are|was|were|do|does|did|could|can|will|would|should|has|have|had)"
+    r" ?not (?=(?:i|you|he|she|it|we|they)\b)"
+)
+_PRONOUN_I = re.compile(r"\bi(?=$|[^\w.]|\.(?!\w))")
+_SENTENCE_START = re.compile(r"(^|(?<!\.)[.!?][)\"']* )([(\"']*)([^\W\d_])")
+
+
+def tokenise(text: str, *, published: bool = False) -> list[str]:
+    """Split a turn into lower-case tokens.
+
+    Args:
+        text: one turn, any case.
+        published: reproduce the published files exactly. By default typographic quotes are made plain
+            first, so that "I’m" and "I'm" are the same words, and emoji are separated from words.
+
+    Returns:
+        Tokens; joined by blanks they are the form of the published `.tok` files.
+    """
+    if not published:
+        text = _PICTOGRAPH.sub(r" \1 ", text.translate(_TYPOGRAPHIC))
+    text = _CONTRACTION.sub(lambda match: CONTRACTIONS[match.group()], text.lower())
+    chunks = text.split()
+    tokens: list[str] = []
+    for position, chunk in enumerate(chunks):
+        following = chunks[position + 1] if position + 1 < len(chunks) else None
+        tokens.extend(_split_chunk(chunk, _ends_sentence(chunk, following)))
+    return tokens
+
+
+def forget_chunks() -> None:
+    """Empty the cache of chunks, which a server must not keep for every user."""
+    _split_chunk.cache_clear()
+
+
+def _ends_sentence(chunk: str, following: str | None) -> bool:
+    """Return whether the period at the end of a blank-separated chunk is a full stop of its own."""
+    if "." not in chunk:
+        return False
+    match = _FINAL_PERIOD.match(chunk)
+    if match is None:
+        return False
+    if following is None:
+        return True
+    word = match["head"].lstrip('([{)]}"`:;,&#*@-')
+    if word in ABBREVIATIONS:
+        return False
+    # "5. go home" and "plan b. works" stay attached; "in 2018. 10 years" does not (Kiss and Strunk, 2006).
+    return not (chunk.endswith(".") and _NUMBER_OR_INITIAL.fullmatch(word) and following[0].isalpha())
+
+
+@lru_cache(maxsize=1 << 16)
+def _split_chunk(chunk: str, ends_sentence: bool) -> tuple[str, ...]:
+    """Return Treebank tokens of a chunk without blanks (rules of the Penn Treebank tokenisation)."""
+    if chunk.isalpha() and not _JOINED.fullmatch(chunk):
+        return (chunk,)
+    tokens: list[str] = []
+    pieces = (_PIECES_WITH_PERIOD if ends_sentence else _PIECES).findall(chunk)
+    for number, piece in enumerate(pieces):
+        if piece in ('"', "''"):
+            opens = number == 0 or pieces[number - 1] in "([{<"
+            tokens.append("``" if opens else "''")
+        else:
+            tokens.extend(_split_word(piece))
+    return tuple(tokens)
+
+
+def _split_word(word: str) -> list[str]:
+    tail: list[str] = []
+    for clitic in (_SHORT_CLITIC, _LONG_CLITIC):
+        match = clitic.fullmatch(word)
+        if match is not None:
+            word = match[1]
+            tail.insert(0, match[2])
+    word = _JOINED.sub(lambda match: f" {' '.join(part for part in match.groups() if part)} ", word)
+    return word.split() + tail
+
+
+def detokenise(tokens: Iterable[str]) -> str:
+    """Turn reply tokens into readable text.
+
+    Punctuation and clitics join their word, split words join again ("can not" gives "cannot"), sentences
+    start with a capital letter and "i" becomes "I". It is for reading: `tokenise` need not give the same
+    tokens back.
+
+    Args:
+        tokens: tokens as `tokenise` or a model makes them.
+
+    Returns:
+        One line of text; empty for no tokens.
+    """
+    text = ""
+    previous = ""
+    for token in _join_faces(list(tokens)):
+        attached = (
+            token in _CLITICS
+            or token in _CLOSING
+            or previous in _OPENING
+            or (previous, token) in _SECOND_HALVES
+        )
+        text += ("" if attached or not text else " ") + _QUOTES.get(token, token)
+        previous = token
+    text = _INVERTED.sub(lambda match: _negated(match[1]) + " ", text)
+    text = _PRONOUN_I.sub("I", text)
+    return _SENTENCE_START.sub(lambda match: match[1] + match[2] + match[3].upper(), text)
+
+
+def _negated(verb: str) -> str:
+    return {"will": "won't", "can": "can't"}.get(verb, verb + "n't")
+
+
+def _join_faces(tokens: list[str]) -> list[str]:
+    """Make ":" and ")" one token again, likewise the other plain faces."""
+    last_closing = max((number for number, token in enumerate(tokens) if token == ")"), default=-1)
+    joined: list[str] = []
+    for number, token in enumerate(tokens):
+        face = token == ")" or (token == "(" and number > last_closing)
+        if face and joined and joined[-1] in {":", ";", "="}:
+            joined[-1] += token
+        else:
+            joined.append(token)
+    return joined
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ from tasks.empathetic.data.dialogue import (
     clean_turn,
     known_emotion,
 )
+from tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
 from tasks.empathetic.data.language import ENGLISH, Language
-from tasks.empathetic.emotion.labels import EMOTIONS, EMOTIONS_OF
 
 LONGEST_TURN = 60  # characters after which the lines of one speaker begin another turn
 STOCK = 12  # characters up to which a first sentence is often a mere formula

@@ -14,8 +14,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.config import EmpatheticDataConfig
 from tasks.empathetic.data.dialogue import Dialogue
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.language import Language
-from tasks.empathetic.emotion.labels import EMOTIONS
 
 T = TypeVar("T")
 

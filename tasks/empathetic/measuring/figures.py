@@ -13,8 +13,8 @@ from paddle_dialog.figures.heat_map import draw_heat_map
 from paddle_dialog.metrics.classification import confusion_matrix
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target
+from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.sources import read_configured
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 from tasks.empathetic.measuring.analysis import emotion_probabilities, word_maps
 
 MAPPED_EXAMPLES = 4

@@ -12,8 +12,8 @@ import numpy as np
 from paddle_dialog.metrics import classification
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
+from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.language import ENGLISH, Language
-from tasks.empathetic.emotion.labels import EMOTIONS, emotion_id
 
 OPENINGS = 10  # the commonest ones
 

@@ -20,8 +20,7 @@ from paddle_dialog.layers.pointer_generator import log_mixture
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import mean_over_ranks
 from tasks.empathetic.data.dataset import NO_EMOTION
-from tasks.empathetic.emotion.labels import EMOTIONS
-from tasks.empathetic.emotion.lexicon import EmotionLexicon
+from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon
 from tasks.empathetic.network.adversarial_config import AdversarialConfig
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.outputs import Outputs, is_given

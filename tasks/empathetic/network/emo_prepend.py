@@ -18,11 +18,11 @@ from paddle_dialog.models.families import build_pair
 from paddle_dialog.models.state import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.data.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
-from tasks.empathetic.emotion.head import EmotionHead
-from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.adversarial import Adversary
+from tasks.empathetic.network.emotion_head import EmotionHead
 from tasks.empathetic.network.outputs import Outputs
 from tasks.empathetic.network.selection_head import SelectionHead
 

@@ -13,9 +13,9 @@ from paddle_dialog.models.arrays.pair import DecoderState, NumpyDecoder, NumpyEn
 from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_words
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
-from tasks.empathetic.emotion.labels import EMOTIONS_OF
 from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 
 REMEMBERED = 2  # readings: of the contexts, and of the empty context that re-ranking needs

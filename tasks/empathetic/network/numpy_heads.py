@@ -6,8 +6,8 @@ import numpy as np
 
 from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.emotion.labels import EMOTIONS_OF
-from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
+from tasks.empathetic.data.emotions import EMOTIONS_OF
+from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 
 SHORTEST = np.float32(1e-12)  # least length that a vector is divided by, as in Paddle
 

@@ -15,9 +15,9 @@ from paddle_dialog.decoding.interface import evaluation_mode, to_array, to_model
 from paddle_dialog.errors import UserError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import checked_context
+from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
 from tasks.empathetic.data.language import Language, Tokens
-from tasks.empathetic.emotion.labels import emotion_id
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
 from tasks.empathetic.reading.vectors import SelectionModel, context_vectors
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.errors import UserError
-from tasks.empathetic.emotion.labels import EMOTIONS
+from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.selection.context_index import ContextIndex
 
 REPLY_STORE = "replies.safetensors"  # in a bundle

@@ -1,4 +1,4 @@
-"""Hashed word and character n-grams of a context, the features of a linear classifier for the emotion head."""
+"""Hashed word and character n-grams of a context, the features of the linear classifier of emotions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 CHARACTER_SIZES = (3, 4, 5)
 MOST_CHARACTER_NGRAMS = 16
 WORD_FEATURES = 3  # the word by its role, the pair with the word before, the word of a first turn
-LEAST_CLARITY = 0.05  # factor of the logits of a plain context; the likeliest emotion stays the likeliest
 FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets of a position
+LEAST_CLARITY = 0.05  # factor of the logits of a plain context; the likeliest emotion stays the likeliest
 
 
 def stable_hash(text: str) -> int:
@@ -26,11 +26,10 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
         buckets: number of buckets; 0 means no feature, so that 1 to `buckets` - 1 are given out.
     """
     framed = f"<{word}>"
-    grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)][
-        :MOST_CHARACTER_NGRAMS
-    ]
+    grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)]
     row = np.zeros(MOST_CHARACTER_NGRAMS, dtype=np.int64)
-    row[: len(grams)] = [_bucket(stable_hash(f"c:{gram}"), buckets) for gram in grams]
+    for place, gram in enumerate(grams[:MOST_CHARACTER_NGRAMS]):
+        row[place] = stable_hash(f"c:{gram}") % (buckets - 1) + 1
     return row
 
 
@@ -52,18 +51,11 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
     before = np.zeros_like(hashes)  # [n]
     before[1:] = np.where(roles[1:] == roles[:-1], hashes[:-1], 0)
     first = np.arange(len(hashes)) < first_turn  # [n]
-    said = hashes + roles * 2_654_435_761  # [n]
-    columns = [said, said * 31 + before * 1_000_003 + 7, hashes * 17 + 3]
+    by_role = hashes + roles * 2_654_435_761  # [n]
+    columns = [by_role, by_role * 31 + before * 1_000_003 + 7, hashes * 17 + 3]
     features = np.stack([column % (buckets - 1) + 1 for column in columns], axis=1)  # [n, 3]
     features[:, 2] *= first
     return features
-
-
-def column_weights(character_weight: float) -> np.ndarray:
-    """Return the weight of each column, float32 [FEATURES]: 1 for words, `character_weight` for characters."""
-    weights = np.ones(FEATURES, dtype=np.float32)
-    weights[WORD_FEATURES:] = character_weight
-    return weights
 
 
 def once_each(buckets: np.ndarray) -> np.ndarray:
@@ -74,5 +66,8 @@ def once_each(buckets: np.ndarray) -> np.ndarray:
     return kept
 
 
-def _bucket(number: int, buckets: int) -> int:
-    return number % (buckets - 1) + 1
+def column_weights(character_weight: float) -> np.ndarray:
+    """Return the weight of each column, float32 [FEATURES]: 1 for words, `character_weight` for characters."""
+    weights = np.ones(FEATURES, dtype=np.float32)
+    weights[WORD_FEATURES:] = character_weight
+    return weights

@@ -10,13 +10,13 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
-from tasks.empathetic.emotion.ngrams import LEAST_CLARITY, column_weights
+from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 
 
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
 
-    The map is trained; the classifier (`tasks.empathetic.fitting.ngram_classifier`) is fitted to the training
+    The map is trained; the classifier (`tasks.empathetic.data.emotion_classifier`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
 
     Args:
