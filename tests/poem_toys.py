@@ -14,7 +14,7 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE
 from tasks.poem.prediction import PoemPredictor
-from tasks.poem.rhyme_table import SEEDS
+from tools.data.rhyme_table import SEEDS
 
 CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟落"
 

@@ -6,8 +6,8 @@ from couplet_toys import LEVEL, OBLIQUE, toy
 
 from paddle_dialog.decoding.interface import Hypothesis
 from tasks.couplet.choice import Found, _Choice
-from tasks.couplet.composing.ranking import SET_PHRASE_COST, Scores, quality
-from tasks.couplet.composing.themes import Theme
+from tasks.couplet.composing.proposals import SET_PHRASE_COST, Scores, quality
+from tasks.couplet.composing.request import Theme
 from tasks.couplet.couplets import Couplet
 from tasks.couplet.line_plan import CharacterTable, Planner
 from tasks.couplet.preferences.rated import RatedAnswer, with_own

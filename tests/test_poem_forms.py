@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from poem_toys import SEEDS
 
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.errors import UserError
@@ -13,7 +14,6 @@ from tasks.poem.data import SAMPLE, read_texts
 from tasks.poem.form_plan import CharacterTable, make_plan, place_acrostic, place_beginning
 from tasks.poem.form_processor import HeldForm
 from tasks.poem.forms import FORMS, form_of, report_form, split_lines
-from tasks.poem.rhyme_table import SEEDS, find_rhymes
 from tasks.poem.rhymes import NAMES, common_rhymes, rhymes
 
 POEMS = read_texts(str(SAMPLE))
@@ -133,14 +133,3 @@ def test_the_table_knows_the_rhymes_of_the_book():
     assert common_rhymes("流楼") == {"尤"} and not common_rhymes("东流") and common_rhymes("") == set(NAMES)
     for name, seeds in zip(NAMES, SEEDS, strict=True):
         assert sum(name in rhymes(char) for char in seeds) >= 0.8 * len(seeds), name
-
-
-def test_rhymes_are_found_from_who_rhymes_with_whom():
-    generator = np.random.default_rng(0)
-    groups = ["东空红甲乙丙丁", "秋楼舟戊己庚辛"]
-    endings = [
-        "".join(generator.choice(list(group), 4, replace=False)) for group in groups for _ in range(200)
-    ]
-    found = find_rhymes(endings)
-    assert set(found["东"]) >= set("甲乙丙丁") and set(found["尤"]) >= set("戊己庚辛")
-    assert not any(set("甲乙丙丁戊己庚辛") & set(found[name]) for name in NAMES if name not in "东尤")

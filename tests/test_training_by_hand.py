@@ -16,7 +16,6 @@ from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.classification import calibration_error
-from paddle_dialog.metrics.kneser_ney import KneserNey
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.muon import orthogonalised
 from paddle_dialog.training.optimizer import build_optimizer
@@ -60,13 +59,6 @@ def test_models_of_other_words_are_not_averaged(tmp_path: Path) -> None:
     words = {"text": Vocabulary([*tokens[:4], *reversed(tokens[4:])])}
     with pytest.raises(UserError, match="differ"):
         averaged(one, dataclasses.replace(one, vocabularies=words), 0.5)
-
-
-def test_bigrams_below_trigrams_are_counted_by_what_stands_before_them() -> None:
-    bigrams = KneserNey([[4]] * 6 + [[5]] * 2, 10, 3)._levels[1]
-    assert bigrams._totals[bigrams._histories == 2].tolist() == [
-        8
-    ]  # behind the begin stands nothing: whole counts
 
 
 def test_a_confidence_at_the_edge_belongs_to_the_bin_below() -> None:

@@ -1,11 +1,10 @@
 """Level (平) and oblique (仄) tones of hanzi, from the table beside this file.
 
-`paddle_dialog.tone_table.readings` makes the table and says where its classes come from.
+`tools/data/tone_table.py` makes the table and says where its classes come from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -50,11 +49,6 @@ def read_classes(path: Path) -> dict[str, frozenset[Tone]]:
     """Read the tone classes of characters from a table with a line for each of `CLASSES`."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return {char: known for line, known in zip(lines, CLASSES, strict=True) for char in line}
-
-
-def write_classes(known: Mapping[str, frozenset[Tone]]) -> str:
-    """Return the tone classes of characters as a table has them: a line for each of `CLASSES`, sorted."""
-    return "".join("".join(char for char in sorted(known) if known[char] == one) + "\n" for one in CLASSES)
 
 
 @cache

@@ -16,9 +16,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the couplets, best first."""
     # Imported late, so that `--help` and a faulty config need not wait for it.
     from tasks.couplet.composing.prediction import ComposingPredictor
-    from tasks.couplet.composing.request import read_wish
+    from tasks.couplet.composing.request import read_request
 
-    wish = read_wish(
+    request = read_request(
         checked_text(arguments.theme),
         checked_text(arguments.name),
         arguments.place,
@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(
             "only a model of couplets writes couplets; name a couplet config, e.g. configs/couplet.yaml"
         )
-    for proposal in predictor.compose_wish(wish):
+    for proposal in predictor.compose_checked(request):
         if arguments.json:
             print(json.dumps(proposal.as_dict(), ensure_ascii=False), flush=True)
         else:

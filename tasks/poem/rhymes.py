@@ -1,6 +1,6 @@
 """The thirty level rhymes of classical verse (平水韵): which of them a character belongs to.
 
-The table beside this file was made from verse: python -m tasks.poem.rhyme_table poems.txt.xz
+The table beside this file was made from verse: python tools/data/rhyme_table.py poems.txt.xz
 """
 
 from __future__ import annotations

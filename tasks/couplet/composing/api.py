@@ -16,12 +16,10 @@ from paddle_dialog.text.characters import HANZI, normalise_line
 from paddle_dialog.text.simplified import simplified
 from tasks.couplet.api import KnownCouplet, ToneName, tone_names
 from tasks.couplet.composing.composer import NoneFound
-from tasks.couplet.composing.patterns import usual_patterns
+from tasks.couplet.composing.drafts import broken_tones
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.composing.proposals import Proposal
-from tasks.couplet.composing.request import Wish, read_wish
-from tasks.couplet.composing.themes import main_themes
-from tasks.couplet.composing.tone_schemes import broken_tones
+from tasks.couplet.composing.request import Request, main_themes, read_request, usual_patterns
 from tasks.couplet.form import Form, form_report, rhythm_opposed
 from tasks.couplet.rules import Rules, broken_rules
 
@@ -101,17 +99,17 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
 
     def prepare(self, request: ComposeRequest) -> Job:
         """See `Endpoint`."""
-        wish = read_wish(**request.model_dump(exclude={"seed"}))
-        self._predictor.check_composes(wish)
-        return Job(wish, (request.seed, repr(wish)))  # one costs as much as a batch: they are not gathered
+        asked = read_request(**request.model_dump(exclude={"seed"}))
+        self._predictor.check_composes(asked)
+        return Job(asked, (request.seed, repr(asked)))  # one costs as much as a batch: they are not gathered
 
-    def answer(self, items: Sequence[Wish], settings: Any) -> list[Record | NoResult]:
+    def answer(self, items: Sequence[Request], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        return [self._composed(wish, settings[0]) for wish in items]
+        return [self._composed(asked, settings[0]) for asked in items]
 
-    def _composed(self, wish: Wish, seed: int | None) -> Record | NoResult:
+    def _composed(self, asked: Request, seed: int | None) -> Record | NoResult:
         try:
-            found = self._predictor.compose_wish(wish, seed, self._refused)
+            found = self._predictor.compose_checked(asked, seed, self._refused)
         except NoneFound as error:
             return NoResult(str(error))
         kept = [self._with_fit_scrolls(one) for one in found]

@@ -8,15 +8,20 @@ from itertools import zip_longest
 
 import numpy as np
 
+from paddle_dialog.decoding.interface import TextReader
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
-from tasks.couplet.composing.drafts import Draft, make_drafts
-from tasks.couplet.composing.first_lines import FirstLineWriter
-from tasks.couplet.composing.proposals import Proposal, choose
-from tasks.couplet.composing.ranking import KNOWN_COST, Scores, quality
-from tasks.couplet.composing.request import Wish
-from tasks.couplet.composing.themes import has_word
-from tasks.couplet.composing.tone_schemes import TONE_RULES, broken_tones
+from paddle_dialog.judge import Judge
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.tones import Tone
+from tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
+from tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
+from tasks.couplet.composing.request import COMMA, Request, has_word
+from tasks.couplet.direction import compose_source, encode_sources
 from tasks.couplet.form import form_report
+from tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
+from tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
+from tasks.couplet.rerank import ReverseModel
 
 DRAFTS = 80  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
@@ -24,6 +29,10 @@ ANSWERED = 128  # 上联 of a round that are answered
 # What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
 _ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
 _USUAL_ROUNDS = 2
+# How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
+_SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.65, top_k=20, top_p=0.9)
+_BEAM = 5  # of the 下联, or as wide as `rerank.candidates` asks
+_TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
 
 
 class NoneFound(UserError):
@@ -44,130 +53,171 @@ class FirstLine:
     text: str
     score: float
 
-
-@dataclass(frozen=True)
-class SecondLine:
-    """A 下联.
-
-    Args:
-        text: as shown.
-        score: log-probability per token, the end included.
-        reverse: the same of its 上联, given it.
-        relaxed: rules it could not be held to.
-        judged: what the judge says of the couplet, 0 without one.
-    """
-
-    text: str
-    score: float
-    reverse: float
-    relaxed: tuple[str, ...]
-    judged: float = 0.0
-
-
-AnswerLines = Callable[[Sequence[FirstLine]], Sequence[Sequence[SecondLine]]]
+    @property
+    def free_score(self) -> float:
+        """The log-probability per token that was left to the model; what it is given is likely."""
+        size = len(self.text) + 1
+        given = len(self.draft.first) + len(self.draft.pattern.commas)
+        return self.score * size / max(1, size - given)
 
 
 class Composer:
     """Composes with one model.
 
     Args:
-        writer: of 上联.
-        answer: writes 下联 for each 上联, held to its draft's `lock`, best first.
-        is_known: says whether a line of a couplet stands in the training corpus.
+        predictor: answers 上联.
+        table: the characters of its vocabulary.
+        judge: values couplets; None where there is none.
         refused: says which lines are not to be written.
     """
 
     def __init__(
         self,
-        writer: FirstLineWriter,
-        answer: AnswerLines,
-        is_known: Callable[[str, str], bool],
+        predictor: CoupletPredictor,
+        table: CharacterTable,
+        judge: Judge | None,
         refused: Callable[[str], bool],
     ) -> None:
-        self._writer, self._answer, self._is_known, self._refused = writer, answer, is_known, refused
+        self._predictor, self._table, self._judge, self._refused = predictor, table, judge, refused
+        self._model, self._vocabulary = predictor.step_model, predictor.vocabulary
 
-    def compose(self, wish: Wish, seed: int = 0) -> list[Proposal]:
+    def compose(self, request: Request, seed: int = 0) -> list[Proposal]:
         """Return proposals that differ, best first; those of a long name in groups of its couplets, in order.
 
         There may be fewer than asked for, where too few differ; there is one at least.
 
         Args:
-            wish: the request.
+            request: what is asked.
             seed: of the draws.
 
         Raises:
             NoneFound: the model finds no couplet.
         """
         random = np.random.default_rng(seed)
-        if len(wish.parts) > 1:  # the couplets of one proposal are alike in form
-            usual = max(wish.patterns, key=lambda pattern: wish.patterns[pattern])
-            wish = replace(wish, patterns={usual: 1})
-        pools: list[dict[str, Proposal]] = [{} for _ in wish.parts]
+        if len(request.parts) > 1:  # the couplets of one proposal are alike in form
+            usual = max(request.patterns, key=lambda pattern: request.patterns[pattern])
+            request = replace(request, patterns={usual: 1})
+        pools: list[dict[str, Proposal]] = [{} for _ in request.parts]
         chosen: list[list[Proposal]] = []
         for number, rules in enumerate(_ROUNDS):
             if number >= _USUAL_ROUNDS and all(pools):
                 break
-            for part, pool in zip(wish.parts, pools, strict=True):
-                drafts = make_drafts(wish, part, DRAFTS, random, rules)
-                written = self._written(wish, drafts, int(random.integers(2**31)))
-                pool.update({proposal.first: proposal for proposal in self._own_first(written)})
-            chosen = _chosen(pools, wish.count)
-            if min(map(len, chosen)) == wish.count:
+            for part, pool in zip(request.parts, pools, strict=True):
+                drafts = make_drafts(request, part, DRAFTS, random, rules)
+                written = self._written(request, drafts, int(random.integers(2**31)))
+                pool.update({proposal.first: proposal for proposal in self._new_first(written)})
+            chosen = _chosen(pools, request.count)
+            if min(map(len, chosen)) == request.count:
                 break
         return _in_order(chosen)
 
-    def _own_first(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+    def _new_first(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Return proposals with those of the best marked down that have a line of the training corpus."""
         ranked = sorted(proposals, key=_quality, reverse=True)
-        known = [
-            number < COMPARED and self._is_known(proposal.first, proposal.second)
-            for number, proposal in enumerate(ranked)
-        ]
-        return [
-            replace(proposal, quality=proposal.quality - KNOWN_COST * cost)
-            for proposal, cost in zip(ranked, known, strict=True)
-        ]
+        known = [number < COMPARED and self._is_known(proposal) for number, proposal in enumerate(ranked)]
+        both = zip(ranked, known, strict=True)
+        return [replace(proposal, quality=proposal.quality - KNOWN_COST * cost) for proposal, cost in both]
 
-    def _written(self, wish: Wish, drafts: Sequence[Draft], seed: int) -> list[Proposal]:
+    def _is_known(self, proposal: Proposal) -> bool:
+        """Return whether a line stands in the index of the training corpus; False where there is no index."""
+        if self._predictor.couplet_index is None:
+            return False
+        found = self._predictor.nearest_known(proposal.first, proposal.second)
+        return found is not None and found.distance == 0
+
+    def _written(self, request: Request, drafts: Sequence[Draft], seed: int) -> list[Proposal]:
         """Return proposals on the themes."""
-        found = self._writer.write(drafts, seed)
-        ranked = [
-            [FirstLine(draft, text, score) for text, score in texts if not self._refused(text)]
-            for draft, texts in zip(drafts, found, strict=True)
-        ]
         # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.
-        lines = {line.text: line for rank in zip_longest(*ranked) for line in rank if line is not None}
+        ranks = zip_longest(*self._first_lines(drafts, seed))
+        lines = {line.text: line for rank in ranks for line in rank if line is not None}
         firsts = list(lines.values())[:ANSWERED]
+        if not firsts:
+            return []
+        answers = self._predictor.answer(
+            [self._predictor.check(first.text, first.draft.lock) for first in firsts],
+            2,
+            replace(self._predictor.rules, tone_weight=_TONE_WEIGHT),
+            replace(self._predictor.config.decoding, strategy="beam", beam_size=_BEAM),
+            distance=0.0,  # what is proposed is made to differ as a whole
+            refused=self._refused,
+        )
         written = []
-        for first, answers in zip(firsts, self._answer(firsts) if firsts else (), strict=True):
-            shown = [answer for answer in answers if _speaks_of(wish, first.text, answer.text)]
-            if shown:
-                written.append(_proposal(wish, first, shown[0]))
+        for first, seconds, *read in zip(firsts, answers, *self._read_back(firsts, answers), strict=True):
+            fitting = [n for n, second in enumerate(seconds) if _speaks_of(request, first.text, second.text)]
+            if fitting:
+                reverse, judged = (float(values[fitting[0]]) for values in read)
+                written.append(_proposal(request, first, seconds[fitting[0]], reverse, judged))
         return written
 
+    def _first_lines(self, drafts: Sequence[Draft], seed: int) -> list[list[FirstLine]]:
+        """Write 上联 for each draft, held to its tones, best first; none where there is none."""
+        plans = [self._plan(draft) for draft in drafts]
+        sources = [np.asarray(compose_source(self._vocabulary, d.template, d.told)) for d in drafts]
+        processors, limits = [PlannedLines(plans, self._table)], [draft.size for draft in drafts]
+        options = replace(_SAMPLING, processors=processors, max_length=limits, seed=seed)
+        found = decode(self._model, *encode_sources(sources), options)
+        written = []
+        for draft, plan, hypotheses in zip(drafts, plans, found, strict=True):
+            texts = {plan.text(self._vocabulary.decode(h.tokens)): h.score for h in reversed(hypotheses)}
+            ranked = sorted(texts.items(), key=lambda item: -item[1])
+            written.append([FirstLine(draft, *each) for each in ranked if not self._refused(each[0])])
+        return written
 
-def _speaks_of(wish: Wish, first: str, second: str) -> bool:
+    def _plan(self, draft: Draft) -> LinePlan:
+        vocabulary, table, size = self._vocabulary, self._table, draft.size
+        # What the 下联 is bound to have, the 上联 may not have too.
+        fixed = (*draft.first.values(), *draft.second.values())
+        base = np.where(table.hanzi & ~table.special, 0.0, np.inf).astype(np.float32)  # [V]
+        base[vocabulary.encode({c for c in fixed if is_hanzi(c) and c in vocabulary})] = np.inf
+        unlike = {Tone.LEVEL: ~table.level, Tone.OBLIQUE: ~table.oblique}
+        of_tone: dict[Tone | None, np.ndarray] = {None: base}  # each [V]
+        of_tone.update({tone: np.where(wrong, np.inf, base) for tone, wrong in unlike.items()})
+        forced = {**dict.fromkeys(draft.pattern.commas, COMMA), **draft.first}
+        return LinePlan(
+            forced=forced,
+            origins=range(size),
+            penalties={p: of_tone[draft.tones.get(p)] for p in range(size) if p not in forced},
+            beyond=base,
+            minimum=size,
+            exact=True,
+            distinct=True,
+            ending=None,
+        )
+
+    def _read_back(
+        self, firsts: Sequence[FirstLine], answers: Sequence[Sequence[CoupletPrediction]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return scores of each 上联 after its answers, and what the judge says, [K] each; 0 without one."""
+        lines, seconds = (
+            [first.text for first in firsts],
+            [[answer.text for answer in own] for own in answers],
+        )
+        back = ReverseModel(self._model, self._vocabulary)
+        if self._judge is None or not isinstance(self._model, TextReader) or not any(answers):
+            scores = back.scores(lines, seconds)
+            return scores, [np.zeros(len(own)) for own in scores]
+        scores, states = back.read(lines, seconds)
+        return scores, [self._judge(own) for own in states]
+
+
+def _speaks_of(request: Request, first: str, second: str) -> bool:
     return all(
-        any(has_word(line, word) for line in (first, second) for word in theme.words) for theme in wish.themes
+        any(has_word(line, word) for line in (first, second) for word in theme.words)
+        for theme in request.themes
     )
 
 
-def _free_score(first: FirstLine) -> float:
-    """Return the log-probability per token that was left to the model; what it is told is likely."""
-    size = len(first.text) + 1
-    given = len(first.draft.first) + len(first.draft.pattern.commas)
-    return first.score * size / max(1, size - given)
-
-
-def _proposal(wish: Wish, first: FirstLine, second: SecondLine) -> Proposal:
-    form = form_report(first.text, second.text)
+def _proposal(
+    request: Request, first: FirstLine, second: CoupletPrediction, reverse: float, judged: float
+) -> Proposal:
+    lines, form = (first.text, second.text), form_report(first.text, second.text)
     relaxed = (*broken_tones(first.text), *second.relaxed)
     sizes = len(first.text) + 1, len(second.text) + 1
     score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
     fixed = frozenset({*first.draft.first, *first.draft.second})
-    scores = Scores(_free_score(first), second.score, second.reverse, second.judged)
-    good = quality((first.text, second.text), scores, relaxed, wish.themes, bool(wish.name))
-    return Proposal(first.text, second.text, score, form, relaxed, good, fixed=fixed)
+    scores = Scores(first.free_score, second.score, reverse, judged)
+    good = quality(lines, scores, relaxed, request.themes, bool(request.name))
+    return Proposal(*lines, score, form, relaxed, good, fixed=fixed)
 
 
 def _quality(proposal: Proposal) -> float:

@@ -1,18 +1,21 @@
-"""Drafts: what is fixed of a couplet before the model writes it."""
+"""Drafts: what is fixed of a couplet before the model writes it, and the tones of its 上联.
+
+A 上联 ends oblique (仄). Backwards from there the ends of its clauses go level, level, oblique, oblique, … (马蹄韵).
+Within a clause of four to seven characters the even places alternate, and its last three
+characters are not all of one tone (三平尾, 三仄尾). In longer clauses the rhythm is free, and only the end is bound.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
 from paddle_dialog.text.tones import Tone, tones
-from tasks.couplet.composing.patterns import COMMA, Pattern
-from tasks.couplet.composing.request import Wish
-from tasks.couplet.composing.themes import LONGEST_WORD, Theme, usual_themes
-from tasks.couplet.composing.tone_schemes import TONE_RULES, Scheme, conflicts, schemes
-from tasks.couplet.form import tones_can_oppose
+from tasks.couplet.composing.request import COMMA, LONGEST_WORD, Pattern, Request, Theme, usual_themes
+from tasks.couplet.form import clauses, tones_can_oppose
 from tasks.couplet.rules import FREE
 
 # In this share of the drafts on a usual theme its words are only told to the model, and in this share one word is set
@@ -21,27 +24,16 @@ FREELY, IN_BOTH = 0.45, 0.3
 WORDS_TOLD = 2  # of a usual theme, in one draft
 # Themes that lend a word or two to drafts of which no theme was asked, so that they differ.
 LENDERS = (
-    *(
-        "山水",
-        "春",
-        "夏",
-        "秋",
-        "冬",
-        "梅",
-        "兰",
-        "竹",
-        "菊",
-        "荷",
-        "松",
-        "月",
-        "江南",
-        "大海",
-        "书房",
-        "茶",
-        "酒",
-    ),
-    *("诗", "音乐", "隐居", "友情", "思乡", "家庭", "学习", "志向", "农家", "书法", "绘画", "离别", "禅"),
+    "山水 春 夏 秋 冬 梅 兰 竹 菊 荷 松 月 江南 大海 书房 茶 酒 诗 音乐 隐居 友情 思乡 家庭 学习 志向 "
+    "农家 书法 绘画 离别 禅"
 )
+FINAL, ENDS, ALTERNATING = "first_final_tone", "clause_ends", "alternating_tones"
+TONE_RULES = (ALTERNATING, ENDS, FINAL)  # in the order in which they are given up
+_OTHER = {Tone.LEVEL: Tone.OBLIQUE, Tone.OBLIQUE: Tone.LEVEL}
+_BACKWARDS = (Tone.OBLIQUE, Tone.LEVEL, Tone.LEVEL, Tone.OBLIQUE)  # and again
+_ALTERNATES = range(4, 8)  # sizes of clauses
+
+Scheme = Mapping[int, Tone]  # position in the line → the tone it must have
 
 
 @dataclass(frozen=True)
@@ -81,24 +73,24 @@ class Draft:
 
 
 def make_drafts(
-    wish: Wish, name: str, count: int, random: np.random.Generator, rules: Sequence[str] = TONE_RULES
+    request: Request, name: str, count: int, random: np.random.Generator, rules: Sequence[str] = TONE_RULES
 ) -> list[Draft]:
     """Return different drafts of one couplet.
 
     Args:
-        wish: the request.
+        request: what is asked.
         name: the one or two characters of it that this couplet has, or none.
         count: how many are tried; equal ones come once.
         random: of the choices.
         rules: of tone, that the 上联 is held to where the fixed characters allow it.
     """
     found: dict[str, Draft] = {}
-    patterns, weights = list(wish.patterns), np.array([*wish.patterns.values()], float)
+    patterns, weights = list(request.patterns), np.array([*request.patterns.values()], float)
     for number in range(count):
         pattern = patterns[random.choice(len(patterns), p=weights / weights.sum())]
         if number < len(patterns) and count > len(patterns):
             pattern = patterns[number]  # each at least once
-        draft = _Drawer(wish, name, pattern, random, rules).draft()
+        draft = _Drawer(request, name, pattern, random, rules).draft()
         found.setdefault(repr(draft), draft)
     return list(found.values())
 
@@ -107,17 +99,17 @@ class _Drawer:
     """Draws one draft."""
 
     def __init__(
-        self, wish: Wish, name: str, pattern: Pattern, random: np.random.Generator, rules: Sequence[str]
+        self, request: Request, name: str, pattern: Pattern, random: np.random.Generator, rules: Sequence[str]
     ) -> None:
-        self._wish, self._pattern, self._random, self._rules = wish, pattern, random, rules
-        place = [place for clause in pattern.positions for place in clause][wish.place]
+        self._request, self._pattern, self._random, self._rules = request, pattern, random, rules
+        place = [place for clause in pattern.positions for place in clause][request.place]
         self._first = {place: name[0]} if name else {}
         self._second = {place: name[1]} if len(name) > 1 else {}
 
     def draft(self) -> Draft:
         told: list[str] = []
         both = 0.0 if self._first else IN_BOTH  # beside a name there is hardly room
-        for theme in sorted(self._wish.themes, key=lambda theme: len(theme.words)):
+        for theme in sorted(self._request.themes, key=lambda theme: len(theme.words)):
             words = self._words(theme, told)
             chance = self._random.random()
             if len(theme.words) == 1 or chance >= FREELY + both:
@@ -126,7 +118,8 @@ class _Drawer:
                 self._set_both(words)
             told += words
         if not told:
-            told += self._words(usual_themes()[LENDERS[self._random.integers(len(LENDERS))]], ())
+            lenders = LENDERS.split()
+            told += self._words(usual_themes()[lenders[self._random.integers(len(lenders))]], ())
         text = ""
         for word in told:
             text += word if len(text) + len(word) <= LONGEST_WORD else ""
@@ -134,7 +127,7 @@ class _Drawer:
 
     def _words(self, theme: Theme, told: Sequence[str]) -> list[str]:
         """Draw words of a theme that repeat no character of the name or of other words, or any if all do."""
-        taken = {*self._wish.name, *"".join(told)}
+        taken = {*self._request.name, *"".join(told)}
         fitting = [word for word in theme.words if not taken & set(word)] or [*theme.words]
         words: list[str] = []
         for place in self._random.permutation(len(fitting)):
@@ -194,3 +187,68 @@ class _Drawer:
         costs = [conflicts(scheme, self._first) for scheme in found]
         best = [scheme for scheme, cost in zip(found, costs, strict=True) if cost == min(costs)]
         return best[self._random.integers(len(best))]
+
+
+def schemes(pattern: Pattern, rules: Sequence[str] = TONE_RULES) -> list[Scheme]:
+    """Return all ways to set the tones of a 上联 under some of `TONE_RULES`."""
+    choices = []
+    for number, places in enumerate(pattern.positions):
+        last = number == len(pattern.clauses) - 1
+        end = _end_tone(pattern, number) if (FINAL if last else ENDS) in rules else None
+        choices.append(_clause_schemes(places, end, ALTERNATING in rules))
+    return [{place: tone for part in parts for place, tone in part.items()} for parts in product(*choices)]
+
+
+def conflicts(scheme: Scheme, fixed: Mapping[int, str]) -> int:
+    """Return how many fixed characters have no reading of the tone their position must have."""
+    return sum(place in fixed and tone not in tones(fixed[place]) for place, tone in scheme.items())
+
+
+def broken_tones(line: str) -> list[str]:
+    """Return those of `TONE_RULES` that a 上联 does not keep; readings that fit count.
+
+    Args:
+        line: normalised.
+    """
+    parts = clauses(line)
+    if not parts:
+        return []
+    pattern = Pattern(tuple(map(len, parts)))
+    ends = [_end_tone(pattern, number) in tones(part[-1]) for number, part in enumerate(parts)]
+    kept = {
+        ALTERNATING: all(map(_alternates, parts)),
+        ENDS: all(ends[:-1]),
+        FINAL: ends[-1],
+    }
+    return [rule for rule in TONE_RULES if not kept[rule]]
+
+
+def _end_tone(pattern: Pattern, number: int) -> Tone:
+    return _BACKWARDS[(len(pattern.clauses) - 1 - number) % len(_BACKWARDS)]
+
+
+def _clause_schemes(places: Sequence[int], end: Tone | None, alternates: bool) -> list[dict[int, Tone]]:
+    bound = {} if end is None else {places[-1]: end}
+    size = len(places)
+    if not alternates or size not in _ALTERNATES:
+        return [bound]
+    last = size - size % 2 - 1  # index of the last even place
+    found = []
+    for tone in Tone:
+        if last == size - 1 and end not in (None, tone):
+            continue
+        scheme = {places[i]: tone if (last - i) % 4 == 0 else _OTHER[tone] for i in range(last, 0, -2)}
+        if last != size - 1 and tone is end:
+            scheme[places[-3]] = _OTHER[tone]
+        found.append(scheme | bound)
+    return found
+
+
+def _alternates(clause: str) -> bool:
+    even = clause[1::2]
+    if len(clause) not in _ALTERNATES:
+        return True
+    return any(
+        all((tone if i % 2 == 0 else _OTHER[tone]) in tones(char) for i, char in enumerate(even))
+        for tone in Tone
+    )

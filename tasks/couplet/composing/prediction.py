@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
-import numpy as np
-
-from paddle_dialog.decoding.interface import TextReader
-from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.simplified import simplified_line
-from tasks.couplet.composing.composer import Composer, FirstLine, SecondLine
-from tasks.couplet.composing.first_lines import FirstLineWriter
+from tasks.couplet.composing.composer import Composer
 from tasks.couplet.composing.proposals import Proposal
-from tasks.couplet.composing.request import Wish, read_wish
-from tasks.couplet.composing.themes import usual_themes
+from tasks.couplet.composing.request import Request, read_request, usual_themes
+from tasks.couplet.composing.scrolls import Scroll, ScrollChooser, occasions
 from tasks.couplet.direction import ONE_WAY, knows_marks
 from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.rerank import ReverseModel
-from tasks.couplet.scrolls.chooser import Scroll, ScrollChooser
-from tasks.couplet.scrolls.listing import occasions
 
-# How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
-_SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.65, top_k=20, top_p=0.9)
-_BEAM = 5  # of the 下联, or as wide as `rerank.candidates` asks
-_TONE_WEIGHT = 2.0  # of the 下联: both lines are ours, so their tones can oppose
 _SCROLLS = 5
 
 
@@ -75,26 +63,24 @@ class ComposingPredictor(CoupletPredictor):
         Raises:
             UserError: the request cannot be met, or the model was not trained for it.
         """
-        return self.compose_wish(read_wish(theme, name, place, length, pattern, count, scroll), seed)
+        return self.compose_checked(read_request(theme, name, place, length, pattern, count, scroll), seed)
 
-    def compose_wish(
-        self, wish: Wish, seed: int | None = None, refused: Callable[[str], bool] | None = None
+    def compose_checked(
+        self, request: Request, seed: int | None = None, refused: Callable[[str], bool] | None = None
     ) -> list[Proposal]:
         """Do what `compose` does for a checked request.
 
         Args:
-            wish: the request.
+            request: what is asked.
             seed: of the draws; the config's by default.
             refused: says which lines are not to be written; by default those with a word of `rules.banned_words`.
         """
-        self.check_composes(wish)
+        self.check_composes(request)
         if seed is not None and not 0 <= seed < 2**32:
             raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
-        refused = self.has_banned_word if refused is None else refused
-        writer = FirstLineWriter(self.step_model, self._table, _SAMPLING)
-        composer = Composer(writer, partial(self._answer_lines, refused), self._has_known_line, refused)
-        found = composer.compose(wish, self.config.seed if seed is None else seed)
-        return self._with_scrolls(wish, found)
+        composer = Composer(self, self._table, self.judge, refused or self.has_banned_word)
+        found = composer.compose(request, self.config.seed if seed is None else seed)
+        return self._with_scrolls(request, found)
 
     def scrolls(self, first: str, second: str, count: int = 5) -> list[Scroll]:
         """Return 横批 that go with a couplet, best first.
@@ -117,10 +103,10 @@ class ComposingPredictor(CoupletPredictor):
     def _scroll_chooser(self) -> ScrollChooser:
         return ScrollChooser()
 
-    def _with_scrolls(self, wish: Wish, proposals: Sequence[Proposal]) -> list[Proposal]:
+    def _with_scrolls(self, request: Request, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Give each proposal its 横批, none the same best one where others fit too."""
         known = usual_themes()
-        words = {theme.words for theme in wish.themes}
+        words = {theme.words for theme in request.themes}
         asked = [name for name in occasions() if name in known and known[name].words in words]
         given: list[Proposal] = []
         for proposal in proposals:
@@ -128,55 +114,16 @@ class ComposingPredictor(CoupletPredictor):
             texts = [scroll.text for scroll in chosen]
             taken = {other.scroll for other in given}
             best = next((text for text in texts if text not in taken), texts[0])
-            lead = best if wish.scroll is None else wish.scroll
+            lead = best if request.scroll is None else request.scroll
             given.append(replace(proposal, scrolls=tuple(dict.fromkeys([lead, *texts]))[:_SCROLLS]))
         return given
 
-    def check_composes(self, wish: Wish) -> None:
+    def check_composes(self, request: Request) -> None:
         """Raise a `UserError` unless the model can write such lines."""
         if not self.composes:
             raise UserError(ONE_WAY)
-        longest = max(pattern.length + len(pattern.commas) for pattern in wish.patterns)
+        longest = max(pattern.length + len(pattern.commas) for pattern in request.patterns)
         if longest > self.longest_line:
             raise UserError(
                 f"the lines would have {longest} characters, and this model writes up to {self.longest_line}"
             )
-
-    def _has_known_line(self, first: str, second: str) -> bool:
-        """Return whether a line stands in the index of the training corpus; False where there is no index."""
-        if self.couplet_index is None:
-            return False
-        found = self.nearest_known(first, second)
-        return found is not None and found.distance == 0
-
-    def _answer_lines(
-        self, refused: Callable[[str], bool], firsts: Sequence[FirstLine]
-    ) -> list[list[SecondLine]]:
-        found = self.answer(
-            [self.check(first.text, first.draft.lock) for first in firsts],
-            2,
-            replace(self.rules, tone_weight=_TONE_WEIGHT),
-            replace(self.config.decoding, strategy="beam", beam_size=_BEAM),
-            distance=0.0,  # what is proposed is made to differ as a whole
-            refused=refused,
-        )
-        texts = [[candidate.text for candidate in each] for each in found]
-        reverse, judged = self._read_back([first.text for first in firsts], texts)
-        return [
-            [
-                SecondLine(c.text, c.score, float(score), tuple(c.relaxed), float(value))
-                for c, score, value in zip(*own, strict=True)
-            ]
-            for own in zip(found, reverse, judged, strict=True)
-        ]
-
-    def _read_back(
-        self, lines: Sequence[str], found: Sequence[Sequence[str]]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return scores of each 上联 after its answers, and what the judge says, [K] each; 0 without one."""
-        back = ReverseModel(self.step_model, self.vocabulary)
-        if self.judge is None or not isinstance(self.step_model, TextReader):
-            scores = back.scores(lines, found)
-            return scores, [np.zeros(len(own)) for own in scores]
-        scores, states = back.read(lines, found)
-        return scores, [self.judge(own) for own in states]

@@ -1,15 +1,35 @@
-"""Proposals: written couplets, what is good of them, and a choice of such as differ."""
+"""Proposals: written couplets, how good they are held to be, and a choice of such as differ.
+
+What a model finds likeliest is what the corpus repeats a thousandfold. So a line gains nothing by being likelier than
+a good one of a person's usually is, set phrases cost something, and lines that speak of the theme gain.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.word_lists import read_lists
+from tasks.couplet.composing.request import Theme, main_names
+from tasks.couplet.composing.scrolls import THEME_TABLE, read_association
 from tasks.couplet.form import Form, clauses
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
+LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
+SECOND_WEIGHT = 1.2  # of the 下联 beside the 上联, whose likelihood says less
+FIRST_WEIGHT = 0.3  # of the 上联 by itself without that bound; fitted to ratings, as the next
+REVERSE_WEIGHT = 0.3  # of the 上联 after its 下联
+RELAXED_COST = 1.0  # for each rule that is not kept
+SET_PHRASE_COST = 0.25  # for each of them
+THEME_WEIGHT = 0.5  # of the association of both lines with the themes, in nats
+KNOWN_COST = 0.5  # where a line stands in the training corpus as it is
+SAD_COST = 0.4  # for each sad character where the occasion is glad
 
 
 @dataclass(frozen=True)
@@ -109,3 +129,82 @@ def _first_words(proposal: Proposal) -> set[str]:
         word = "".join(c for i, c in enumerate(line[:2]) if i not in proposal.fixed and is_hanzi(c))
         words.add(word)
     return words - {""}
+
+
+class Scores(NamedTuple):
+    """Log-probabilities per token, and a judgement.
+
+    Args:
+        first: of the 上联, per token that was left to the model.
+        second: of the 下联 after the 上联.
+        reverse: of the 上联 after the 下联.
+        judged: what a judge fitted to ratings says of the couplet, in the same unit.
+    """
+
+    first: float
+    second: float
+    reverse: float
+    judged: float = 0.0
+
+
+def quality(
+    lines: tuple[str, str],
+    scores: Scores,
+    relaxed: Sequence[str],
+    themes: Sequence[Theme],
+    named: bool,
+) -> float:
+    """Return how good a couplet is held to be; only the order means something.
+
+    Args:
+        lines: 上联 and 下联.
+        scores: what the model gives them.
+        relaxed: rules it does not keep.
+        themes: it was asked to speak of.
+        named: whether it has a name, which is a glad occasion unless a theme says otherwise.
+    """
+    first, second = min(scores.first, LIKELY_FIRST), min(scores.second, LIKELY_SECOND)
+    asked = "".join(word for theme in themes for word in theme.words)
+    phrases = sum(
+        phrase in line for line in lines for phrase in _lists()["set phrases"] if phrase not in asked
+    )
+    likely = (first + SECOND_WEIGHT * second) / (1 + SECOND_WEIGHT)
+    return (
+        likely
+        + FIRST_WEIGHT * scores.first
+        + REVERSE_WEIGHT * scores.reverse
+        + scores.judged
+        + THEME_WEIGHT * relevance(lines, themes)
+        - RELAXED_COST * len(relaxed)
+        - SET_PHRASE_COST * phrases
+        - SAD_COST * _sad(lines, themes, named)
+    )
+
+
+def _sad(lines: Sequence[str], themes: Sequence[Theme], named: bool) -> int:
+    """Return how many sad characters the lines have, if the occasion is glad."""
+    glad = any(main_names().get(theme.words) in _lists()["glad occasions"] for theme in themes)
+    if not glad and (themes or not named):
+        return 0
+    return sum(character in _lists()["sad"] for line in lines for character in line)
+
+
+def relevance(lines: Sequence[str], themes: Sequence[Theme]) -> float:
+    """Return the mean association of the lines with the themes of the table, in nats; 0 without any."""
+    numbers = [number for theme in themes if (number := _numbers().get(theme.words)) is not None]
+    if not numbers:
+        return 0.0
+    table = read_association(THEME_TABLE)
+    return float(np.mean([table.of(line)[numbers] for line in lines]))
+
+
+@cache
+def _numbers() -> dict[tuple[str, ...], int]:
+    """Return the place of each theme in the table, by its words."""
+    names = read_association(THEME_TABLE).words
+    return {words: names.index(name) for words, name in main_names().items() if name in names}
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    return read_lists(__package__, "phrases.txt")

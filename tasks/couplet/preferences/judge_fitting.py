@@ -23,7 +23,7 @@ from paddle_dialog.judge_command import judge_parser, save_with_judge
 from paddle_dialog.judge_fit import fit_order
 from paddle_dialog.text.characters import is_hanzi
 from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.composing.ranking import Scores, quality
+from tasks.couplet.composing.proposals import Scores, quality
 from tasks.couplet.direction import encode_sources
 from tasks.couplet.preferences.rated import RatedAnswer, read_ratings
 from tasks.couplet.rerank import ReverseModel

@@ -1,21 +1,24 @@
-"""Chooses the scrolls that go with a couplet.
+"""横批, the scroll of four characters over a couplet, chosen from a list of traditional ones.
 
 A scroll's score is the mean association of its two words with the characters of the couplet, and that of the occasion
-it belongs to: couplets on a wedding attract the words of all its scrolls.
+it belongs to: couplets on a wedding attract the words of all its scrolls. The tables of associations, of the words of
+scrolls and of themes, were counted by `tools/data/associations.py` over a training corpus; they have no line of it.
 """
 
 from __future__ import annotations
 
 import importlib.resources
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
-from tasks.couplet.association import Association
-from tasks.couplet.scrolls.listing import MOURNING, all_scrolls, occasions, words_of
+from paddle_dialog.text.characters import is_hanzi
+from tasks.couplet.composing.request import read_rows
 
+MOURNING = "挽联"  # an occasion whose scrolls go with nothing else
 OCCASION_WEIGHT = 2.0
 ASKED_BONUS = 0.5  # nats for a scroll of the occasion that was asked for
 LIKE = 3  # characters that no two of the chosen share
@@ -26,8 +29,64 @@ _SIGNS = {
     "祠堂": ("祖", "祠", "宗", "先"),
     "灶神": ("灶", "厨"),
 }
+STEPS = 40  # of one byte to a nat, in a table of associations
+SCROLL_TABLE, THEME_TABLE = "scrolls.npz", "themes.npz"
 
-TABLE = "association.npz"  # counted by tools/associations.py
+
+@dataclass(frozen=True)
+class Association:
+    """How much more often a character stands in couplets that have a word than in others.
+
+    Args:
+        words: W words.
+        characters: C characters, in one text.
+        steps: max(0, log p(character | word) / p(character)) in steps of 1/40, uint8 [C, W]; 0 where it is weak.
+    """
+
+    words: tuple[str, ...]
+    characters: str
+    steps: np.ndarray
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {character: row for row, character in enumerate(self.characters)}
+
+    def of(self, line: str) -> np.ndarray:
+        """Return the mean association of the hanzi of a text with each word, in nats, float32 [W]."""
+        rows = [self._rows.get(character, -1) for character in line if is_hanzi(character)]
+        known = self.steps[[row for row in rows if row >= 0]]  # [T, W]
+        return known.sum(axis=0, dtype=np.float32) / np.float32(STEPS * max(1, len(rows)))
+
+
+@cache
+def read_association(name: str) -> Association:
+    """Read `SCROLL_TABLE` or `THEME_TABLE`; the words of the latter are the main names of the themes."""
+    content = (importlib.resources.files(__package__) / name).read_bytes()
+    with np.load(io.BytesIO(content)) as arrays:
+        return Association(tuple(arrays["words"].tolist()), str(arrays["characters"]), arrays["steps"])
+
+
+@cache
+def occasions() -> dict[str, tuple[str, ...]]:
+    """Return each occasion with its scrolls, see `scrolls.txt`."""
+    rows = (line.partition(":") for line in read_rows("scrolls.txt"))
+    return {occasion: tuple(scrolls.split()) for occasion, _, scrolls in rows}
+
+
+@cache
+def all_scrolls() -> tuple[str, ...]:
+    """Return every scroll once."""
+    return tuple(dict.fromkeys(scroll for scrolls in occasions().values() for scroll in scrolls))
+
+
+def all_words() -> tuple[str, ...]:
+    """Return every word of a scroll once."""
+    return tuple(dict.fromkeys(word for scroll in all_scrolls() for word in words_of(scroll)))
+
+
+def words_of(scroll: str) -> tuple[str, str]:
+    """Return the two words of a scroll."""
+    return scroll[:2], scroll[2:]
 
 
 @dataclass(frozen=True)
@@ -47,21 +106,11 @@ class Scroll:
         return {"text": self.text, "score": round(self.score, 4)}
 
 
-@cache
-def scroll_association() -> Association:
-    """Return the table of the scrolls' words."""
-    return Association.of_bytes((importlib.resources.files(__package__) / TABLE).read_bytes())
-
-
 class ScrollChooser:
-    """Chooses scrolls from the list.
+    """Chooses scrolls from the list."""
 
-    Args:
-        association: of the scrolls' words; the one that ships by default.
-    """
-
-    def __init__(self, association: Association | None = None) -> None:
-        self._association = scroll_association() if association is None else association
+    def __init__(self) -> None:
+        self._association = read_association(SCROLL_TABLE)
 
     def choose(self, first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
         """Return scrolls, best first.

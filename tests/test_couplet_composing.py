@@ -1,0 +1,423 @@
+"""Composed couplets: what can be asked of them, what a random model writes, the choice of 横批, and the command."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_here
+from composing_toys import CHARACTERS, composing_toy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.tones import Tone
+from tasks.couplet.composing.composer import NoneFound
+from tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
+from tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
+from tasks.couplet.composing.request import (
+    Pattern,
+    has_word,
+    main_themes,
+    read_request,
+    read_themes,
+    usual_patterns,
+    usual_themes,
+    wanted_patterns,
+)
+from tasks.couplet.composing.scrolls import (
+    SCROLL_TABLE,
+    THEME_TABLE,
+    ScrollChooser,
+    all_scrolls,
+    occasions,
+    read_association,
+    words_of,
+)
+from tasks.couplet.form import form_report
+from tasks.couplet.rules import broken_rules
+
+P, Z = Tone.LEVEL, Tone.OBLIQUE
+KNOWN = Path(__file__).parent / "data" / "known_scrolls.tsv"
+CHOOSER = ScrollChooser()
+TOY = composing_toy()
+PATTERNS = ["4", "5", "7", "4+5", "4+7", "5+5+5"]
+
+
+def texts(first, second, **options):
+    return [scroll.text for scroll in CHOOSER.choose(first, second, **options)]
+
+
+def test_every_scroll_is_four_hanzi_in_the_written_form():
+    assert len(all_scrolls()) == 765
+    for scroll in all_scrolls():
+        assert len(scroll) == 4 and all(map(is_hanzi, scroll)) and normalise_line(scroll) == scroll
+    for occasion, scrolls in occasions().items():
+        assert len(set(scrolls)) == len(scrolls), occasion
+
+
+def test_the_tables_that_ship_are_of_the_lists_that_ship():
+    words = {word for scroll in all_scrolls() for word in words_of(scroll)}
+    assert words <= set(read_association(SCROLL_TABLE).words)
+    assert read_association(THEME_TABLE).words == tuple(main_themes())
+
+
+def test_the_known_scrolls_are_in_the_list():
+    for line in KNOWN.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            first, second, known = line.split("\t")
+            assert len(first) == len(second) and set(known.split("/")) <= set(all_scrolls())
+
+
+def test_the_choice_fits_the_occasion():
+    assert texts("生意兴隆通四海", "财源茂盛达三江")[0] == "财源广进"
+    wedding = texts("百年恩爱双心结", "千里姻缘一线牵")
+    assert len(wedding) == 5 and set(wedding) <= set(occasions()["婚庆"])
+    assert "千里姻缘" not in wedding  # it stands in the couplet
+    assert not any(len(set(a) & set(b)) > 2 for i, a in enumerate(wedding) for b in wedding[:i])
+
+
+def test_mourning_and_animals_wait_for_a_word_of_them():
+    only_mourning = set(occasions()["挽联"]) - {s for o, ss in occasions().items() if o != "挽联" for s in ss}
+    assert not set(texts("一年四季春常在", "万紫千红永开花", count=50)) & only_mourning
+    assert set(texts("音容已杳", "德泽犹存")) & only_mourning
+    assert set(texts("一年四季春常在", "万紫千红永开花", asked=["挽联"], count=50)) & only_mourning
+    assert "俎豆千秋" not in texts("圆梦千秋家国事", "画楼万古月星辉", count=50)
+    assert "俎豆千秋" in texts("祖德千秋家国事", "宗功万古月星辉", count=50)
+    assert "金鸡报晓" not in texts("红梅万点报春早", "紫燕千声祝岁新", count=50)
+    assert "金鸡报晓" in texts("雄鸡一唱报春早", "紫燕千声祝岁新", count=50)
+
+
+def test_an_occasion_that_was_asked_for_counts():
+    plain, asked = texts("春风送暖", "旭日升辉"), texts("春风送暖", "旭日升辉", asked=["乔迁"])
+    new_home = set(occasions()["乔迁"])
+    assert len(new_home & set(asked)) > len(new_home & set(plain))
+
+
+def test_lines_that_speak_of_the_theme_are_held_to_be_better():
+    (doctors,) = read_themes("医院")
+    fitting, other = ("妙手回春除疾苦", "仁心济世保安康"), ("东风吹绿江南岸", "细雨浇开陌上花")
+    assert relevance(fitting, [doctors]) > 5 * relevance(other, [doctors])
+    assert relevance(fitting, read_themes("围棋子")) == relevance(fitting, []) == 0
+
+    def good(lines, theme="", scores=(-2.5, -1.5, -1.0), relaxed=(), named=False):
+        return quality(lines, Scores(*scores), relaxed, read_themes(theme), named)
+
+    assert good(fitting, "医院") > good(other, "医院")
+    assert good(other, scores=(-1.9, -0.5, -1.0)) == good(other, scores=(-1.9, -0.9, -1.0)) > good(other)
+    assert good(other, scores=(-2.5, -1.5, -0.5)) > good(other)
+    less = good(other, scores=(-1.0, -1.5, -1.0)) - good(other, scores=(-1.9, -1.5, -1.0))
+    assert 0 < less < good(other, scores=(-1.6, -1.5, -1.0)) - good(other, scores=(-2.5, -1.5, -1.0))
+    assert good(("东风吹绿神州岸", other[1])) < good(other)
+    assert good(("东风吹绿神州岸", other[1]), "国庆") > good(("东风吹绿九州岸", other[1]), "国庆")
+    assert good(other, relaxed=["final_tone"]) == pytest.approx(good(other) - 1)
+    sad = ("东风吹落江南泪", other[1])
+    assert good(sad) == good(other) and good(sad, named=True) == pytest.approx(good(other) - 0.4)
+
+
+def test_a_pattern_knows_where_its_clauses_and_commas_stand():
+    pattern = Pattern((4, 5, 3))
+    assert (str(pattern), pattern.length) == ("4+5+3", 12)
+    assert pattern.positions == [[0, 1, 2, 3], [5, 6, 7, 8, 9], [11, 12, 13]]
+    assert pattern.commas == [4, 10]
+
+
+def test_every_length_from_4_to_15_has_a_usual_pattern():
+    assert {pattern.length for pattern in usual_patterns()} == set(range(4, 16))
+    assert {str(pattern) for pattern in wanted_patterns(11, None)} == {"4+7", "5+6", "7+4"}
+    assert [str(pattern) for pattern in wanted_patterns(None, None)] == ["7"]
+
+
+def test_tone_schemes_by_hand():
+    assert schemes(Pattern((4,))) == [{1: P, 3: Z}]
+    assert schemes(Pattern((5,))) == [{1: Z, 3: P, 4: Z}, {1: P, 2: P, 3: Z, 4: Z}]
+    seven = schemes(Pattern((7,)))
+    assert seven == [{1: P, 3: Z, 5: P, 6: Z}, {1: Z, 3: P, 4: P, 5: Z, 6: Z}]
+    ends = [scheme[3] for scheme in schemes(Pattern((4, 9)))]
+    assert ends == [P]  # 平仄
+    (free,) = schemes(Pattern((9,)))
+    assert free == {8: Z}
+    fives = [{place: s[place] for place in (4, 10, 16, 22)} for s in schemes(Pattern((5, 5, 5, 5)))]
+    assert all(ends == {4: Z, 10: P, 16: P, 22: Z} for ends in fives)  # 仄平平仄
+
+
+@pytest.mark.parametrize(
+    ("line", "broken"),
+    [
+        ("爆竹一声除旧岁", []),  # 爆竹(仄) 一声(平) 除旧(仄) 岁(仄)
+        ("春风又绿江南岸", []),
+        ("春风又绿江南山", ["first_final_tone"]),
+        ("清山江天雪海绿", ["alternating_tones"]),
+        ("春满人间，花开大地", []),
+        ("清江雪海，秋天老鸟", ["clause_ends"]),
+        ("", []),
+    ],
+)
+def test_the_tones_of_known_lines(line, broken):
+    assert broken_tones(line) == broken
+
+
+def test_themes_of_the_table_go_by_several_names_and_others_are_words_themselves():
+    assert len(main_themes()) == 288 == len(set(main_themes()))
+    assert usual_themes()["新年"].words == usual_themes()["春节"].words
+    spring, chess = read_themes(" 春节、 象牙 ")
+    assert "新春" in spring.words and chess.words == ("象牙",)
+    assert all(
+        len(word) == 2 and all(map(is_hanzi, word)) for t in usual_themes().values() for word in t.words
+    )
+    assert read_themes("") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "stands"),
+    [
+        ("外婆桥上月", "外婆", True),
+        ("竹外婆娑云里客", "外婆", False),
+        ("三更喜见外婆", "外婆", True),
+        ("春风又见吾外婆", "外婆", True),
+        ("桃李密枝春不老", "李密", False),
+        ("月下，外婆犹未睡", "外婆", True),
+        ("月下，问外婆安否", "外婆", False),
+        ("遥看象牙塔", "象牙塔", True),
+    ],
+)
+def test_a_word_stands_in_the_rhythm_of_its_clause(line, word, stands):
+    assert has_word(line, word) is stands
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"name": "L"}, "the name 'L' has a character that is not Chinese"),
+        ({"name": "李明 W"}, "not Chinese"),
+        ({"name": " "}, "the name is empty"),
+        ({"name": "一二三四五六七八九"}, "has 9 characters; up to 8"),
+        ({"theme": "春" * 40}, "has 40 characters; give words of up to 4"),
+        ({"theme": "tea"}, "'tea' has a character that is not Chinese"),
+        ({"theme": "山 水 云 月"}, "4 words; a couplet has room for 3"),
+        ({"length": 3}, "length 3 has no usual pattern; a line has 4 to 15"),
+        ({"length": 40}, "length 40 has no usual pattern"),
+        ({"length": 10, "pattern": "4+7"}, "pattern 4+7 has 11 characters and length is 10"),
+        ({"pattern": "seven"}, "pattern 'seven' is none"),
+        ({"pattern": "9+9"}, "has 18 characters; a line has 4 to 15"),
+        ({"pattern": "1+7"}, "a clause has 2 to 11"),
+        ({"name": "李明", "place": 8}, "place 8 is outside the line; it has 7"),
+        ({"place": 2}, "place 2 says where a name stands"),
+        ({"theme": "海纳百川", "name": "李明", "length": 4}, "finds no room beside a character of the name"),
+        ({"count": 0}, "count is 0"),
+        ({"theme": ["春节"]}, "theme is ['春节']; give one text"),
+        ({"scroll": "spring"}, "the 横批 'spring' is not Chinese"),
+        ({"scroll": "春" * 9}, "has 9 characters; four are usual"),
+    ],
+)
+def test_what_cannot_be_met_is_refused_in_one_sentence(request_, said):
+    with pytest.raises(UserError) as error:
+        read_request(**request_)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_traditional_characters_are_read_as_simplified_ones():
+    assert read_request(theme="春節 圍棋", name="趙雲") == read_request(theme="春节 围棋", name="赵云")
+
+
+def test_a_long_name_makes_several_couplets():
+    assert read_request(name="李明").parts == ["李明"]
+    assert read_request(name="春江花月夜").parts == ["春江", "花月", "夜"]
+    assert read_request().parts == [""]
+
+
+NAMES = st.text("李明春江花月夜王芳伟秀英娜敏静强磊军洋", min_size=0, max_size=2)
+THEMES = st.lists(st.sampled_from([*main_themes(), "围棋", "程序员", "灯"]), max_size=2, unique=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=NAMES,
+    theme=THEMES,
+    pattern=st.sampled_from(list(usual_patterns())),
+    place=st.integers(1, 4),
+    seed=st.integers(0, 9),
+)
+def test_a_draft_places_the_name_and_holds_the_rest_to_a_scheme(name, theme, pattern, place, seed):
+    place = place if name else 1
+    try:
+        request = read_request(" ".join(theme), name, place, None, str(pattern))
+    except UserError:
+        return
+    for draft in make_drafts(request, name, 8, np.random.default_rng(seed)):
+        spot = [p for clause in pattern.positions for p in clause][place - 1]
+        placed = draft.first.get(spot, ""), draft.second.get(spot, "")
+        assert all(character == found for character, found in zip(name, placed, strict=False))
+        assert draft.tones in schemes(pattern) and len(draft.told) <= 4
+        assert not set(pattern.commas) & {*draft.first, *draft.second}
+        assert len(draft.template) == len(draft.lock) == pattern.length + len(pattern.commas)
+        assert all((draft.template[p], draft.lock[p]) == ("，", "，") for p in pattern.commas)
+
+
+def clauses(text):
+    return text.split("，")
+
+
+def check(proposal, predictor=TOY):
+    """Check that a proposal is of one shape and names all rules that it breaks."""
+    form = form_report(proposal.first, proposal.second)
+    assert proposal.form == form and form.length_equal and form.punctuation_aligned
+    broken = [
+        *broken_tones(proposal.first),
+        *broken_rules(proposal.first, proposal.second, form, predictor.rules),
+    ]
+    assert list(proposal.relaxed) == broken
+
+
+def share_four(one, other):
+    def stretches(p):
+        return {
+            c[i : i + 4] for line in (p.first, p.second) for c in clauses(line) for i in range(len(c) - 3)
+        }
+
+    return stretches(one) & stretches(other)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.text(CHARACTERS + "李明钰", max_size=2),
+    place=st.integers(1, 4),
+    pattern=st.sampled_from(PATTERNS),
+    theme=st.sampled_from(["", "春节", "围棋"]),
+    seed=st.integers(0, 99),
+)
+def test_names_and_themes_stand_and_rules_are_kept_or_named(name, place, pattern, theme, seed):
+    if pattern == "4" and theme and place > 2:
+        place = 1
+    place = place if name else 1
+    found = TOY.compose(theme, name, place, pattern=pattern, count=3, seed=seed)
+    assert 1 <= len(found) <= 3
+    for proposal in found:
+        check(proposal)
+        assert [len(clause) for clause in clauses(proposal.first)] == [int(n) for n in pattern.split("+")]
+        for line, character in zip((proposal.first, proposal.second), name, strict=False):
+            assert line.replace("，", "")[place - 1] == character
+        if theme:
+            words = usual_themes()[theme].words
+            assert any(word in proposal.first or word in proposal.second for word in words)
+        if not name:
+            assert proposal.relaxed == ()
+        assert len(proposal.scrolls) == 5 and proposal.scroll == proposal.scrolls[0]
+    assert not any(share_four(a, b) for i, a in enumerate(found) for b in found[:i])
+
+
+def test_a_character_that_cannot_stand_is_named():
+    (proposal, *_) = TOY.compose(name="江", place=7)  # 平, where the 上联 must end 仄
+    assert proposal.first.endswith("江") and "first_final_tone" in proposal.relaxed
+    (proposal, *_) = TOY.compose(name="江江")
+    assert proposal.first[0] == proposal.second[0] == "江"
+    assert "no_shared_character" in proposal.relaxed
+
+
+def test_a_name_of_five_stands_over_three_couplets_of_each_proposal():
+    found = TOY.compose(name="春江花月夜", count=2, length=9)
+    assert [(p.set, p.part) for p in found] == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    for group in (found[:3], found[3:]):
+        assert "".join(p.first[0] + p.second[0] for p in group)[:5] == "春江花月夜"
+        assert len({p.first.index("，") for p in group}) == 1
+    record = found[4].as_dict()
+    assert (record["set"], record["part"]) == (2, 2) and str(found[4]).startswith("2.2\t花")
+
+
+def test_a_seed_gives_the_same_and_another_one_others():
+    assert TOY.compose(seed=3) == TOY.compose(seed=3)
+    assert TOY.compose(seed=3) != TOY.compose(seed=4)
+
+
+def test_own_words_stand_in_a_line_and_own_scrolls_replace_the_models():
+    for proposal in TOY.compose("象牙塔", scroll="小园春色"):
+        assert "象牙塔" in proposal.first or "象牙塔" in proposal.second
+        assert proposal.scroll == "小园春色" and len(proposal.scrolls) == 5
+
+
+def test_banned_words_are_never_written(tmp_path):
+    words = tmp_path / "words.txt"
+    usual = TOY.compose(count=5)
+    pairs = sorted({line[i : i + 2] for p in usual for line in (p.first, p.second) for i in range(6)})[:12]
+    words.write_text("\n".join([*pairs, "春"]), encoding="utf-8")
+    found = composing_toy(rules={"banned_words": str(words)}).compose(count=5)
+    text = "".join(p.first + "|" + p.second + "|" for p in found)
+    assert found and not any(word in text for word in [*pairs, "春"])
+
+
+def test_a_model_that_can_write_nothing_says_so():
+    with pytest.raises(NoneFound, match="the model finds no such couplet"):
+        composing_toy("春江").compose()
+    with pytest.raises(UserError, match="this bundle knows only 下联 for 上联"):
+        composing_toy(marks=False).compose()
+    with pytest.raises(UserError, match="would have 19 characters, and this model writes up to 18"):
+        TOY.compose(pattern="3+3+3+3+3")
+
+
+def proposal(first, second, score, fixed=()):
+    return Proposal(first, second, score, form_report(first, second), fixed=frozenset(fixed))
+
+
+def test_the_choice_by_hand():
+    best = proposal("春风又绿江南岸", "明月何时照我还", -1)
+    same_clause = proposal("昨夜又绿江南草", "何人独上望江楼", -2)
+    same_word = proposal("春风一度玉门雪", "何处千秋杨柳楼", -3)
+    other = proposal("白云深处有人语", "红叶题时无雁声", -4)
+    assert choose([best, same_clause, same_word, other], 2) == [best, other]
+    assert choose([best, same_clause, same_word, other], 3) == [best, other, same_word]  # too few others
+    assert choose([best, same_clause, same_word, other], 9) == [best, other, same_word]
+    named = proposal("春山一度玉门雪", "明日千秋杨柳楼", -2, [0])
+    again = proposal("春水六朝金粉梦", "明花三月柳烟城", -3, [0])
+    assert choose([named, again], 2) == [named, again]
+    assert choose([again], 1, before=[named]) == [again]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    """Return the folder of an untrained model with the marks."""
+    from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+    from tasks.couplet.direction import with_marks
+
+    folder = tmp_path_factory.mktemp("composing")
+    couplets = folder / "couplets.tsv"
+    half = len(CHARACTERS) // 2
+    couplets.write_text(f"{CHARACTERS[:half]}，\t{CHARACTERS[half : 2 * half]}，\n" * 4, encoding="utf-8")
+    with_marks(Vocabulary([*SPECIAL_TOKENS, "，", *CHARACTERS])).save(folder / "vocabulary.txt")
+    settings = [f"data.train={couplets}", f"data.vocabulary={folder / 'vocabulary.txt'}", "data.dev=null"]
+    settings += [
+        f"output_dir={folder / 'run'}",
+        "model.width=16",
+        "model.inner_width=16",
+        "model.num_heads=2",
+    ]
+    settings += [
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "training.max_steps=1",
+        "data.batch_size=4",
+    ]
+    chosen = [part for setting in settings for part in ("-o", setting)]
+    outcome = run_here("train", "-c", "configs/couplet.yaml", *chosen)
+    assert outcome.status == 0, outcome.stderr
+    return folder / "run" / "last"
+
+
+def test_the_command_prints_couplets(bundle):
+    given_ = ("-c", "configs/couplet.yaml", "--weights", bundle)
+    outcome = run_here("compose", *given_, "--theme", "春节", "--name", "江月", "--count", 2, "--json")
+    records = [json.loads(line) for line in outcome.stdout.splitlines()]
+    assert outcome.status == 0 and len(records) == 2, outcome.stderr
+    for record in records:
+        assert {*record} - {"relaxed"} == {"first", "second", "scroll", "score", "form"}
+        assert record["first"][0] == "江" and record["second"][0] == "月" and len(record["scroll"]) == 4
+    plain = run_here("compose", *given_, "--pattern", "4+5", "--count", 1, "--scroll", "小园春色")
+    first, second, scroll = plain.stdout.rstrip("\n").split("\t")
+    assert first[4] == second[4] == "，" and len(first) == 10 and scroll == "小园春色"
+
+
+def test_the_command_refuses_in_one_line(bundle):
+    given_ = ("-c", "configs/couplet.yaml", "--weights", bundle)
+    assert "the name 'L' has a character" in run_here("compose", *given_, "--name", "L").error_line()
+    assert "length 99 has no usual pattern" in run_here("compose", *given_, "--length", 99).error_line()
+    assert "only a model of couplets" in run_here("compose", "-c", "configs/poem.yaml").error_line()
