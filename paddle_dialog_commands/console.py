@@ -7,7 +7,6 @@ import importlib
 import re
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
 from paddle_dialog.command_line import BAD_INPUT, DONE, run_tool
@@ -35,6 +34,8 @@ def main() -> int:
         print(_usage())
         return DONE
     if name == "--version":
+        from importlib.metadata import version  # takes a tenth of the start of a command
+
         print(version("paddle_dialog"))
         return DONE
     if name not in COMMANDS and name not in (commands := command_modules()):
