@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import logging
 import os
@@ -10,7 +11,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddle_dialog.errors import UserError
@@ -225,6 +225,26 @@ def checked_text(text: str) -> str:
     return text
 
 
+def typed_lines(note: str) -> Iterator[str | None]:
+    """Iterate over the lines typed on a terminal until Ctrl-D; None for one that is not text.
+
+    Args:
+        note: shown at the beginning, on stderr.
+    """
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  (lets the user edit the line)
+    print(note, file=sys.stderr)
+    prompt = "> " if sys.stdout.isatty() else ""  # the prompt goes to stdout, like the answers
+    while True:
+        try:
+            yield input(prompt)
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        except UnicodeDecodeError:
+            yield None
+
+
 def integer_from(minimum: int) -> Callable[[str], int]:
     """Return an argparse type: whole numbers from `minimum` on."""
 
@@ -236,7 +256,7 @@ def integer_from(minimum: int) -> Callable[[str], int]:
     return parse
 
 
-@contextmanager
+@contextlib.contextmanager
 def notes_on_stderr() -> Iterator[None]:
     """Show the library's log messages as plain lines on stderr."""
     logger = logging.getLogger("paddle_dialog")

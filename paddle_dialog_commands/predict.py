@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from paddle_dialog.command_line import TaskParser, base_parser, checked_text, integer_from, load_model
+from paddle_dialog.command_line import (
+    TaskParser,
+    base_parser,
+    checked_text,
+    integer_from,
+    load_model,
+    typed_lines,
+)
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
@@ -133,23 +140,12 @@ def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], Us
 
 def converse(answer: Answer) -> None:
     """Answer typed lines until the end of input; report a faulty line and go on."""
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  (lets the user edit the line)
-    print("one line each; Ctrl-D ends", file=sys.stderr)
-    prompt = "> " if sys.stdout.isatty() else ""  # the prompt goes to stdout, like the results
-    while True:
+    for text in typed_lines("one line each; Ctrl-D ends"):
         try:
-            text = input(prompt)
-        except EOFError:
-            print(file=sys.stderr)
-            return
-        except UnicodeDecodeError:
-            print("error: this line is not UTF-8; set the terminal to UTF-8", file=sys.stderr)
-            continue
-        if not text.strip():
-            continue
-        try:
-            show(answer([checked_text(text)]))
+            if text is None:
+                raise UserError("this line is not UTF-8; set the terminal to UTF-8")
+            if text.strip():
+                show(answer([checked_text(text)]))
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
 

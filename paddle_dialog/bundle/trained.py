@@ -78,23 +78,6 @@ class TrainedModel:
         """Return a model around a network that exists already, e.g. one in training."""
         return cls(vocabularies, lambda: network)
 
-    @property
-    def weights(self) -> Mapping[str, np.ndarray]:
-        """The weights of the bundle that it was read from, by structured name."""
-        assert self._weights is not None, "a model of a bundle"
-        return self._weights
-
-    def with_weights(self, weights: Mapping[str, np.ndarray]) -> TrainedModel:
-        """Return the same network with other weights, by structured name, and none of the task's files."""
-        build, where = self._build, self._where
-
-        def network() -> nn.Layer:
-            built = build()
-            set_weights(built, weights, where)
-            return built
-
-        return TrainedModel(self.vocabularies, network, weights=weights, where=where)
-
     @cached_property
     def network(self) -> nn.Layer:
         """The network with its weights, in evaluation mode.
@@ -106,7 +89,7 @@ class TrainedModel:
         network.eval()
         return network
 
-    def over_arrays(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
+    def numpy_model(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
         """Return a model over arrays, which answers on the CPU without Paddle.
 
         Args:
@@ -136,7 +119,7 @@ class TrainedModel:
         Raises:
             UserError: the weights belong to another model.
         """
-        model = self.over_arrays(partial(numpy_seq2seq, config, vocab_size))
+        model = self.numpy_model(partial(numpy_seq2seq, config, vocab_size))
         if model is not None:
             return model
         network: StepModel = self.network

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from paddle_dialog.decoding.interface import Array, Hypothesis, evaluation_mode, to_array
 from paddle_dialog.errors import UserError
 
@@ -48,45 +46,39 @@ def reference_beam_search(
     Raises:
         UserError: `n_best` exceeds `beam_size`.
     """
+    import paddle  # takes seconds, and no other search needs it
+    from paddle import nn
+
     if not 1 <= n_best <= beam_size:
         raise UserError(
             f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
         )
     with evaluation_mode(model):
-        found = _searched(model, source, lengths, beam_size, max_length, bos_id, eos_id)
+        state = model.encode(*(paddle.to_tensor(to_array(values)) for values in (source, lengths)))
+        begin = state.past
+        if begin is None:  # Paddle's decoder wants tensors
+            begin = [(key[:, :, :0], value[:, :, :0]) for key, value in state.memory.layers]
+        rows = paddle.arange(len(lengths)).repeat_interleave(beam_size)  # [B * K]
+        fixed = model.reorder(state._replace(past=None), rows)
+
+        def cell(token: Tensor, past: Any) -> tuple[Tensor, Any]:
+            logits, new = model.step(token, fixed._replace(past=past))
+            return logits, new.past
+
+        decoder = nn.BeamSearchDecoder(cell, bos_id, eos_id, beam_size)
+        ids, final, steps = nn.dynamic_decode(
+            decoder, inits=begin, max_step_num=max_length, return_length=True
+        )
+    tokens = ids.numpy().transpose(0, 2, 1)  # [B, K, T]
+    columns = (tokens, steps.numpy(), final.log_probs.numpy(), final.finished.numpy())
     return [
         [
-            _hypothesis(tokens[:length].tolist(), float(log_prob), bool(finished))
-            for tokens, length, log_prob, finished in [*zip(*row, strict=True)][:n_best]
+            _hypothesis(text[:length].tolist(), float(log_prob), bool(finished))
+            for text, length, log_prob, finished in [*zip(*row, strict=True)][:n_best]
             if log_prob > UNUSED
         ]
-        for row in zip(*found, strict=True)
+        for row in zip(*columns, strict=True)
     ]
-
-
-def _searched(
-    model: Seq2Seq, source: Array, lengths: Array, beam_size: int, max_length: int, bos_id: int, eos_id: int
-) -> tuple[np.ndarray, ...]:
-    """Return tokens [B, K, T], how many are real, their log-probability and whether they ended, [B, K] each."""
-    import paddle  # takes seconds, and no other search needs it
-    from paddle import nn
-
-    source, lengths = (paddle.to_tensor(to_array(values)) for values in (source, lengths))
-    state = model.encode(source, lengths)
-    begin = state.past
-    if begin is None:  # Paddle's decoder wants tensors
-        begin = [(key[:, :, :0], value[:, :, :0]) for key, value in state.memory.layers]
-    rows = paddle.arange(source.shape[0]).repeat_interleave(beam_size)  # [B * K]
-    fixed = model.reorder(state._replace(past=None), rows)
-
-    def cell(token: Tensor, past: Any) -> tuple[Tensor, Any]:
-        logits, new = model.step(token, fixed._replace(past=past))
-        return logits, new.past
-
-    decoder = nn.BeamSearchDecoder(cell, bos_id, eos_id, beam_size)
-    ids, final, steps = nn.dynamic_decode(decoder, inits=begin, max_step_num=max_length, return_length=True)
-    tokens = ids.numpy().transpose(0, 2, 1)  # [B, K, T]
-    return tokens, steps.numpy(), final.log_probs.numpy(), final.finished.numpy()
 
 
 def _hypothesis(tokens: list[int], log_prob: float, finished: bool) -> Hypothesis:

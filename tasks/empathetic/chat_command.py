@@ -6,13 +6,12 @@ python tools/chat.py -c configs/empathetic.yaml
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_dialog.command_line import base_parser, load_model
+from paddle_dialog.command_line import base_parser, load_model, typed_lines
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,7 +33,12 @@ def main(arguments: argparse.Namespace) -> None:
         )
     chat = Chat(predictor, Path(arguments.history) if arguments.history else None)
     try:
-        talk(chat, typed_lines() if sys.stdin.isatty() else piped_lines())
+        talk(
+            chat,
+            typed_lines("say something; /help lists the commands, Ctrl-D ends")
+            if sys.stdin.isatty()
+            else piped_lines(),
+        )
     finally:
         chat.end()
 
@@ -55,22 +59,6 @@ def talk(chat: Chat, lines: Iterator[str | None]) -> None:
             print(response.reply, flush=True)
         if chat.finished:
             return
-
-
-def typed_lines() -> Iterator[str | None]:
-    """Iterate over the lines typed on a terminal; None for one that is not text."""
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  (lets the user edit the line)
-    print("say something; /help lists the commands, Ctrl-D ends", file=sys.stderr)
-    prompt = "> " if sys.stdout.isatty() else ""  # the prompt goes to stdout, like the replies
-    while True:
-        try:
-            yield input(prompt)
-        except EOFError:
-            print(file=sys.stderr)
-            return
-        except UnicodeDecodeError:
-            yield None
 
 
 def piped_lines() -> Iterator[str | None]:

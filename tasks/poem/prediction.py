@@ -88,8 +88,8 @@ class PoemPredictor(GenerationPredictor):
         self.config: PoemConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        over_arrays = trained.over_arrays(partial(step_model, config, len(self.vocabulary)))
-        self._model: StepModel = self.network if over_arrays is None else over_arrays
+        numpy_model = trained.numpy_model(partial(step_model, config, len(self.vocabulary)))
+        self._model: StepModel = self.network if numpy_model is None else numpy_model
         self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
 
     @property

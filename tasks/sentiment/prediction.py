@@ -103,5 +103,5 @@ def _judging_model(config: SentimentConfig, model: TrainedModel, size: int) -> A
     """Return a model with `contributions` and `linear_table` as arrays, without Paddle if possible."""
     from tasks.sentiment.arrays import NumpySentiment, PaddleSentiment
 
-    arrays = model.over_arrays(partial(NumpySentiment, config, size))
+    arrays = model.numpy_model(partial(NumpySentiment, config, size))
     return PaddleSentiment(model.network) if arrays is None else arrays

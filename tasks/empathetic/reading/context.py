@@ -86,8 +86,8 @@ class ContextReader:
         self.config: EmpatheticConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        over_arrays = trained.over_arrays(partial(numpy_emo_prepend, config, len(self.vocabulary)))
-        self.model: EmoPrepend | NumpyEmoPrepend = self.network if over_arrays is None else over_arrays
+        numpy_model = trained.numpy_model(partial(numpy_emo_prepend, config, len(self.vocabulary)))
+        self.model: EmoPrepend | NumpyEmoPrepend = self.network if numpy_model is None else numpy_model
         self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
 
     @property
