@@ -218,24 +218,6 @@ class Task(ABC):
         """
         raise UserError(f"--data: the task '{self.name}' makes no files of data; leave it out")
 
-    def files_of_companion(
-        self, config: Any, vocabularies: Mapping[str, Vocabulary], companion: Bundle, where: Path
-    ) -> dict[str, bytes]:
-        """Return files of `file_names` that another trained model becomes in a bundle, when it is exported.
-
-        Args:
-            config: of the bundle.
-            vocabularies: of the bundle.
-            companion: the other model.
-            where: its folder, for messages.
-
-        Raises:
-            UserError: the task takes none in, or not this one.
-        """
-        raise UserError(
-            f"{where}: the task '{self.name}' takes no further model into its bundle; leave it out"
-        )
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027
         """Add arguments of the task's own to the command line that asks a model; none by default.
 

@@ -31,7 +31,6 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
     if metrics is not None and not isinstance(metrics, dict):
         raise UserError(f"{arguments.metrics}: is no JSON object; give what tools/evaluate.py --json prints")
-    ranker = Path(arguments.ranker) if arguments.ranker else None
     with notes_on_stderr():
         size = export_bundle(
             find_model(arguments.weights),
@@ -39,7 +38,6 @@ def main(arguments: argparse.Namespace) -> None:
             about,
             metrics,
             arguments.data,
-            ranker,
             arguments.eight_bits,
         )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
@@ -62,9 +60,6 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         metavar="SOURCE",
         help="what the task makes further files of, e.g. the training dialogues for a store of replies; repeatable",
-    )
-    parser.add_argument(
-        "--ranker", metavar="DIR", help="the model of a run of the empathetic task's ranker, for its bundle"
     )
     parser.add_argument(
         "--eight-bits", action="store_true", help="8 bits a number of the matrices instead of float16's 16"

@@ -33,7 +33,7 @@ CASES: list[Sections] = [
 ]
 MARKED = {"data": {"mark_turns": True}}
 CAUSAL_CASES: list[Sections] = [
-    {**MARKED, "selection": {"size": 6}},
+    {**MARKED},
     {**MARKED, "emotion": {"hints": False, "ngram_buckets": 50, "encoder_share": 0.3}},
     {
         "model": {"bias": True, **OWN_TABLES},
@@ -41,7 +41,7 @@ CAUSAL_CASES: list[Sections] = [
         "emotion": {"prepend": "gold"},
     },
     {"model": {"bias": True, "tie_output": False}, "emotion": {"prepend_form": "argmax"}},
-    {"model": {"share_embeddings": False}, "emotion": {"prepend": "none"}, "selection": {"size": 1}},
+    {"model": {"share_embeddings": False}, "emotion": {"prepend": "none"}},
     {"emotion": {"prepend": "none", "roles": False}, "generator": {"pointer": False, "temperature": 1.5}},
 ]
 LSTM_CASES: list[Sections] = [

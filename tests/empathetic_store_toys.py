@@ -9,11 +9,8 @@ from empathetic_toys import make_config, make_network, make_vocabulary, predicto
 
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.reading.vectors import log_probs, reply_vectors
-from tasks.empathetic.selection.store import ReplyStore, emotion_bits
+from tasks.empathetic.selection.store import ContextIndex, ReplyStore
 
 TEXTS = [
     "Oh no!",
@@ -22,30 +19,23 @@ TEXTS = [
     "That is awful. Who stole it?",
     "A happy prize.",
 ]
+SAID = ["i lost my keys", "my dog died", "i won the race", "someone stole my bike", "i won a dog"]
 CONTEXTS = [["my dog died ."], ["i won a prize"], ["someone stole my bike", "that is awful .", "my bike !"]]
 
 
 def toy_config(**sections: Any) -> EmpatheticConfig:
-    return make_config(
-        "causal",
-        **{"selection": {"size": 6}, "decoding": {"beam_size": 4, "max_length": 6}, **sections},
-    )
+    decoding = {"beam_size": 4, "max_length": 6, **sections.pop("decoding", {})}
+    return make_config("causal", decoding=decoding, **sections)
 
 
-def make_store(config: EmpatheticConfig, texts: list[str] = TEXTS) -> ReplyStore:
-    """Return a store with a random model's vectors and probabilities."""
-    vocabulary = make_vocabulary()
-    model, encoder = make_network(config, len(vocabulary)), make_encoder(config, vocabulary)
-    tokens = [ENGLISH.tokens_of(text) for text in texts]
-    emotions = np.array([emotion_bits([EMOTIONS[row % 32]]) for row in range(len(texts))], dtype=np.uint32)
-    return ReplyStore(
-        texts, reply_vectors(model, vocabulary, tokens), log_probs(model, encoder, tokens), emotions
-    )
+def make_store() -> ReplyStore:
+    """Return a store of `TEXTS`, the i-th given in the i-th emotion to the i-th of `SAID`."""
+    contexts = ContextIndex.build([[ENGLISH.tokens_of(turn)] for turn in SAID], range(len(TEXTS)))
+    emotions = np.array([1 << row for row in range(len(TEXTS))], dtype=np.uint32)
+    return ReplyStore(TEXTS, emotions, contexts, np.zeros(len(TEXTS), bool))
 
 
 def predictor(store: ReplyStore | None = None, **sections: Any) -> EmpatheticPredictor:
-    config = toy_config(**sections)
-    store = make_store(config) if store is None else store
-    vocabulary = make_vocabulary()
+    config, vocabulary = toy_config(**sections), make_vocabulary()
     network = make_network(config, len(vocabulary))
-    return predictor_of(config, network, vocabulary, find_replies=lambda *_: store)
+    return predictor_of(config, network, vocabulary, store=make_store() if store is None else store)

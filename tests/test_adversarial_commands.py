@@ -11,7 +11,6 @@ RUN = """
 task: empathetic
 model: {{name: causal_transformer, width: 16, num_heads: 2, inner_width: 24, num_layers: 1, dropout: 0.1}}
 generator: {{context_weight: 0.5}}
-selection: {{size: 6}}
 adversarial: {{semantic: 0.2, emotional: 0.3, size: 8}}
 data: {{max_length: 60, batch_size: 16, mark_turns: true}}
 training: {{max_steps: 4, learning_rate: 0.01, eval_every: 2, save_every: 2, show_examples: 1, ema_decay: 0.5}}
@@ -69,17 +68,3 @@ def test_a_wrong_setting_is_told_in_one_line(setting: str, told: str, tmp_path: 
     recipe.write_text(f"task: empathetic\nadversarial: {{{setting}}}\n", encoding="utf-8")
     outcome = run_here("train", "-c", recipe, "-o", f"output_dir={tmp_path}/run")
     assert outcome.status == 2 and told in outcome.stderr and len(outcome.stderr.strip().splitlines()) == 1
-
-
-def test_a_ranker_has_no_words_to_judge(tmp_path: Path) -> None:
-    recipe = tmp_path / "ranker.yaml"
-    recipe.write_text(
-        "task: empathetic.ranking\nmodel: {name: causal_transformer}\ngenerator: {pointer: false}\n"
-        "adversarial: {semantic: 1}\n",
-        encoding="utf-8",
-    )
-    outcome = run_here("train", "-c", recipe, "-o", f"output_dir={tmp_path}/run")
-    assert (
-        outcome.status == 2
-        and "adversarial.semantic: is 1.0, but a ranker writes no words to judge" in outcome.stderr
-    )

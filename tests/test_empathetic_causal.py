@@ -17,7 +17,6 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.outputs import Outputs
-from tasks.empathetic.network.selection_head import SelectionHead, selection_nll
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 LOG2 = math.log(2)
@@ -30,9 +29,8 @@ def peaked(shape: list[int], label: np.ndarray, odds: float) -> paddle.Tensor:
     return paddle.to_tensor(logits)
 
 
-@pytest.mark.parametrize("selects", [False, True])
 @pytest.mark.parametrize("learns", [False, True])
-def test_context_words_count_in_the_mean_and_selection_beside_it(learns: bool, selects: bool) -> None:
+def test_context_words_count_in_the_mean(learns: bool) -> None:
     label = np.array([[1, 0], [1, 0]])
     mask = paddle.to_tensor([[1.0, 1.0], [1.0, 0.0]])
     others = {}
@@ -41,15 +39,11 @@ def test_context_words_count_in_the_mean_and_selection_beside_it(learns: bool, s
             "context_logits": peaked([2], np.array([0, 1]), 3.0),
             "context_ids": paddle.to_tensor([0, 1]),
         }
-    if selects:  # own reply e : 1, and 1 : e
-        others["selection"] = paddle.to_tensor([[1.0, 0.0], [1.0, 0.0]])
-    criterion = EmpatheticLoss(0.0, 2.0, context_weight=0.5, selection_weight=0.1)
+    criterion = EmpatheticLoss(0.0, 2.0, context_weight=0.5)
     logits = peaked([2, 2], label, 1.0)  # log 2 each, three of them
     outputs = Outputs.of(logits, paddle.zeros([2, 32]), **others)
     loss = criterion(*outputs, **named([paddle.to_tensor([3, -1]), paddle.to_tensor(label), mask]))
     expected = (3 * LOG2 + 0.5 * 2 * math.log(4 / 3)) / (3 + 0.5 * 2) if learns else LOG2
-    if selects:
-        expected += 0.1 * (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(1))) / 2
     assert float(loss) == pytest.approx(expected + 2.0 * math.log(32), rel=1e-5)
     np.testing.assert_allclose(criterion.token_nll.numpy(), [[LOG2, LOG2], [LOG2, 0.0]], rtol=1e-6)
 
@@ -67,11 +61,10 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
         "causal",
         generator={"context_weight": 0.5, "pointer": pointer},
         data=LEARNED["data"],
-        selection={"size": 5, "weight": 0.3},
     )
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     source, lengths, target, emotion, label, mask = batch(config)
-    criterion = EmpatheticLoss(0.0, 0.25, 0.5, 0.3)
+    criterion = EmpatheticLoss(0.0, 0.25, 0.5)
     answered = float(criterion(*network(source, lengths, target), emotion=emotion, label=label, mask=mask))
     reply = float((criterion.token_nll).sum())
     network.train()
@@ -84,11 +77,7 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
     context = -normalised[np.arange(len(normalised)), following.numpy()].sum()
     words = float(mask.sum())
     expected = (reply + 0.5 * context) / (words + 0.5 * len(normalised))
-    expected += (
-        answered
-        - reply / words
-        + 0.3 * float(selection_nll(outputs.selection, paddle.ones([len(DIALOGUES)])))
-    )
+    expected += answered - reply / words
     assert float(criterion(*outputs, emotion=emotion, label=label, mask=mask)) == pytest.approx(
         expected, rel=1e-4
     )
@@ -107,32 +96,6 @@ def test_a_context_word_is_learned_from_what_stands_before_it() -> None:
     assert differs.sum() == 1  # where the end token follows it
 
 
-def test_vectors_are_compared_by_their_cosine_and_equal_replies_are_not_wrong() -> None:
-    head = SelectionHead(2, 2)
-    head.sharpness.set_value(paddle.to_tensor([0.0]))
-    contexts = paddle.to_tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    words = paddle.to_tensor([[2, 5], [2, 6], [2, 5]])
-    logits = head(contexts, contexts, words).numpy()
-    np.testing.assert_allclose(logits[1], [0, 1, 0])
-    np.testing.assert_allclose(logits[0], [1, 0, 1 - 1e4])
-    np.testing.assert_allclose(logits[2], [1 - 1e4, 0, 1])
-    found = float(selection_nll(paddle.to_tensor(logits), paddle.to_tensor([True, True, True])))
-    assert found == pytest.approx((2 * math.log(1 + math.exp(-1)) + math.log(1 + 2 * math.exp(-1))) / 3)
-    without = float(selection_nll(paddle.to_tensor(logits), paddle.to_tensor([True, False, True])))
-    assert without == pytest.approx(math.log(1 + math.exp(-1)))  # the second has an emotion alone
-    assert float(selection_nll(paddle.to_tensor(logits), paddle.zeros([3]))) == 0
-
-
-def test_a_vector_is_of_the_mean_and_the_last_real_position() -> None:
-    head = SelectionHead(1, 2)
-    head.context_query.weight.set_value(paddle.zeros([1, 1]))
-    head.context.weight.set_value(paddle.eye(2))
-    outputs = paddle.to_tensor([[[1.0], [3.0], [8.0]], [[5.0], [9.0], [9.0]]])
-    real = paddle.to_tensor([[True, True, False], [True, False, False]])
-    found = head.context_vectors(outputs, real, paddle.to_tensor([2, 1])).numpy()
-    np.testing.assert_allclose(found, [[2 / 13**0.5, 3 / 13**0.5], [0.5**0.5, 0.5**0.5]], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("family", "sections", "told"),
     [
@@ -147,7 +110,6 @@ def test_a_vector_is_of_the_mean_and_the_last_real_position() -> None:
         ("causal", {"emotion": {"prepend": "gold"}, "data": {"more": "x"}}, "data.more: these conversations"),
         ("transformer", LEARNED, "generator.context_weight: needs a causal model"),
         ("lstm", LEARNED, "generator.context_weight: needs model.name: causal_transformer"),
-        ("convolutional", {"selection": {"size": 4}}, "selection.size: needs model.name: causal_transformer"),
     ],
 )
 def test_settings_that_contradict_each_other_are_told(family: str, sections: Any, told: str) -> None:
@@ -161,7 +123,6 @@ model: {{name: causal_transformer, width: 32, num_heads: 2, inner_width: 64, num
   max_positions: 40, dropout: 0.0}}
 emotion: {{hints: false, weight: 0.2}}
 generator: {{context_weight: 1.0}}
-selection: {{size: 16, weight: 0.2}}
 data: {{train: {folder}/train.jsonl, dev: {folder}/train.jsonl, more: {folder}/more.jsonl, more_min_count: 1,
   mark_turns: true, max_length: 20, max_target_length: 8, batch_size: 8, unknown_rate: 0.0}}
 training: {{epochs: 60, learning_rate: 0.01, schedule: cosine, warmup_steps: 10, clip_norm: 1.0, eval_every: 1000,

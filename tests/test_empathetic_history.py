@@ -1,10 +1,11 @@
 """Flattening and truncating a context."""
 
 import pytest
+from empathetic_toys import make_config, make_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.empathetic.data.encoding import LISTENER, NO_ROLE, SPEAKER, History, flatten
+from tasks.empathetic.data.encoding import LISTENER, NO_ROLE, SPEAKER, History, flatten, make_encoder
 
 TURNS = [["a", "b"], ["c"], ["d", "e", "f"]]
 
@@ -49,3 +50,10 @@ def test_what_stays_is_the_end_of_the_whole(turns, room):
     assert part.tokens == whole.tokens[len(whole.tokens) - len(part.tokens) :]
     assert part.roles == whole.roles[len(whole.roles) - len(part.roles) :]
     assert part.dropped_tokens == len(whole.tokens) - len(part.tokens)
+
+
+def test_where_tokens_are_dropped_no_turn_is_the_first():
+    turns = ["my dog died .", "oh no !", "yes"]
+    whole, cut = make_config(), make_config(data={"max_length": 5})
+    assert make_encoder(whole, make_vocabulary()).context(turns).first_turn == 4
+    assert make_encoder(cut, make_vocabulary()).context(turns).first_turn == 0

@@ -98,7 +98,7 @@ def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
         "strategy": strategy,
         "max_length": 8,
         "top_k": 5,
-        "rerank": {"candidates": 6, "mutual_information": 0.3, "consensus": 0.2},
+        "rerank": {"candidates": 6, "overlap_last": 0.3, "echo": 0.2},
     }
     config = make_config(family, **sections, decoding=decoding)
     network = make_network(config, len(VOCABULARY))
@@ -185,7 +185,7 @@ def test_tools_answer_without_importing_paddle(tool: str, text: list[str], tmp_p
     recipe = save_model(
         tmp_path,
         emotion={"ngram_buckets": 50},
-        decoding={"max_length": 6, "rerank": {"candidates": 5, "mutual_information": 0.3}},
+        decoding={"max_length": 6, "rerank": {"candidates": 5, "overlap_last": 0.3}},
     )
     path = Path(__file__).parents[1] / "tools" / f"{tool}.py"
     weights = tmp_path / "run" / "best"

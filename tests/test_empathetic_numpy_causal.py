@@ -1,4 +1,4 @@
-"""What the causal family offers over arrays beside steps: given replies scored in one pass, and vectors."""
+"""What the causal family offers over arrays beside steps: given replies scored in one pass."""
 
 import numpy as np
 import paddle
@@ -100,25 +100,7 @@ def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
         made.score_replies(state, [[5] * 11])
 
 
-@pytest.mark.parametrize("sections", [CAUSAL_CASES[0], CAUSAL_CASES[4]])
-def test_vectors_equal_those_of_the_network(sections: Sections) -> None:
-    network, made = causal_models(sections)
-    source, lengths = packed("causal", sections, [None] * 5)
-    target = np.array([[2, 5, 6, 7], [2, 9, 0, 0], [2, 0, 0, 0]])
-    sizes = np.array([4, 2, 1])
-    made.encode(source, lengths)
-    with paddle.no_grad():
-        pairs = [
-            (made.context_vectors(source, lengths), network.context_vectors),
-            (made.reply_vectors(target, sizes), network.reply_vectors),
-        ]
-        inputs = [(source, lengths), (target, sizes)]
-        for (found, expected), arrays in zip(pairs, inputs, strict=True):
-            np.testing.assert_allclose(found, expected(*map(paddle.to_tensor, arrays)).numpy(), atol=1e-5)
-            np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-
-
-def test_a_context_is_read_once_for_emotion_replies_vector_and_comparison_with_none(
+def test_a_context_is_read_once_for_emotion_and_replies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = causal_models(CAUSAL_CASES[0])[1]
@@ -134,5 +116,4 @@ def test_a_context_is_read_once_for_emotion_replies_vector_and_comparison_with_n
     for _ in range(2):
         made.encode(source, lengths)
         made.encode(*blank)
-        made.context_vectors(source, lengths)
     assert len(read) == 2

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import numpy as np
 import pytest
-from empathetic_store_toys import make_store, predictor, toy_config
+from empathetic_store_toys import make_store, predictor
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.reflection import chinese, english
-from tasks.empathetic.reflection.clause import Clause, Kind
+from tasks.empathetic.reflection.clause import Clause
 from tasks.empathetic.reflection.reflector import ANY, LIKELY, Reflector, framed, read_frames
-from tasks.empathetic.selection.candidate import ReplyPrediction
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],
@@ -181,7 +179,7 @@ def test_a_frame_takes_any_clause() -> None:
 
 
 def test_reflections_are_ranked_with_the_others_and_marked() -> None:
-    store = make_store(toy_config())
+    store = make_store()
     turn = ["my dog died last night ."]
 
     def first(weight: float, **replies: object) -> tuple[str, str]:
@@ -200,39 +198,3 @@ def test_reflections_are_ranked_with_the_others_and_marked() -> None:
     assert origin == "reflected" and "our dog died last night" in text
     assert first(-50.0)[0] != "reflected"
     assert first(50.0, store=False)[0] == "model"  # the generator alone
-
-
-def test_what_a_reflection_presumes_is_as_likely_as_the_emotions_say() -> None:
-    """Of sad 0.5, lonely 0.2, proud 0.2 and joyful 0.1: a bad one has 0.7, a good one 0.3, sad itself 0.5."""
-    emotions = EMOTIONS_OF["en"]
-    felt = np.zeros(len(emotions))
-    for name, share in {"sad": 0.5, "lonely": 0.2, "proud": 0.2, "joyful": 0.1}.items():
-        felt[emotions.index(name)] = share
-    told = predictor(make_store(toy_config()))
-    (context,) = told.read([["my dog died last night ."]])
-    context = dataclasses.replace(context, predicted=felt)
-    presumed: list[tuple[str | None, Kind]] = [
-        ("sad", "plain"),
-        (None, "trouble"),
-        (None, "good"),
-        (None, "plain"),
-    ]
-    replies = [
-        ReplyPrediction("a", 0.0, ("a",), "reflected", emotion=one, kind=kind) for one, kind in presumed
-    ]
-    replies.append(ReplyPrediction("a", 0.0, ("a",)))  # the generator's presumes nothing
-    features = told.reranker.features
-    found = {name: features[name]([context], [replies]).tolist() for name in ("felt", "general", "neutral")}
-    assert found["felt"] == pytest.approx([0.5, 0.7, 0.3, 0, 0])
-    assert found["general"] == [0, 1, 1, 0, 0] and found["neutral"] == [0, 0, 0, 1, 0]
-
-
-def test_a_reflection_tells_what_it_takes_a_clause_for() -> None:
-    emotions = EMOTIONS_OF["en"]
-    reflector = Reflector("en", emotions)
-    for name, kind in (("devastated", "trouble"), ("proud", "good")):
-        felt = np.eye(len(emotions))[emotions.index(name)]
-        found = reflector.replies("I met my brother at the station.", felt, 12)
-        assert {reply.kind for reply in found if reply.emotion is None} == {kind}
-    unclear = reflector.replies("I met my brother at the station.", np.full(len(emotions), 1 / 32), 12)
-    assert {reply.kind for reply in unclear if reply.emotion is None} == {"plain"}

@@ -26,7 +26,6 @@ def export_bundle(
     about: str = "",
     metrics: Mapping[str, Any] | None = None,
     data: Sequence[str] = (),
-    companion: Path | None = None,
     eight_bits: bool = False,
 ) -> int:
     """Write a bundle for others: smaller weights, and file names in place of the paths in config and card.
@@ -37,7 +36,6 @@ def export_bundle(
         about: Markdown for the beginning of the model card: intended use, data and licence, limits.
         metrics: the output of `tools/evaluate.py --json` for this model.
         data: sources from which the task makes further files with the final weights, e.g. an index of them.
-        companion: another model that the task takes into the bundle, e.g. a ranker; the model card has its own too.
         eight_bits: whether matrices take 8 bits a number, with a scale for each row, instead of float16's 16.
 
     Returns:
@@ -45,7 +43,7 @@ def export_bundle(
 
     Raises:
         UserError: there is no bundle, the folder to write holds something else, float16 cannot hold the weights, or
-            the task cannot use the data or the companion.
+            the task cannot use the data.
     """
     check_replaceable(target)
     if target.resolve() == source.resolve():
@@ -56,11 +54,6 @@ def export_bundle(
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
     card, config = _without_paths(bundle.card, task, config), _without_folders(task, config)
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
-    if companion is not None:
-        other = load_bundle(companion)
-        files = {**files, **task.files_of_companion(config, bundle.vocabularies, other, companion)}
-        kind, settings = config_from_text(other.config_text, f"{companion}/config.yaml")
-        card = f"{card}\n{_without_paths(other.card, kind, settings)}"
     exported = Bundle(
         bundle.task,
         dump(config),

@@ -76,14 +76,6 @@ class GeneratorConfig:
 
 
 @dataclass(frozen=True)
-class SelectionConfig:
-    """How replies are chosen by vectors of contexts and replies; needs a causal model."""
-
-    size: int = at_least(0, 0, "size of the vectors; 0 is no selection")
-    weight: float = at_least(0.0, 1.0, "weight of the selection's loss beside the reply's")
-
-
-@dataclass(frozen=True)
 class EmpatheticDataConfig(DataConfig):
     """Where the dialogues come from and how they become batches."""
 
@@ -167,7 +159,6 @@ class EmpatheticConfig(GenerationConfig):
     decoding: EmpatheticDecodingConfig = field(default_factory=EmpatheticDecodingConfig)
     emotion: EmotionConfig = field(default_factory=EmotionConfig)
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
-    selection: SelectionConfig = field(default_factory=SelectionConfig)
     replies: RepliesConfig = field(default_factory=RepliesConfig)
     care: CareConfig = field(default_factory=CareConfig)
     adversarial: AdversarialConfig = field(default_factory=AdversarialConfig)
@@ -190,9 +181,8 @@ class EmpatheticConfig(GenerationConfig):
                 "data.more",
                 "these conversations have no emotion, which emotion.prepend: gold needs; leave it out",
             )
-        if self.selection.size and not isinstance(model, CausalTransformerConfig):
-            yield "selection.size", "needs model.name: causal_transformer; set it to 0"
-        yield from self._selection_problems()
+        if self.replies.store is False and not self.replies.generate:
+            yield "replies.generate", "is false, and so is replies.store; then nothing is left to answer with"
         if isinstance(model, LstmAttentionConfig):
             if self.emotion.head == "cls" and not model.bidirectional:
                 yield (
@@ -217,17 +207,6 @@ class EmpatheticConfig(GenerationConfig):
         for key, length in limits.items():
             if length >= model.max_positions:
                 yield key, f"must be below model.max_positions ({model.max_positions}), and is {length}"
-
-    def _selection_problems(self) -> Iterator[Problem]:
-        replies, needs = self.replies, "needs a model that chooses replies (selection.size above 0)"
-        if not self.selection.size:
-            if replies.file is not None and replies.store is not False:
-                yield "replies.file", f"{needs}; leave it out"
-            for name in ("selection", "context_vectors"):
-                if getattr(self.decoding.rerank, name):
-                    yield f"decoding.rerank.{name}", f"{needs}; set it to 0"
-        if replies.store is False and not replies.generate:
-            yield "replies.generate", "is false, and so is replies.store; then nothing is left to answer with"
 
     def _causal_problems(self, model: CausalTransformerConfig) -> Iterator[Problem]:
         reply = max(self.data.max_target_length, self.decoding.max_length)

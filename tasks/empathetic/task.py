@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +26,8 @@ from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
 from tasks.empathetic.data.language import PIECES, make_language
 from tasks.empathetic.data.sources import read_configured, read_dialogues
 from tasks.empathetic.data.vocabulary import VOCABULARY
-from tasks.empathetic.ranking.stored import RANKER, ranker_from_bytes, ranker_of_bundle
-from tasks.empathetic.selection.building import find_store
 from tasks.empathetic.selection.judged import judged_width
-from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
-from tasks.empathetic.selection.rerank import REPLY_NGRAMS
-from tasks.empathetic.selection.store import REPLY_STORE
+from tasks.empathetic.selection.store import REPLY_STORE, store_of_bundle
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -53,12 +48,11 @@ class EmpatheticTask(GenerationTask):
     path_keys = (
         "data.more",
         "data.pieces",
-        "replies.file",
         "care.phrases",
         "care.exceptions",
         "care.answers",
     )
-    file_names = (REPLY_NGRAMS, HINTS, REPLY_STORE, RANKER, JUDGE, PIECES)
+    file_names = (HINTS, REPLY_STORE, JUDGE, PIECES)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -77,7 +71,7 @@ class EmpatheticTask(GenerationTask):
     def bundle_files(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
-        """Return the n-grams of the training replies, for re-ranking, and the marks of the words that are hints."""
+        """Return the files known, and the marks of the words that are hints."""
         files = super().bundle_files(config, vocabularies, known)
         if config.emotion.hints and HINTS not in files:
             lexicon = EmotionLexicon.load(config.emotion.lexicon)
@@ -98,7 +92,6 @@ class EmpatheticTask(GenerationTask):
             config.training.label_smoothing,
             config.emotion.weight,
             config.generator.context_weight,
-            config.selection.weight,
         )
         if not config.adversarial.is_active:
             return own
@@ -118,13 +111,6 @@ class EmpatheticTask(GenerationTask):
             network.adversary.set_lexicon(
                 EmotionLexicon.load(config.emotion.lexicon), data.vocabularies[VOCABULARY]
             )
-
-    def starting_weights(
-        self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
-    ) -> Mapping[str, np.ndarray]:
-        """Take all given weights; the selection is learned anew if they have none."""
-        new = {name: values for name, values in own.items() if name.startswith("selection.")}
-        return {**new, **given}
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
         """Fit the n-gram classifier of the emotion."""
@@ -152,19 +138,15 @@ class EmpatheticTask(GenerationTask):
 
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
         """Return the predictor of a trained model."""
-        vocabulary, files = model.vocabularies[VOCABULARY], model.files
-        ngrams, ranker, judge = (files.get(name) for name in (REPLY_NGRAMS, RANKER, JUDGE))
-        predictor = EmpatheticPredictor(
+        return EmpatheticPredictor(
             config,
             model,
             _encoder(config, model),
-            None if ngrams is None else ReplyNgrams.from_bytes(ngrams, REPLY_NGRAMS),
-            partial(find_store, config, files.get(REPLY_STORE)),
-            None if ranker is None else partial(ranker_from_bytes, ranker, vocabulary, RANKER),
-            judge_of_bundle(judge, judged_width(config.model.width), config.decoding.rerank.judge),
+            store_of_bundle(config.replies, model.files.get(REPLY_STORE)),
+            judge_of_bundle(
+                model.files.get(JUDGE), judged_width(config.model.width), config.decoding.rerank.judge
+            ),
         )
-        predictor.prepare()
-        return predictor
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all empathetic metrics on one source."""
@@ -181,16 +163,6 @@ class EmpatheticTask(GenerationTask):
     def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
         """Return the first contexts of a source, as JSON."""
         return [json.dumps({"context": d.context}) for d in read_configured(config, source)[:count]]
-
-    def files_of_companion(
-        self,
-        config: EmpatheticConfig,
-        vocabularies: Mapping[str, Vocabulary],
-        companion: Bundle,
-        where: Path,
-    ) -> dict[str, bytes]:
-        """Make the ranker's file."""
-        return {RANKER: ranker_of_bundle(companion, vocabularies[VOCABULARY], where)}
 
     def files_of_data(
         self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]

@@ -22,8 +22,6 @@ from tasks.empathetic.data.language import (
 )
 from tasks.empathetic.data.sources import read_configured, read_conversations, read_dialogues, read_turns
 from tasks.empathetic.data.vocabulary import VOCABULARY, chosen_vocabulary, word_counts
-from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
-from tasks.empathetic.selection.rerank import REPLY_NGRAMS
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -65,8 +63,7 @@ def training_data(
     if settings.dev is not None:
         dev = _dev(config, settings.dev, vocabulary, encoder)
         notes.append(f"dev data {settings.dev}: {len(dev.lengths):,} examples")
-    ngrams = ReplyNgrams.of(language.tokens_of(dialogue.target) for dialogue in train if dialogue.target)
-    files = {REPLY_NGRAMS: ngrams.to_bytes()} | ({} if pieces is None else {PIECES: pieces})
+    files = {} if pieces is None else {PIECES: pieces}
     encoded = EncodedData(dataset, dataset.lengths)
     return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
 

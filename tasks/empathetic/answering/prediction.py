@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -22,16 +22,13 @@ from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.ranking.numpy_ranker import CandidateRanker
 from tasks.empathetic.reading.context import ContextReader, ReadContext
-from tasks.empathetic.reading.vectors import SelectionModel, log_probs
+from tasks.empathetic.reading.scoring import log_probs
 from tasks.empathetic.reflection.reflector import Reflector
-from tasks.empathetic.selection.building import store_of_corpus
+from tasks.empathetic.selection.building import EmotionModel, store_of_corpus
 from tasks.empathetic.selection.candidate import ReplyPrediction
-from tasks.empathetic.selection.finder import ReplyFinder
-from tasks.empathetic.selection.reply_ngrams import ReplyNgrams
 from tasks.empathetic.selection.rerank import Reranker
-from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.selection.store import ReplyStore, highest
 
 
 class EmpatheticPredictor(ContextReader, GenerationPredictor):
@@ -41,16 +38,13 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         config: decoding settings, and what the model reads.
         trained: the model.
         encoder: see `ContextReader`.
-        reply_ngrams: of the training replies, where they are known; re-ranking by them needs them.
-        find_replies: makes the store of people's replies with the model and its encoder; None finds none.
-        load_ranker: reads the bundle's ranker; None where there is none.
+        store: of people's replies; None where there is none.
         judge: of the bundle; None where there is none.
 
     Attributes:
         care: answers turns that speak of self-harm, in the place of the model.
         reranker: orders the candidates.
         store: of people's replies, or None.
-        finder: what finds them; None without a store.
         reflector: says back what the speaker said; None where the config wants none.
     """
 
@@ -61,37 +55,15 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         config: EmpatheticConfig,
         trained: TrainedModel,
         encoder: DialogueEncoder | None = None,
-        reply_ngrams: ReplyNgrams | None = None,
-        find_replies: Callable[[Any, DialogueEncoder], ReplyStore | None] | None = None,
-        load_ranker: Callable[[], CandidateRanker] | None = None,
+        store: ReplyStore | None = None,
         judge: Judge | None = None,
     ) -> None:
         super().__init__(config, trained, encoder)
         self.care = care_responder(config.care)
-        self.store = None if find_replies is None else find_replies(self.model, self.encoder)
-        self.finder = None
-        if self.store is not None:
-            self.finder = ReplyFinder(cast(SelectionModel, self.model), self.encoder, self.store)
+        self.store = store
         wanted = config.replies.reflections > 0 and config.replies.store is not False
         self.reflector = Reflector(self.language.name, self.emotions) if wanted else None
-        self.reranker = Reranker(
-            self.model,
-            self.encoder,
-            reply_ngrams,
-            self.store,
-            load_ranker,
-            config.selection.size > 0,
-            judge,
-        )
-
-    def prepare(self) -> None:
-        """Load what the first answer would otherwise wait for.
-
-        Raises:
-            UserError: the config asks for a ranker that is missing or of other weights.
-        """
-        if self.config.decoding.rerank.ranker:
-            _ = self.reranker.ranker
+        self.reranker = Reranker(self.model, self.encoder, store, judge)
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
@@ -228,24 +200,47 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
 
     def make_store(self, sources: Sequence[str]) -> ReplyStore:
         """Make a store of replies that fit other conversations too; see `store_of_corpus`."""
-        return store_of_corpus(sources, self.config, cast(SelectionModel, self.model), self.encoder)
+        return store_of_corpus(sources, self.config, cast(EmotionModel, self.model), self.encoder)
 
     def candidates(
         self, contexts: Sequence[ReadContext], options: SearchOptions
     ) -> list[list[ReplyPrediction]]:
         """Return the generator's replies and the nearest of the store, for contexts of one batch."""
         found: list[list[ReplyPrediction]] = [[] for _ in contexts]
-        if self.config.replies.generate or self.finder is None:
+        if self.config.replies.generate or self.store is None:
             found = write_replies(self.model, self.encoder, [context.packed for context in contexts], options)
-        if self.finder is not None:
-            near = self.finder.find(contexts, self.config.replies.candidates, self.config.decoding.rerank)
-            found = [own + more for own, more in zip(found, near, strict=True)]
+        if self.store is not None:
+            count = self.config.replies.candidates
+            found = [own + self.stored(context, count) for own, context in zip(found, contexts, strict=True)]
         if self.reflector is not None:
             count = self.config.replies.reflections
             found = [
                 own + self.reflected(context, count) for own, context in zip(found, contexts, strict=True)
             ]
         return found
+
+    def stored(
+        self, context: ReadContext, count: int, rows: Sequence[int] | None = None
+    ) -> list[ReplyPrediction]:
+        """Return the `count` nearest replies of the store, or those of certain rows; none without a store."""
+        if self.store is None:
+            return []
+        similarities = self.store.similarities(context.terms)  # [N]
+        rows = highest(similarities, count) if rows is None else rows
+        texts = [self.store.texts[row] for row in rows]
+        tokens = [self.language.tokens_of(text) for text in texts]
+        scores = log_probs(self.model, self.encoder, tokens, context.packed).tolist()
+        return [
+            ReplyPrediction(
+                text,
+                score,
+                words,
+                "written" if self.store.own[row] else "person",
+                float(similarities[row]),
+                row,
+            )
+            for row, text, score, words in zip(rows, texts, scores, tokens, strict=True)
+        ]
 
     def reflected(self, context: ReadContext, count: int) -> list[ReplyPrediction]:
         """Return at most `count` replies that say back what the speaker said; none without a reflector."""
@@ -255,7 +250,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         tokens = [self.language.tokens_of(reply.text) for reply in replies]
         scores = log_probs(self.model, self.encoder, tokens, context.packed).tolist()
         return [
-            ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion, kind=reply.kind)
+            ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion)
             for reply, score, words in zip(replies, scores, tokens, strict=True)
         ]
 

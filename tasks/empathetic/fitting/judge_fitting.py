@@ -23,14 +23,14 @@ from paddle_dialog.judge_command import judge_parser, save_with_judge
 from paddle_dialog.judge_fit import fit_judge
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.reading.context import ReadContext
-from tasks.empathetic.reading.vectors import log_probs
+from tasks.empathetic.reading.scoring import log_probs
 from tasks.empathetic.selection.candidate import ReplyPrediction
 from tasks.empathetic.selection.judged import judged_states
 from tasks.empathetic.selection.rerank import AGAINST
 
 FITTED = (
-    "model", "selection", "context_words", "context_vectors", "person", "own", "own_words", "reflected", "felt",
-    "general", "neutral", "emotion", "overlap_last", "overlap_earlier", "echo", "repetition",
+    "model", "context_words", "person", "own", "own_words", "reflected", "emotion", "overlap_last", "overlap_earlier",
+    "echo", "repetition",
 )  # fmt: skip
 MOST_REFLECTIONS = 500  # all that there are to a turn, of which some were rated
 PENALTY = 1000.0  # chosen by cross-validation over contexts (docs/experiments/README.md)
@@ -88,12 +88,8 @@ def measured(
     (context,) = predictor.understand(predictor.read([turns]))
     found = _candidates(predictor, context, texts, rows)
     known = predictor.reranker.features
-    features = [known[name]([context], [found]) for name in _fitted(predictor)]
+    features = [known[name]([context], [found]) for name in FITTED]
     return np.stack(features, axis=1), judged_states(predictor.model, predictor.encoder, found, context)
-
-
-def _fitted(predictor: EmpatheticPredictor) -> list[str]:
-    return [name for name in FITTED if name in predictor.reranker.known]
 
 
 def _candidates(
@@ -101,11 +97,8 @@ def _candidates(
 ) -> list[ReplyPrediction]:
     """Return the replies as candidates; the store is compared with the context once for all of its own."""
     stored = [text for text in texts if text in rows]
-    found: dict[str, ReplyPrediction] = {}
-    if stored and predictor.finder is not None:
-        found = dict(
-            zip(stored, predictor.finder.given(context, [rows[text] for text in stored]), strict=True)
-        )
+    known = predictor.stored(context, 0, [rows[text] for text in stored]) if stored else []
+    found = dict(zip(stored, known, strict=True))
     reflected = {one.text: one for one in predictor.reflected(context, MOST_REFLECTIONS)}
     found |= {text: reflected[text] for text in texts if text in reflected and text not in found}
     others = {text: predictor.language.tokens_of(text) for text in texts if text not in found}
@@ -142,7 +135,7 @@ def main(arguments: argparse.Namespace) -> None:
         np.repeat([one.weight for one in rated], [len(one.values) for one in rated]),
     )
     print("judge: 1.0")
-    for name, weight in zip(_fitted(predictor), weights, strict=True):
+    for name, weight in zip(FITTED, weights, strict=True):
         print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
     save_with_judge(arguments, judge)
 

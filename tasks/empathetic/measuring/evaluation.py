@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -20,8 +19,6 @@ from tasks.empathetic.data.language import Language
 from tasks.empathetic.data.sources import Dialogue, read_configured
 from tasks.empathetic.measuring.metrics import calibration_error, emotion_accuracy, reply_metrics
 from tasks.empathetic.network.criterion import EmpatheticLoss
-from tasks.empathetic.reading.vectors import SelectionModel, context_vectors, reply_vectors
-from tasks.empathetic.selection.recall import recall_at_1
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,7 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         The metrics by name, those of probability per unit of the language; `decoding`
         describes the search. `emotion_accuracy` is that of the
         likeliest emotion, clear or not, and `calibration_error` that of its probability; None where
-        nothing is annotated. `recall_at_1`, of a model that chooses replies, is None where the
-        source has fewer than a hundred replies to choose among.
+        nothing is annotated.
 
     Raises:
         UserError: the source cannot be used, or the replies cannot be written, which is checked first.
@@ -85,7 +81,6 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         "calibration_error": calibration_error(
             np.stack([answer.probabilities for answer in answers]), gold, predictor.emotions
         ),
-        **_selection_metrics(predictor, [dialogues[row] for row in replied]),
         **_reply_metrics(
             language, [answers[row] for row in replied], [dialogues[row].target for row in replied]
         ),
@@ -115,25 +110,6 @@ def _reply_metrics(
         [language.units(language.tokens_of(reference)) for reference in references],
         language,
     )
-
-
-def _selection_metrics(
-    predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]
-) -> dict[str, float | None]:
-    """Measure `recall_at_1` of the true reply among 100 by the cosine; nothing for a model without selection."""
-    if not predictor.config.selection.size or not dialogues:
-        return {}
-    told = [dialogue.emotion for dialogue in dialogues] if predictor.needs_emotion else None
-    model, size = cast(SelectionModel, predictor.model), predictor.config.decoding.batch_size
-    sources = [context.packed[0] for context in predictor.read([d.context for d in dialogues], told)]
-    order = np.argsort([len(source) for source in sources], kind="stable")
-    contexts = np.empty((len(sources), predictor.config.selection.size), dtype=np.float32)  # [N, K]
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        contexts[rows] = context_vectors(model, [sources[row] for row in rows])
-    texts = [predictor.language.tokens_of(dialogue.target) for dialogue in dialogues]
-    replies = reply_vectors(model, predictor.vocabulary, texts)  # [N, K]
-    return {"recall_at_1": recall_at_1(contexts, replies, texts, predictor.config.seed)}
 
 
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:

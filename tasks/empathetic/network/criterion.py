@@ -11,14 +11,12 @@ from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.empathetic.data.dataset import NO_EMOTION
 from tasks.empathetic.network.outputs import Outputs, is_given
-from tasks.empathetic.network.selection_head import selection_nll
 
 
 class EmpatheticLoss(nn.Layer):
     """Mean nll per word, plus λ times the mean nll of the annotated emotions.
 
-    If contexts are learned, their words are in that mean, each with its weight, and never smoothed. If the choice of
-    replies is learned, its nll is added with its weight.
+    If contexts are learned, their words are in that mean, each with its weight, and never smoothed.
 
     `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
@@ -27,7 +25,6 @@ class EmpatheticLoss(nn.Layer):
             words can be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
         emotion_weight: λ.
         context_weight: weight of a context's word beside one of the reply, if contexts are learned.
-        selection_weight: of the choice among the replies of the batch, if that is learned.
     """
 
     token_nll: Tensor
@@ -37,11 +34,9 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: float = 0.0,
         emotion_weight: float = 1.0,
         context_weight: float = 0.0,
-        selection_weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
-        self.selection_weight = selection_weight
         self.label_smoothing = label_smoothing
         self.emotion_weight = emotion_weight
         self._generation = SequenceCrossEntropy(label_smoothing)
@@ -62,10 +57,7 @@ class EmpatheticLoss(nn.Layer):
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
-        loss = mean_over_ranks(total, tokens)
-        if is_given(outputs.selection):
-            loss = loss + self.selection_weight * selection_nll(outputs.selection, mask.sum(-1) > 0)
-        return loss + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
+        return mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
 
     def _reply_total(self, reply: tuple[Tensor, ...], label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the reply's tokens."""

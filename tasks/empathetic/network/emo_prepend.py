@@ -24,7 +24,6 @@ from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smal
 from tasks.empathetic.network.adversarial import Adversary
 from tasks.empathetic.network.emotion_head import EmotionHead
 from tasks.empathetic.network.outputs import Outputs
-from tasks.empathetic.network.selection_head import SelectionHead
 
 
 class EmoState(NamedTuple):
@@ -95,9 +94,6 @@ class EmoPrepend(nn.Layer):
             config.emotion.character_weight,
             config.emotion.small_talk,
         )
-        self.selection = None
-        if config.selection.size:
-            self.selection = SelectionHead(model.width, config.selection.size, model.dropout)
         self.adversary = None
         if config.adversarial.is_active:
             self.adversary = Adversary(
@@ -128,8 +124,6 @@ class EmoPrepend(nn.Layer):
         if self.training and self._learns_contexts:
             scores, following = self._score_context(outputs, source[:, :, NEXT])
             given |= {"context_logits": scores, "context_ids": following}
-        if self.training and self.selection is not None:
-            given["selection"] = self._compare(self.selection, outputs, source_lengths, target)
         scored = Outputs.of(logits, emotion_logits, **given)
         if not self.training or self.adversary is None:
             return scored
@@ -173,20 +167,6 @@ class EmoPrepend(nn.Layer):
         logits = self._read(source, source_lengths)[-1]  # [B, 32]
         return F.softmax(self.emotion_head.answer(logits, source[:, :, NGRAMS:]), axis=-1)
 
-    def context_vectors(self, source: Tensor, source_lengths: Tensor) -> Tensor:
-        """Return unit vectors [B, K] of packed contexts; the network must have been made with `selection.size`."""
-        assert self.selection is not None
-        real = length_mask(source_lengths, source.shape[1])  # [B, S]
-        outputs, _ = self.encoder(self._embed_context(source), source_lengths, real)  # [B, S, H]
-        return self.selection.context_vectors(outputs, real, source_lengths)
-
-    def reply_vectors(self, target: Tensor, lengths: Tensor) -> Tensor:
-        """Return unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
-        assert self.selection is not None
-        real = length_mask(lengths, target.shape[1])  # [B, T]
-        outputs, _ = self.encoder(self._embed_reply(target, None), lengths, real)  # [B, T, H]
-        return self.selection.reply_vectors(outputs, real, lengths)
-
     def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Return attention [B, T, S] of each target position over the context, for heat maps."""
         _, memory, past, emotion, _ = self._read(source, source_lengths)
@@ -217,13 +197,6 @@ class EmoPrepend(nn.Layer):
         hidden = self.decoder(self._embed_reply(target, emotion), memory, past)[0]
         gate = self.generator(self.dropout(hidden))[1]
         return None if gate is None else F.sigmoid(-gate)
-
-    def _compare(self, head: SelectionHead, outputs: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
-        """Return selection logits [B, B] of contexts, their outputs [B, S, H] and lengths [B], and replies [B, T]."""
-        real = length_mask(lengths, outputs.shape[1])  # [B, S]
-        contexts = head.context_vectors(outputs, real, lengths)  # [B, K]
-        words = (target != Vocabulary.pad_id).astype("int64").sum(-1)  # [B]
-        return head(contexts, self.reply_vectors(target, words), target)
 
     def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""

@@ -1,15 +1,13 @@
-"""The heads over arrays: the emotion of a context, and the vectors that replies are chosen by."""
+"""The emotion of a context over arrays."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, attention_pool
+from paddle_dialog.models.arrays.operators import Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
-
-SHORTEST = np.float32(1e-12)  # least length that a vector is divided by, as in Paddle
 
 
 class NumpyEmotionHead:
@@ -61,40 +59,3 @@ class NumpyEmotionHead:
                 plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
                 logits[row] *= LEAST_CLARITY + (1 - LEAST_CLARITY) / (1 + np.exp(plainness))
         return logits
-
-
-class NumpySelectionHead:
-    """The vectors of `SelectionHead`.
-
-    Args:
-        weights: of the network.
-        width: of the stack's outputs D.
-        size: of the vectors K.
-    """
-
-    def __init__(self, weights: Weights, width: int, size: int) -> None:
-        self._context, self._reply = (
-            (
-                weights.take(f"selection.{name}_query.weight", width, 1),
-                NumpyLinear.named(weights, f"selection.{name}", 2 * width, size, bias=False),
-            )
-            for name in ("context", "reply")
-        )
-        self.sharpness = float(weights.take("selection.sharpness", 1)[0])
-
-    def context_vectors(self, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return unit vectors [B, K] of read contexts: outputs [B, S, D], lengths [B]."""
-        return _vectors(*self._context, outputs, lengths)
-
-    def reply_vectors(self, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return unit vectors [B, K] of read replies: outputs [B, T, D], lengths [B]."""
-        return _vectors(*self._reply, outputs, lengths)
-
-
-def _vectors(
-    query: np.ndarray, projection: NumpyLinear, outputs: np.ndarray, lengths: np.ndarray
-) -> np.ndarray:
-    last = outputs[np.arange(len(outputs)), lengths - 1]  # [B, D]
-    vectors = projection(np.concatenate([attention_pool(outputs, query, lengths), last], axis=1))  # [B, K]
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SHORTEST)
-    return vectors

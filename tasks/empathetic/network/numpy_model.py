@@ -15,7 +15,6 @@ from paddle_dialog.models.numpy_families import numpy_pair
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, NumpyEmoState
-from tasks.empathetic.network.numpy_heads import NumpySelectionHead
 
 __all__ = ["NumpyCausalEmoPrepend", "NumpyEmoPrepend", "numpy_emo_prepend"]
 
@@ -58,22 +57,8 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         super().__init__(config, encoder, decoder, vocab_size, weights)
         assert isinstance(decoder, NumpyCausalDecoder)
         self._causal = decoder
-        self._selection = None
-        if config.selection.size:
-            self._selection = NumpySelectionHead(weights, config.model.width, config.selection.size)
         self._context: tuple[bytes, ...] = ()  # the one of the replies read last
         self._outputs: dict[tuple[int, ...], np.ndarray] = {}  # of those replies, mean and last [2 D]
-
-    def context_vectors(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return unit vectors [B, K] of packed contexts [B, S, k]; the weights must be of `selection.size`."""
-        assert self._selection is not None
-        return self._selection.context_vectors(self._read(source, lengths).outputs, lengths)
-
-    def reply_vectors(self, target: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
-        assert self._selection is not None
-        outputs, _ = self._encoder.read(self._embed_reply(target), lengths)  # [B, T, D]
-        return self._selection.reply_vectors(outputs, lengths)
 
     def score_replies(self, state: NumpyEmoState, replies: Sequence[Sequence[int]]) -> np.ndarray:
         """Return log p(reply | context) per token, the end token counted.

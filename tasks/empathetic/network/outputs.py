@@ -18,7 +18,6 @@ class Outputs(NamedTuple):
         copy_ids: the context's extended ids [B, S], with a pointer.
         context_logits: of the K context words to learn [K, V], in training, where contexts are learned.
         context_ids: of these words [K].
-        selection: logits [B, B] of contexts and replies, in training, where the choice of replies is learned.
         verdicts: of the adversary [B, 3, 34], in training, where there is one.
         emotion: logits [B, 32] of the encoder's classifier.
     """
@@ -29,7 +28,6 @@ class Outputs(NamedTuple):
     copy_ids: Tensor
     context_logits: Tensor
     context_ids: Tensor
-    selection: Tensor
     verdicts: Tensor
     emotion: Tensor
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
 from tasks.empathetic.data.language import Language, Tokens
 from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
-from tasks.empathetic.reading.vectors import SelectionModel, context_vectors
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -37,7 +36,6 @@ class ReadContext:
         language: of the conversation.
         given: the emotion that the user has given, a class id, or None.
         predicted: probabilities of the emotions [32]; None before the model has run.
-        vector: of unit length [K]; None before the model has run, and for a model without selection.
     """
 
     turns: Sequence[str]
@@ -45,7 +43,6 @@ class ReadContext:
     language: Language
     given: int | None = None
     predicted: np.ndarray | None = None
-    vector: np.ndarray | None = None
 
     @cached_property
     def words(self) -> list[tuple[str, ...]]:
@@ -143,15 +140,12 @@ class ContextReader:
         ]
 
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
-        """Add predicted emotions and vectors to the contexts of one batch."""
+        """Add predicted emotions to the contexts of one batch."""
         sources = [context.packed[0] for context in contexts]
         source, lengths = (to_model(self.model, array) for array in pad_sources(sources))
         with evaluation_mode(self.model):
             probabilities = to_array(self.model.emotion_probabilities(source, lengths)).copy()  # [B, 32]
-        vectors: Sequence[np.ndarray | None] = [None] * len(contexts)
-        if self.config.selection.size:
-            vectors = list(context_vectors(cast(SelectionModel, self.model), sources))
         return [
-            dataclasses.replace(context, predicted=own, vector=vector)
-            for context, own, vector in zip(contexts, probabilities, vectors, strict=True)
+            dataclasses.replace(context, predicted=own)
+            for context, own in zip(contexts, probabilities, strict=True)
         ]

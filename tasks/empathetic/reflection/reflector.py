@@ -44,12 +44,10 @@ class Reflection:
     Args:
         text: of the reply.
         emotion: of the speaker, to which the frame belongs; None for any.
-        kind: what the frame takes the clause for, where it is for any emotion.
     """
 
     text: str
     emotion: str | None
-    kind: Kind = "plain"
 
 
 class Reflector:
@@ -82,23 +80,21 @@ class Reflector:
         tried: dict[str, Reflection] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
-            kind, frames = self._fitting(clause, emotion, meant)
+            frames = self._fitting(clause, emotion, meant)
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
-                tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion, kind))
+                tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion))
             if len(tried) == count:
                 break
         return [*tried.values()]
 
-    def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> tuple[Kind, list[str]]:
-        """Return what a clause is taken for, and its frames for an emotion; those of English are of no kind."""
+    def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> list[str]:
+        """Return the frames of a clause for an emotion; those of English are of no kind."""
         kinds: list[Kind] = [meant if clause.kind == "plain" else clause.kind, clause.kind]
         if clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
             kinds.append("plain")
-        return next(
-            ((kind, frames) for kind in kinds if (frames := self._frames.get((kind, emotion)))), ("plain", [])
-        )
+        return next((frames for kind in kinds if (frames := self._frames.get((kind, emotion)))), [])
 
     def _meant(self, felt: np.ndarray) -> Kind:
         """Return what a plain clause is to somebody who feels so."""

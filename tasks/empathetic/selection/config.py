@@ -16,13 +16,6 @@ class RepliesConfig:
         "answer from a store of replies too: true refuses a bundle that has none, false leaves the generator alone, "
         "null takes what the bundle has",
     )
-    file: str | None = setting(
-        None, "replies to take instead of the bundle's, one a line, plain, `.gz` or `.xz`"
-    )
-    cache: bool = setting(
-        False,
-        "keep what the model makes of `file` beside it, as `<file>.vectors.safetensors`, for the next start",
-    )
     candidates: int = at_least(1, 20, "how many of the nearest replies are ranked for a context")
     reflections: int = at_least(
         0,
@@ -41,31 +34,11 @@ class ReplyRerankConfig:
         1, 20, "replies the search hands over, at least the number asked for; greedy search has one"
     )
     model: float = at_least(0.0, 1.0, "weight of log p(reply | context) per token")
-    mutual_information: float = at_least(
-        0.0,
-        0.0,
-        "λ, the weight of -log p(reply) per token, which the same network says without a context (Li et al. 2016, "
-        '"A Diversity-Promoting Objective Function for Neural Conversation Models", eq. 9)',
-    )
-    familiarity: float = at_least(
-        0.0, 0.0, "weight of how common the reply's word sequences are in the training replies; subtracted"
-    )
-    length: float = setting(0.0, "weight of the logarithm of the number of tokens; may be negative")
-    consensus: float = at_least(0.0, 0.0, "weight of what the reply shares with the other candidates")
-    selection: float = at_least(
-        0.0, 0.0, "weight of the cosine of the vectors of context and reply; needs `selection.size`"
-    )
     context_words: float = at_least(
         0.0,
         0.0,
         "weight of how like the conversation, by its words, is the one in which a person gave the reply: cosine of "
         "TF-IDF, 0 for the generator's",
-    )
-    context_vectors: float = at_least(
-        0.0, 0.0, "weight of the same by the vectors of both conversations, 0 for the generator's"
-    )
-    ranker: float = at_least(
-        0.0, 0.0, "weight of the score of the bundle's ranker, a network that reads conversation and reply"
     )
     judge: float = at_least(
         0.0,
@@ -83,16 +56,6 @@ class ReplyRerankConfig:
         "that is high, and speaks of something else where it is low",
     )
     reflected: float = setting(0.0, "weight of saying back what the speaker said; may be negative")
-    felt: float = setting(
-        0.0,
-        "weight of the probability that the speaker feels what a reply that says the words back presumes: its "
-        "emotion, or any bad or good one where it presumes trouble or good news",
-    )
-    general: float = setting(
-        0.0,
-        "weight of such a reply that presumes only trouble or good news, to set against `felt`; may be negative",
-    )
-    neutral: float = setting(0.0, "weight of such a reply that presumes no feeling; may be negative")
     emotion: float = at_least(
         0.0,
         0.0,

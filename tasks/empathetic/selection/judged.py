@@ -8,7 +8,7 @@ import numpy as np
 
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.reading.context import ReadContext
-from tasks.empathetic.reading.vectors import JudgedModel, reply_states
+from tasks.empathetic.reading.scoring import JudgedModel, reply_states
 from tasks.empathetic.selection.candidate import ReplyPrediction
 
 

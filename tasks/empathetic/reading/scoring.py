@@ -1,4 +1,4 @@
-"""A model's vectors of contexts and replies, and its probabilities of replies."""
+"""A model's probabilities of replies, and its states over them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,7 @@ from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
-
-BATCH = 64  # replies read together
-
-
-class SelectionModel(StepModel, Protocol):
-    """A model that compares contexts and replies; `EmoPrepend` with `selection.size`, or its array form."""
-
-    def context_vectors(self, source: Array, source_lengths: Array, /) -> Array:
-        """Return unit vectors [B, K] of packed contexts [B, S, k] of the given lengths [B]."""
-        ...
-
-    def reply_vectors(self, target: Array, lengths: Array, /) -> Array:
-        """Return unit vectors [B, K] of replies: ids [B, T], begin token first, and how many are real [B]."""
-        ...
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed
 
 
 class JudgedModel(StepModel, Protocol):
@@ -34,31 +20,6 @@ class JudgedModel(StepModel, Protocol):
     def reply_states(self, source: Array, source_lengths: Array, target: Array, sizes: Array, /) -> Array:
         """Return the mean and last outputs [K, 2 D] over each of K replies [K, T] to one context [1, S, k]."""
         ...
-
-
-def context_vectors(model: SelectionModel, sources: Sequence[np.ndarray]) -> np.ndarray:
-    """Return unit vectors float32 [B, K] of packed contexts [S, k]."""
-    source, lengths = (to_model(model, array) for array in pad_sources(sources))
-    with evaluation_mode(model):
-        return to_array(model.context_vectors(source, lengths)).copy()
-
-
-def reply_vectors(
-    model: SelectionModel, vocabulary: Vocabulary, replies: Sequence[Sequence[str]]
-) -> np.ndarray:
-    """Return unit vectors float32 [N, K] of replies, given as tokens; at least one."""
-    ids = [np.array([Vocabulary.bos_id, *vocabulary.encode(reply)]) for reply in replies]
-    order = np.argsort([len(reply) for reply in ids], kind="stable")
-    parts = []
-    with evaluation_mode(model):
-        for start in range(0, len(ids), BATCH):
-            target, lengths = pad_batch([ids[row] for row in order[start : start + BATCH]], Vocabulary.pad_id)
-            vectors = model.reply_vectors(to_model(model, target), to_model(model, lengths))
-            parts.append(to_array(vectors).copy())
-    found = np.concatenate(parts)  # [N, K]
-    vectors = np.empty_like(found)
-    vectors[order] = found
-    return vectors
 
 
 def reply_states(
