@@ -177,7 +177,7 @@ def test_a_model_that_is_told_the_emotion_asks_for_it():
 
 
 def test_a_persons_reply_is_marked_and_filtered_by_banned_words_too():
-    rerank = {"selection": 1.0, "candidates": 2}
+    rerank = {"context_words": 1.0, "candidates": 2}
     made = lambda: store_predictor(decoding={"max_length": 8, "beam_size": 2, "rerank": rerank})  # noqa: E731
     with start(made()) as client:
         _, record = ask(client, n_best=5)
