@@ -19,7 +19,7 @@ def main(arguments: argparse.Namespace) -> int:
     from paddle_dialog.recipes import load_config
     from paddle_dialog.training.allocator import keep_freed_memory
     from paddle_dialog.training.distributed import is_main, join_processes, lost_connection
-    from paddle_dialog.training.plan import Stop
+    from paddle_dialog.training.progress import Stop
     from paddle_dialog.training.run import Run
 
     task, config = load_config(arguments.config, arguments.override)

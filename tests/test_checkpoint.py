@@ -16,15 +16,15 @@ from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, Transf
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.training.checkpoint import (
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.optimizer import build_optimizer
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.run_folder import (
     find_checkpoint,
     load_progress,
     pack_training_state,
     restore_training_state,
 )
-from paddle_dialog.training.losses import SequenceCrossEntropy
-from paddle_dialog.training.optimizer import build_optimizer
-from paddle_dialog.training.progress import Progress
 
 VOCABULARY, BATCH, LENGTH = 20, 4, 5
 STEPS, SAVED_AT = 7, 3
@@ -50,7 +50,6 @@ def training(optimizer: str = "adam") -> TrainingConfig:
         schedule="cosine",
         warmup_steps=2,
         learning_rate=0.05,
-        clip_norm=0.5,
     )
 
 
@@ -60,7 +59,7 @@ class Trainer:
     def __init__(self, model: ModelConfig, config: TrainingConfig, seed: int = 1) -> None:
         paddle.seed(seed)
         self.network: Any = Seq2Seq(model, VOCABULARY)
-        self.optimizer, self.clip = build_optimizer(config, self.network, STEPS, 8)
+        self.optimizer, self.schedule = build_optimizer(config, self.network, STEPS, 8)
         self.criterion = SequenceCrossEntropy(0.1)
         self.progress = Progress()
 
@@ -79,7 +78,7 @@ class Trainer:
             loss.backward()
             self.optimizer.step()
             self.optimizer.clear_grad()
-            self.optimizer._learning_rate.step()
+            self.schedule.step()
             self.progress.step += 1
             losses.append(float(loss))
         return losses
@@ -92,6 +91,7 @@ class Trainer:
         bundle = load_bundle(folder)
         self.progress = load_progress(bundle, folder)
         restore_training_state(bundle, folder, self.optimizer, self.network)
+        self.schedule.step(self.progress.step)
 
     def moments(self) -> list[np.ndarray]:
         """Return everything the optimiser keeps, in the order of the parameters."""
@@ -136,8 +136,8 @@ def test_forgetting_the_moments_would_be_seen(tmp_path: Path) -> None:
     whole.save(tmp_path / "last")
     second = Trainer(MODELS["lstm"], training())
     second.restore(tmp_path / "last")
-    second.optimizer, _ = build_optimizer(training(), second.network, STEPS, 8)
-    second.optimizer._learning_rate.step(SAVED_AT)
+    second.optimizer, second.schedule = build_optimizer(training(), second.network, STEPS, 8)
+    second.schedule.step(SAVED_AT)
     whole.train(STEPS)
     second.train(STEPS)
     ours, theirs = (read_weights(trainer.network)["output.weight"] for trainer in (whole, second))
@@ -159,28 +159,6 @@ def test_counters_before_the_first_evaluation_survive(tmp_path: Path) -> None:
     trainer.train(1)
     trainer.save(tmp_path / "last")
     assert load_progress(load_bundle(tmp_path / "last"), tmp_path).best_figure is None
-
-
-@pytest.mark.parametrize(("best", "read"), [("Infinity", None), ("41.25", 41.25)])
-def test_counters_of_a_run_that_knew_perplexities_only_are_read(
-    run_folder: Path, best: str, read: float | None
-) -> None:
-    """As the version before objectives wrote them."""
-    text = (
-        '{"epoch": 2, "batch": 17, "step": 900, "seconds": 3.5, "best_perplexity": '
-        + best
-        + ', "best_step": 900, '
-        '"evaluations_without_gain": 2, "finished": false, "curve": [[450, 50.5], [900, 41.25]], "skipped": 1, '
-        '"skipped_in_a_row": 0, "kept": [[41.25, 900]], "loss_scale": 32768.0, "steps_since_overflow": 0, '
-        '"processes": 1, "batch_size": 8}'
-    )
-    extra = {**load_bundle(run_folder / "last").extra, "progress.json": text.encode()}
-    found = load_progress(Bundle("", "", {}, {}, "", extra), run_folder)
-    assert (found.best_figure, found.objective) == (read, "perplexity")
-    assert found.curve == [(450, 50.5), (900, 41.25)] and found.kept == [(41.25, 900)]
-    found.set_objective("perplexity")
-    with pytest.raises(UserError, match=r"compared by their perplexity, and this version .* accuracy"):
-        found.set_objective("accuracy")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import confusion_matrix as by_sklearn
 from sklearn.metrics import f1_score as f1_by_sklearn
 
-from paddle_dialog.figures.coloured_text import draw_coloured_text
+from paddle_dialog.figures.charts import draw_coloured_text
 from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
 
 

@@ -83,9 +83,7 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
-    from visualdl.proto.record_pb2 import Record
-
-    from paddle_dialog.figures.visualdl_log import _records
+    from visualdl import LogReader
 
     folder, picture = FigureFolder(tmp_path / "new" / "figures"), np.zeros((3, 5, 3), dtype=np.uint8)
     picture[1, 2] = (255, 0, 128)
@@ -95,9 +93,9 @@ def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
     np.testing.assert_array_equal((images.imread(path)[:, :, :3] * 255).round().astype(int), picture)
     assert folder.written == [path, path.with_name("numbers.json")]
     assert json.loads(folder.written[1].read_text(encoding="utf-8")) == {"n": 1, "label": "悲"}
+    folder.close()
     (log,) = (path.parent / "vdl").iterdir()
-    tags = [Record.FromString(record).values[0].tag for record in _records(log.read_bytes())]
-    assert "dot" in tags
+    assert "dot" in LogReader(file_path=str(log)).get_tags()["image"]
     with pytest.raises(UserError, match="figures cannot be written"):
         FigureFolder(path)
 

@@ -1,6 +1,5 @@
-"""Weights, moments and averages under the names of earlier versions are those of the present network."""
+"""weights and moments under the names of earlier versions are those of the present network."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.training.average import WeightAverage
 
 LSTM = LstmAttentionConfig(embedding_size=6, hidden_size=6, bidirectional=True, score="bilinear")
 TRANSFORMER = TransformerConfig(
@@ -56,22 +54,6 @@ def test_every_weight_finds_its_place(config: ModelConfig, family: str) -> None:
         # The one table of positions that earlier versions had stands for both.
         origin = given[name.replace("decoder.positions", "encoder.positions")]
         np.testing.assert_array_equal(values, read_weights(source)[origin])
-
-
-@FAMILIES
-def test_averages_are_those_of_the_present_names(config: ModelConfig, family: str) -> None:
-    network = Seq2Seq(config, 12)
-    average = WeightAverage(network, 0.5)
-    average.update()
-    older = WeightAverage(network, 0.5)
-    older._sums = named_as_before(average._sums, family)
-    older.steps = 1
-    fresh = WeightAverage(network, 0.5)
-    fresh.restore(older.serialise(), Path("here"))
-    assert fresh.steps == 1
-    for name, value in average._sums.items():
-        if "decoder.positions" not in name and "encoder.positions" not in name:
-            np.testing.assert_array_equal(fresh._sums[name].numpy(), value.numpy())
 
 
 def test_names_of_moments_change_with_those_of_their_weights() -> None:

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.config.schema import PreferencesConfig
-from paddle_dialog.training.losses import SequenceCrossEntropy
-from paddle_dialog.training.preferences import PreferenceLoss, preference_nll
+from paddle_dialog.training.losses import PreferenceLoss, SequenceCrossEntropy, preference_nll
 
 
 def of_order(rewards: list[float], ratings: list[float], inputs: list[int], gap: float = 1.0) -> list[float]:

@@ -11,8 +11,7 @@ from command import Outcome, run_here
 from conftest import Trained
 
 from paddle_dialog.config.schema import TrainingConfig
-from paddle_dialog.training.plan import Plan, Stop
-from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.progress import Plan, Progress, Stop
 
 PAIRS = "春风\t秋雨\n天高\t地远\n山红\t水绿\n月明\t星暗\n"
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.task import Display
-from paddle_dialog.training.events import Evaluation, StepReport
-from paddle_dialog.training.text_log import TextLog, configure_logging
+from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.training.report import Evaluation, StepReport, TextLog, configure_logging
 
 TIME = r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} "
 REPORT = StepReport(1500, 6000, 1.25, 3.21987, 25.034, 0.00125, 4.5678, 2345.6, 0.0123, 3725.4)

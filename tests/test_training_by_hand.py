@@ -8,7 +8,6 @@ import paddle
 import pytest
 from paddle import nn
 from test_averaging import save
-from test_conductor import Progress, conduct
 
 from paddle_dialog.bundle.averaging import averaged
 from paddle_dialog.bundle.folder import load_bundle
@@ -17,8 +16,7 @@ from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.classification import calibration_error
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.muon import orthogonalised
-from paddle_dialog.training.optimizer import build_optimizer
+from paddle_dialog.training.optimizer import build_optimizer, orthogonalised
 from tasks.translation.data import Pair, limit_length
 
 
@@ -37,12 +35,6 @@ def test_a_matrix_with_more_rows_than_columns_steps_by_its_rows() -> None:
         expected = expected * (1 - 0.01 * 0.3) - 0.01 * 0.2 * np.sqrt(8) * update
         optimizer.step()
     np.testing.assert_allclose(layer.weight.numpy(), expected, atol=1e-6)
-
-
-def test_each_process_draws_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = conduct(Progress(), epochs=1)[2]
-    monkeypatch.setattr("paddle_dialog.training.conductor.rank", lambda: 1)
-    assert not set(conduct(Progress(), epochs=1)[2]) & set(alone)
 
 
 def test_each_block_of_a_stream_has_an_order_of_its_own(tmp_path: Path) -> None:

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 from chromium import PATIENCE, needs_chromium
 
-from paddle_dialog.objective import Perplexity
 from paddle_dialog.task import Display
-from paddle_dialog.training.events import Evaluation, StepReport
-from paddle_dialog.training.visualdl_sink import VisualDLSink
+from paddle_dialog.objective import Perplexity
+from paddle_dialog.training.report import Curves, Evaluation, StepReport
 
 VISUALDL = Path(sys.executable).with_name("visualdl")
 pytestmark = [
@@ -42,7 +41,7 @@ class Settings:
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield a VisualDL server on a small log."""
     folder = tmp_path_factory.mktemp("runs")
-    sink = VisualDLSink(folder / "toy" / "vdl", Settings(), Perplexity(), "tokens")
+    sink = Curves(folder / "toy" / "vdl", Settings(), Perplexity(), "tokens")
     for step in range(1, 6):
         sink.step(StepReport(step, 5, step / 5, 4.0 / 2**step, 20.0 / step, 1e-3, 1.0, 1e3, 0.1, 0.0))
     display = Display(["春风 → 秋雨"], {"attention": np.eye(2)}, ["秋", "雨"], ["春", "风"])

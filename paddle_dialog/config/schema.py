@@ -80,13 +80,6 @@ class TrainingConfig:
     max_skipped: int = at_least(
         1, 10, "steps skipped in a row, for a loss or gradient that is not finite, after which the run ends"
     )
-    ema_decay: float | None = setting(
-        None,
-        "decay of an exponential moving average of the weights, which is evaluated and saved as `best`; 0.999 looks "
-        "back over some 1,000 steps; null takes the weights themselves",
-        above=0.0,
-        maximum=0.99999,
-    )
     amp: Literal["none", "O1", "O2"] = setting(
         "none", "mixed precision on a GPU: O1 computes what is safe in `amp_dtype`, O2 nearly everything"
     )

@@ -1,15 +1,34 @@
-"""A folder of figures, as PNG files and for VisualDL."""
+"""VisualDL's log, and a folder of figures as PNG files and for VisualDL."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.visualdl_log import VisualDLLog, milliseconds
+
+LOG_FILE = "vdlrecords.run.log"  # VisualDL knows its files by the first word
+
+
+def open_log(folder: Path) -> Any:
+    """Return VisualDL's writer to the one log file of a folder, which it goes on with where it exists.
+
+    Raises:
+        OSError: the folder or the file cannot be written.
+        ImportError: VisualDL is not installed.
+    """
+    from visualdl import LogWriter
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOG_FILE).open("ab"):
+        pass  # the writer's thread would only print an error
+    with contextlib.redirect_stdout(sys.stderr):  # it tells that the file exists
+        return LogWriter(str(folder), file_name=LOG_FILE)
 
 
 class FigureFolder:
@@ -30,20 +49,19 @@ class FigureFolder:
         self.folder = folder
         self.written: list[Path] = []
         import matplotlib.image as images
-        from visualdl.component import base_component
 
         try:
-            self._log = VisualDLLog(folder / "vdl")
+            self._log = open_log(folder / "vdl")
         except OSError as error:
             raise self._unwritable(error) from error
-        self._save, self._components = images.imsave, base_component
+        self._save = images.imsave
 
     def add(self, name: str, image: np.ndarray) -> None:
         """Write a picture, RGB uint8 [height, width, 3]."""
         path = self.folder / f"{name}.png"
         try:
             self._save(path, image)
-            self._log.write(self._components.image(name, image, 0, milliseconds()))
+            self._log.add_image(name, image, 0)
         except OSError as error:
             raise self._unwritable(error) from error
         self.written.append(path)
@@ -56,6 +74,10 @@ class FigureFolder:
         except OSError as error:
             raise self._unwritable(error) from error
         self.written.append(path)
+
+    def close(self) -> None:
+        """Write what VisualDL's writer still holds."""
+        self._log.close()
 
     def _unwritable(self, error: OSError) -> UserError:
         return UserError(f"{self.folder}: figures cannot be written there ({error.strerror})")

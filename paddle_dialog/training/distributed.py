@@ -1,8 +1,7 @@
 """Data-parallel training in several processes: which one this is, and sums over all of them.
 
 `python -m paddle.distributed.launch` starts the processes and tells each its rank by environment variables.
-Gradients are averaged by `paddle.Model` on GPUs and by `average_gradients` on CPUs. In a single process the
-functions here do next to nothing.
+In a single process the functions here do next to nothing; `orderly_stop` turns signals into a request to stop.
 """
 
 from __future__ import annotations
@@ -10,9 +9,11 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
 import numpy as np
 import paddle
@@ -154,25 +155,16 @@ def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
     return total * (num_ranks() / paddle.clip(everywhere, min=1.0))
 
 
-def averages_in_backward() -> bool:
-    """Return whether Paddle itself averages the gradients, during backward: on GPUs, where computing hides it.
-
-    On CPUs nothing is hidden, and an error of gloo inside backward aborts the process instead of raising a Python
-    exception. So there `average_gradients` does it.
-    """
-    return num_ranks() > 1 and paddle.get_device() != "cpu"
-
-
 @paddle.no_grad()
 def average_gradients(parameters: Sequence[Tensor]) -> None:
-    """Replace each gradient by its mean over all processes, unless backward has done it.
+    """Replace each gradient by its mean over all processes.
 
     Args:
         parameters: those that are trained, in the same order in every process; one without gradient has none in
             any process.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    if num_ranks() == 1 or averages_in_backward() or not gradients:
+    if num_ranks() == 1 or not gradients:
         return
     flat = paddle.concat([gradient.flatten() for gradient in gradients])  # [all their elements]
     paddle.distributed.all_reduce(flat)
@@ -184,3 +176,36 @@ def average_gradients(parameters: Sequence[Tensor]) -> None:
 def lost_connection(error: Exception) -> bool:
     """Return whether an error means that another process of the run has ended."""
     return num_ranks() > 1 and any(sign in str(error) for sign in LOST_CONNECTION)
+
+
+@contextmanager
+def orderly_stop() -> Iterator[Callable[[], bool]]:
+    """Treat a first SIGINT or SIGTERM within a `with` block as a request to stop; a second raises an interrupt.
+
+    Outside the main thread, where Python handles no signals, the block runs unchanged. Paddle's launcher sends each
+    SIGTERM several times, so with several processes a second one means nothing.
+
+    Yields:
+        A function that returns whether a stop after the current step was requested.
+    """
+    requested = False
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        if requested and number == signal.SIGTERM and num_ranks() > 1:
+            return
+        if requested:
+            raise KeyboardInterrupt
+        requested = True
+        # No log line: the signal may come while the log writes.
+        os.write(2, b"stopping after this step; a second signal stops at once\n")
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: requested
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

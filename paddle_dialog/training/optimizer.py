@@ -1,9 +1,12 @@
-"""Optimiser, learning-rate schedule and gradient clipping from the settings."""
+"""Optimiser and learning-rate schedule from the settings, and Muon.
+
+Muon is momentum whose update of a matrix is orthogonalised, so that all its directions are learned alike.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import paddle
@@ -11,9 +14,11 @@ from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.training.finite import read_at_once
-from paddle_dialog.training.loss_scale import LossScale
-from paddle_dialog.training.muon import Muon, hidden_matrices
+
+# Of x ↦ a·x + b·x³ + c·x⁵, which takes singular values near 1 when iterated (Jordan et al. 2024, "Muon").
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_ITERATIONS = 5
+_ADAM_RMS = 0.2  # root mean square of Adam's usual update, so that one learning rate and decay suit both
 
 
 def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -> Callable[[int], float]:
@@ -46,91 +51,10 @@ def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -
     return {"noam": noam, "constant": constant, "cosine": cosine}[config.schedule]
 
 
-class GlobalNormClip(nn.ClipGradByGlobalNorm):
-    """Clips gradients by their global norm and remembers the norm before clipping.
-
-    `last_norm`, and `finite`, which is whether it is finite, stay tensors, so that the device synchronises only when
-    they are logged.
-
-    Args:
-        clip_norm: the largest norm; None only measures.
-        loss_scale: what the loss was multiplied by; the gradients are divided by it.
-    """
-
-    def __init__(self, clip_norm: float | None, loss_scale: LossScale | None = None) -> None:
-        super().__init__(math.inf if clip_norm is None else clip_norm)
-        self.loss_scale = loss_scale
-        self.last_norm: Tensor | None = None
-        self.finite: Tensor | None = None
-
-    @paddle.no_grad()
-    def __call__(self, params_grads: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
-        """Scale all gradients by min(1, clip_norm / norm) in place (Pascanu et al. 2013, algorithm 1)."""
-        gradients = [gradient for _, gradient in params_grads if gradient is not None]
-        squares = [paddle.square(gradient.flatten().astype("float32")).sum() for gradient in gradients]
-        norm = paddle.sqrt(paddle.stack(squares).sum())
-        self.last_norm = norm if self.loss_scale is None else norm / self.loss_scale.value
-        self.finite = paddle.isfinite(self.last_norm)
-        scale = None
-        if not math.isinf(self.clip_norm):
-            scale = self.clip_norm / paddle.clip(self.last_norm, min=self.clip_norm)
-        if self.loss_scale is not None:
-            scale = (1.0 if scale is None else scale) / self.loss_scale.value
-        if scale is None or (read_at_once(scale) and float(scale) == 1.0):
-            return params_grads
-        for gradient in gradients:
-            gradient.multiply_(scale.astype(gradient.dtype))
-        return params_grads
-
-
-class SkipNotFinite:
-    """Makes an Adam keep weights and moments at a step whose gradient norm is not finite.
-
-    On the CPU the step is not taken. On a GPU, where asking would stall the queue, it is taken and the old values are
-    written back; only the powers of β, which correct the bias of the first steps, advance.
-    """
-
-    _grad_clip: GlobalNormClip
-
-    def _create_optimization_pass(self, parameters_and_grads: Any, param_group_idx: int = 0) -> Any:
-        finite = self._grad_clip.finite
-        if finite is not None and read_at_once(finite) and not bool(finite):
-            return []
-        return super()._create_optimization_pass(parameters_and_grads, param_group_idx)  # type: ignore[misc]
-
-    def _append_optimize_op(self, block: Any, param_and_grad: Any) -> Any:
-        finite, parameter = self._grad_clip.finite, param_and_grad[0]
-        if finite is None or read_at_once(finite):
-            return super()._append_optimize_op(block, param_and_grad)  # type: ignore[misc]
-        names = (self._moment1_acc_str, self._moment2_acc_str)  # type: ignore[attr-defined]
-        written = [parameter, *(self._get_accumulator_master(name, parameter) for name in names)]  # type: ignore[attr-defined]
-        before = [tensor.clone() for tensor in written]
-        result = super()._append_optimize_op(block, param_and_grad)  # type: ignore[misc]
-        for tensor, old in zip(written, before, strict=True):
-            paddle.assign(paddle.where(finite, tensor, old), tensor)
-        return result
-
-
-class SkippingAdam(SkipNotFinite, paddle.optimizer.Adam):
-    """Adam (Kingma and Ba 2015) that skips steps that are not finite."""
-
-
-class SkippingAdamW(SkipNotFinite, paddle.optimizer.AdamW):
-    """AdamW (Loshchilov and Hutter 2019) that skips steps that are not finite."""
-
-
-class SkippingMuon(SkipNotFinite, Muon):
-    """Muon that skips steps that are not finite."""
-
-
 def build_optimizer(
-    config: TrainingConfig,
-    network: nn.Layer,
-    total_steps: int,
-    width: int,
-    loss_scale: LossScale | None = None,
-) -> tuple[paddle.optimizer.Optimizer, GlobalNormClip]:
-    """Make the optimiser with its schedule over a network's trainable parameters.
+    config: TrainingConfig, network: nn.Layer, total_steps: int, width: int
+) -> tuple[paddle.optimizer.Optimizer, paddle.optimizer.lr.LRScheduler]:
+    """Make the optimiser and its schedule over a network's trainable parameters.
 
     Weight decay does not apply to vectors (biases and layer norms), as usual.
 
@@ -139,17 +63,12 @@ def build_optimizer(
         network: whose parameters are trained.
         total_steps: optimiser steps of the whole run.
         width: model width, for the noam schedule.
-        loss_scale: what the loss is multiplied by before the backward pass.
-
-    Returns:
-        The optimiser and its clip, which knows the last gradient norm.
 
     Raises:
         UserError: Muon is asked for where the network has no matrix for it.
     """
     factor = learning_rate_factor(config, total_steps, width)
     schedule = paddle.optimizer.lr.LambdaDecay(config.learning_rate, factor)
-    clip = GlobalNormClip(config.clip_norm, loss_scale)
     parameters = [parameter for parameter in network.parameters() if not parameter.stop_gradient]
     common = {
         "learning_rate": schedule,
@@ -157,15 +76,85 @@ def build_optimizer(
         "beta1": config.beta1,
         "beta2": config.beta2,
         "epsilon": config.epsilon,
-        "grad_clip": clip,
     }
     if config.optimizer == "adam":
-        return SkippingAdam(**common), clip
+        return paddle.optimizer.Adam(**common), schedule
     decayed = {parameter.name for parameter in parameters if parameter.ndim > 1}
     common |= {"weight_decay": config.weight_decay, "apply_decay_param_fun": decayed.__contains__}
     if config.optimizer == "muon":
         hidden = hidden_matrices(network)
         if not hidden:
             raise UserError("training.optimizer: muon finds no matrix between hidden layers here; take adamw")
-        return SkippingMuon(hidden=hidden, **common), clip
-    return SkippingAdamW(**common), clip
+        return Muon(hidden=hidden, **common), schedule
+    return paddle.optimizer.AdamW(**common), schedule
+
+
+def orthogonalised(matrix: Tensor) -> Tensor:
+    """Return nearly the orthogonal factor U Vᵀ of a matrix U S Vᵀ by Newton-Schulz steps.
+
+    Args:
+        matrix: [M, N].
+
+    Returns:
+        [M, N], with singular values between about 0.7 and 1.2.
+    """
+    wide = matrix.shape[0] <= matrix.shape[1]
+    x = matrix if wide else matrix.t()  # the products below are of the shorter side
+    x = x / (paddle.linalg.norm(x) + 1e-7)
+    for _ in range(_ITERATIONS):
+        gram = paddle.matmul(x, x, transpose_y=True)
+        x = _A * x + paddle.matmul(_B * gram + _C * paddle.matmul(gram, gram), x)
+    return x if wide else x.t()
+
+
+def hidden_matrices(network: nn.Layer) -> set[str]:
+    """Return the names of the matrices between hidden layers.
+
+    No tables (of tokens, or in a layer called `positions`), no output layers, whose size is that of a vocabulary, and
+    nothing with a side of 1.
+    """
+    kept = {parameter.name for parameter in network.parameters() if parameter.ndim == 2}
+    vocabularies = {1}
+    for name, layer in network.named_sublayers():
+        if name.rpartition(".")[2] == "positions":
+            kept -= {parameter.name for parameter in layer.parameters()}
+        elif isinstance(layer, nn.Embedding):
+            kept.discard(layer.weight.name)
+            vocabularies.add(layer.weight.shape[0])
+    return {
+        parameter.name
+        for parameter in network.parameters()
+        if parameter.name in kept and not vocabularies & {*parameter.shape}
+    }
+
+
+class Muon(paddle.optimizer.AdamW):
+    """Muon for the hidden matrices of a network and AdamW for all other parameters.
+
+    An update is the orthogonalised Nesterov momentum, scaled to the size of Adam's by 0.2 · sqrt(max(M, N))
+    (Liu et al. 2025, "Muon is Scalable for LLM Training", equation 4); the momentum's decay is `beta1`, but at least
+    0.95.
+
+    Args:
+        hidden: names of the parameters that Muon takes.
+        settings: of `paddle.optimizer.AdamW`.
+    """
+
+    def __init__(self, hidden: Collection[str], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._hidden = frozenset(hidden)
+        self._momentum = max(0.95, float(settings.get("beta1", 0.9)))
+
+    def _append_optimize_op(self, block: Any, param_and_grad: Any) -> Any:
+        parameter, gradient = param_and_grad
+        if parameter.name not in self._hidden:
+            return super()._append_optimize_op(block, param_and_grad)
+        with paddle.no_grad():
+            mean = self._get_accumulator_master(self._moment1_acc_str, parameter)
+            paddle.assign(mean * self._momentum + gradient * (1.0 - self._momentum), mean)
+            update = orthogonalised(mean * self._momentum + gradient * (1.0 - self._momentum))
+            rate = self._create_param_lr(param_and_grad)
+            decay = 1.0 - rate * self._weight_decay
+            size = _ADAM_RMS * max(parameter.shape) ** 0.5
+            paddle.assign(parameter * decay - update * (rate * size), parameter)
+        return None

@@ -1,17 +1,21 @@
-"""The progress of a run: all that a resumed run needs beside weights and optimiser."""
+"""How far a run is, and what is due after a step."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from typing import Any
 
+from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
+
+OLDER_COUNTERS = ("loss_scale", "steps_since_overflow")  # in checkpoints of earlier versions
 
 
 @dataclass
 class Progress:
-    """The counters of a run.
+    """The counters of a run: all that a resumed run needs beside weights and optimiser.
 
     `epoch` and `batch` say how many epochs, and batches of the current one, are done; `step` counts
     optimiser steps, skipped ones included. Figures are the dev set's, of the objective that `objective` names.
@@ -30,9 +34,10 @@ class Progress:
     skipped: int = 0  # steps whose loss or gradient was not finite
     skipped_in_a_row: int = 0
     kept: list[tuple[float, int]] = field(default_factory=list)  # (figure, step) of the best-STEP folders
-    loss_scale: float = 2.0**15
-    steps_since_overflow: int = 0
-    processes: int = 0  # 0 in a checkpoint of an earlier version
+    scaler: dict[str, float] = field(
+        default_factory=dict
+    )  # state of `paddle.amp.GradScaler`, where it is used
+    processes: int = 0
     batch_size: int = 0
     objective: str = ""
 
@@ -73,11 +78,70 @@ class Progress:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Restore the counters of `as_dict`, also those of earlier versions, which had only perplexities."""
-        values = dict(values)
-        if "best_perplexity" in values:
-            best = float(values.pop("best_perplexity"))
-            values |= {"best_figure": best if math.isfinite(best) else None, "objective": "perplexity"}
+        """Restore the counters of `as_dict`."""
+        values = {name: value for name, value in dict(values).items() if name not in OLDER_COUNTERS}
         curve = [(int(step), float(figure)) for step, figure in values["curve"]]
-        kept = [(float(figure), int(step)) for figure, step in values.get("kept", [])]
+        kept = [(float(figure), int(step)) for figure, step in values["kept"]]
         return cls(**{**values, "curve": curve, "kept": kept})
+
+
+class Stop(Enum):
+    """Why a run stops."""
+
+    FINISHED = "all steps are done"
+    EARLY = "the objective did not get better for training.patience evaluations"
+    ASKED = "asked to stop"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a run in numbers of batches and steps.
+
+    Args:
+        settings: the section `training`.
+        batches_per_epoch: of each process.
+        steps_more: what a resumed run has done more (or, below 0, fewer) steps than its epochs have now, since they
+            had another length before.
+    """
+
+    settings: TrainingConfig
+    batches_per_epoch: int
+    steps_more: int = 0
+
+    @classmethod
+    def going_on(cls, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> Plan:
+        """Return the plan of a run from its progress on."""
+        steps_per_epoch = math.ceil(batches_per_epoch / settings.accumulate)
+        usual = progress.epoch * steps_per_epoch + progress.batch // settings.accumulate
+        return cls(settings, batches_per_epoch, progress.step - usual)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole run; the rest of an epoch's batches makes a step too."""
+        whole = self.settings.epochs * math.ceil(self.batches_per_epoch / self.settings.accumulate)
+        whole += self.steps_more
+        return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
+
+    def reports_after(self, step: int) -> bool:
+        """Return whether a step is reported."""
+        return step % self.settings.log_every == 0
+
+    def evaluates_after(self, step: int) -> bool:
+        """Return whether the dev set is evaluated after a step."""
+        every = self.settings.eval_every
+        return step >= self.total_steps or (every > 0 and step % every == 0)
+
+    def evaluates_after_epoch(self, step: int) -> bool:
+        """Return whether the dev set is evaluated after an epoch that ends with a step; not after the last step."""
+        return self.settings.eval_every == 0 and step < self.total_steps
+
+    def saves_after(self, step: int) -> bool:
+        """Return whether a checkpoint follows a step."""
+        return step % self.settings.save_every == 0
+
+    def completion(self, progress: Progress) -> Stop | None:
+        """Return why a run with this progress is complete, or None."""
+        if progress.step >= self.total_steps:
+            return Stop.FINISHED
+        patience = self.settings.patience
+        return Stop.EARLY if patience is not None and progress.evaluations_without_gain >= patience else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +18,46 @@ from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.task import Display
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.task import Task
-from paddle_dialog.training.batches import TrainingBatches
-from paddle_dialog.training.best_models import BestModels
-from paddle_dialog.training.checkpoint import load_progress, pack_training_state, restore_training_state
-from paddle_dialog.training.conductor import Conductor
-from paddle_dialog.training.distributed import is_main, meet, num_ranks, rank, require_agreement
-from paddle_dialog.training.events import Sink
-from paddle_dialog.training.model_card import model_card
-from paddle_dialog.training.observer import Observer
-from paddle_dialog.training.plan import Plan, Stop
-from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.batches import Step, TrainingBatches
+from paddle_dialog.training.distributed import (
+    any_rank,
+    is_main,
+    meet,
+    num_ranks,
+    orderly_stop,
+    rank,
+    require_agreement,
+    sum_over_ranks,
+)
+from paddle_dialog.training.progress import Plan, Progress, Stop
+from paddle_dialog.training.report import Curves, Evaluation, StepReport, TextLog, close_log_file, model_card
 from paddle_dialog.training.run_folder import (
+    BestModels,
     changed_settings,
     data_and_start,
     find_start,
+    load_progress,
     make_folder,
+    pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
+    restore_training_state,
     write_config,
 )
-from paddle_dialog.training.signals import orderly_stop
-from paddle_dialog.training.text_log import TextLog, close_log_file
 from paddle_dialog.training.training_model import TrainingModel
-from paddle_dialog.training.visualdl_sink import VisualDLSink
 
 logger = logging.getLogger("paddle_dialog")
 
 
-class Run:
+class Run(paddle.callbacks.Callback):
     """A training run in its folder, made by `begin` or `resume`.
+
+    `fit` iterates over it, which gives the steps, and calls it back around each step.
 
     Args:
         task: the task.
@@ -60,12 +67,13 @@ class Run:
         progress: of the run.
 
     Attributes:
-        stop: why the run stopped; None before.
+        stop: why the run stops; None while it goes on.
     """
 
     def __init__(
         self, task: Task, config: Any, data: TrainingData, network: nn.Layer, progress: Progress
     ) -> None:
+        super().__init__()
         self.task = task
         self.config = config
         self.folder = Path(config.output_dir)
@@ -77,6 +85,11 @@ class Run:
         progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
         self.batches = TrainingBatches(task, config, data, progress)
         self.plan = Plan.going_on(config.training, len(self.batches), progress)
+        self._dev = _dev_indices(task, config, data)
+        self._best = BestModels(self.folder, progress, task.objective, config.training.keep_best, self._save)
+        self._sinks: list[TextLog | Curves] = []
+        self._asked: Callable[[], bool] = lambda: False
+        self._restart_clock()
         meet()  # the processes exchange their weights
         self.model = TrainingModel(task, config, network, self.plan.total_steps, progress)
 
@@ -125,8 +138,8 @@ class Run:
             logger.warning("%s", change)
         data = task.prepare_data_like(config, bundle)
         run = cls(task, config, data, _build_network(task, config, data), load_progress(bundle, where))
-        model = run.model
-        restore_training_state(bundle, where, model.optimizer, model.network, model.average)
+        restore_training_state(bundle, where, run.model.optimizer, run.model.network)
+        run.model.resume()
         logger.info("resumed from %s at step %d", where, run.progress.step)
         return run._ready()
 
@@ -194,35 +207,137 @@ class Run:
         training = self.config.training
         if training.amp != "none" and not self.model.mixed:
             logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        observer = Observer(
-            self.plan,
-            self.progress,
-            self.batches,
-            self.model,
-            self._sinks() if is_main() else [],
-            self._dev_batches(),
-            BestModels(self.folder, self.progress, self.task.objective, training.keep_best, self._save),
-            lambda: self.task.display(self.config, self.model.network, self.data, training.show_examples),
-        )
-        with orderly_stop() as asked:
-            conductor = Conductor(
-                self.plan, self.progress, self.config.seed, asked, observer, self._save_checkpoint
-            )
-            epochs = training.epochs - self.progress.epoch
-            self.model.fit(self.batches, epochs=epochs, verbose=0, callbacks=[conductor])
-        self.model.skips.settle()
-        self.stop = conductor.stop
+        if is_main():
+            objective, unit = self.task.objective, self.task.unit
+            curves = Curves(self.folder / "vdl", self.config, objective, unit)
+            self._sinks = [TextLog(objective, unit), curves]
+        self._restart_clock()
+        with orderly_stop() as self._asked:
+            self.model.fit(self, epochs=training.epochs - self.progress.epoch, verbose=0, callbacks=[self])
+        for sink in self._sinks:
+            sink.close()
         if self.stop is Stop.ASKED:
             none = "" if self.progress.best_step or self.data.dev is None else ", without a 'best' yet"
             logger.info("stopped at step %d%s; --resume auto continues", self.progress.step, none)
+
+    # The way of a step: `fit` asks for one (`__iter__`), then calls what follows, with `TrainingModel.train_batch`
+    # after `on_train_batch_begin`; its own callback advances the learning rate at the end.
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Step]:
+        """Iterate over the steps that are left of the epoch, until the run stops."""
+        for step in self.batches:
+            yield step
+            if self.stop is not None:
+                return
+
+    def on_train_batch_begin(self, step: int, logs: dict[str, Any] | None = None) -> None:
+        """Seed dropout by the position of the step's first batch, in each process differently.
+
+        So a resumed run repeats the random numbers without a stored generator state, whatever else draws numbers in
+        between.
+        """
+        position = self.progress.epoch * self.plan.batches_per_epoch + self.progress.batch + 1
+        paddle.seed((self.config.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
+
+    def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
+        """Count the step; then report, evaluate, save and stop, each when it is due."""
+        plan, progress = self.plan, self.progress
+        progress.batch = min(progress.batch + plan.settings.accumulate, plan.batches_per_epoch)
+        progress.step += 1
+        self.stop = plan.completion(progress) or self._asked_anywhere()  # a finished run is not interrupted
+        if plan.reports_after(progress.step) or self.stop:
+            self._report()
+        if plan.evaluates_after(progress.step):
+            self._evaluate()
+        if plan.saves_after(progress.step):
+            self._save_checkpoint()
+            meet()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Move on to the next epoch, unless the run stops inside this one, and evaluate if that is due."""
+        plan, progress = self.plan, self.progress
+        if progress.batch >= plan.batches_per_epoch:
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+            if plan.evaluates_after_epoch(progress.step):
+                self._evaluate()
+        self.model.stop_training = self.stop is not None
+
+    def _asked_anywhere(self) -> Stop | None:
+        """Return why to stop if any process was asked to; all leave at the same step, or some would wait forever.
+
+        On GPUs they ask each other only now and then, because the answer stalls the queue.
+        """
+        every = 1 if num_ranks() == 1 or paddle.get_device() == "cpu" else 20
+        return Stop.ASKED if self.progress.step % every == 0 and any_rank(self._asked()) else None
+
+    def _report(self) -> None:
+        """Report the averages since the last report."""
+        plan, progress, model = self.plan, self.progress, self.model
+        loss, figure = model.meter.read()
+        elapsed = self._count_seconds()
+        report = StepReport(
+            step=progress.step,
+            total_steps=plan.total_steps,
+            epoch=progress.epoch + progress.batch / plan.batches_per_epoch,
+            loss=loss,
+            figure=figure,
+            learning_rate=float(model.schedule()),
+            gradient_norm=model.gradient_norm,
+            units_per_second=sum_over_ranks([self.batches.units])[0] / elapsed,
+            reader_share=self.batches.reader_seconds / elapsed,
+            seconds_left=elapsed / (progress.step - self._first) * (plan.total_steps - progress.step),
+            skipped=progress.skipped,
+        )
+        for sink in self._sinks:
+            sink.step(report)
+        model.meter.reset()
+        self._restart_clock()
+
+    def _evaluate(self) -> None:
+        """Measure the weights on the dev set, unless they have been, and keep them if they are among the best."""
+        progress = self.progress
+        if self._dev is None or (progress.curve and progress.curve[-1][0] == progress.step):
+            return
+        self._count_seconds()
+        figure = self.model.measure(self._dev_batches())
+        progress.curve.append((progress.step, figure))
+        best = self._best.consider(figure)
+        progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
+        display = Display()
+        if is_main():
+            count = self.config.training.show_examples
+            display = self.task.display(self.config, self.model.network, self.data, count)
+        for sink in self._sinks:
+            sink.evaluation(Evaluation(progress.step, figure, best, display))
+        meet()
+        self._restart_clock()  # the time of an evaluation is not training time
+        self.stop = self.stop or self.plan.completion(progress)
+
+    def _dev_batches(self) -> Iterator[Any]:
+        """Iterate over this process's share of the dev examples as batches of arrays."""
+        assert self.data.dev is not None and self._dev is not None
+        for indices in self._dev:
+            yield self.data.collate([self.data.dev.dataset[index] for index in indices])
+
+    def _count_seconds(self) -> float:
+        elapsed = time.perf_counter() - self._since
+        self.progress.seconds += elapsed
+        return elapsed
+
+    def _restart_clock(self) -> None:
+        self._since = time.perf_counter()
+        self._first = self.progress.step
+        self.batches.units = 0
+        self.batches.reader_seconds = 0.0
 
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
         self._save_checkpoint()
         if self.data.dev is None:
-            average = self.model.average
-            with nullcontext() if average is None else average.applied():
-                self._save("best")
+            self._save("best")
         elif self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
             why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"
@@ -242,31 +357,12 @@ class Run:
         task, config, data, model, progress = self.task, self.config, self.data, self.model, self.progress
         files = task.bundle_files(config, data.vocabularies, data.files)
         if resumable:
-            if model.loss_scale is not None:
-                model.loss_scale.store(progress)
-            files |= pack_training_state(progress, model.optimizer, model.network, model.average)
+            progress.scaler = model.scaler_state()
+            files |= pack_training_state(progress, model.optimizer, model.network)
         card = model_card(task, config, progress, self.plan.batches_per_epoch, data.notes)
         weights = read_weights(model.network)
         bundle = Bundle(task.name, dump(config), data.vocabularies, weights, card, files)
         save_bundle(bundle, self.folder / name)
-
-    def _sinks(self) -> list[Sink]:
-        objective, unit = self.task.objective, self.task.unit
-        curves = VisualDLSink(self.folder / "vdl", self.config, objective, unit, self.progress.step)
-        return [TextLog(objective, unit), curves]
-
-    def _dev_batches(self) -> Callable[[], Iterator[Any]] | None:
-        """Return this process's share of the dev examples as batches of arrays."""
-        dev = self.data.dev
-        if dev is None:
-            return None
-        if len(dev.dataset) < num_ranks():
-            raise UserError(
-                f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
-            )
-        own = self.task.dev_batches(self.config, dev, num_ranks(), rank())
-        dataset, collate = dev.dataset, self.data.collate
-        return lambda: (collate([dataset[index] for index in indices]) for indices in own)
 
 
 def _announce(task: Task, config: Any) -> None:
@@ -296,3 +392,19 @@ def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) 
     if anew:
         logger.info("learned anew, as %s has none: %s", where, ", ".join(anew))
     return taken
+
+
+def _dev_indices(task: Task, config: Any, data: TrainingData) -> list[list[int]] | None:
+    """Return this process's share of the dev examples as batches of indices.
+
+    Raises:
+        UserError: there are fewer examples than processes.
+    """
+    dev = data.dev
+    if dev is None:
+        return None
+    if len(dev.dataset) < num_ranks():
+        raise UserError(
+            f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
+        )
+    return task.dev_batches(config, dev, num_ranks(), rank())

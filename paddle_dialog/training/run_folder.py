@@ -1,26 +1,214 @@
-"""The folder of a run: an earlier run in it, and the start of a new one."""
+"""The folder of a run: its checkpoints, its best models, an earlier run in it, and where a new one starts from."""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import paddle
 import yaml
+from paddle import nn
+from safetensors.numpy import load as parse_tensors
+from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle.folder import MANIFEST, Bundle, load_bundle
+from paddle_dialog.bundle.weights import read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.older_names import with_present_names
+from paddle_dialog.objective import Objective
 from paddle_dialog.task import Task
-from paddle_dialog.training.best_models import numbered_models
-from paddle_dialog.training.checkpoint import CHECKPOINTS, find_checkpoint, load_progress
 from paddle_dialog.training.distributed import is_main
-from paddle_dialog.training.text_log import configure_logging
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.report import configure_logging
 
 logger = logging.getLogger("paddle_dialog")
+
+PROGRESS = "progress.json"
+OPTIMIZER = "optimizer.safetensors"
+TRAINING_ONLY = "training_only.safetensors"
+CHECKPOINTS = (
+    "last",
+    "last.partial",
+    "last.previous",
+)  # folders of a run, in the order in which they are tried
+
+
+def pack_training_state(
+    progress: Progress,
+    optimizer: paddle.optimizer.Optimizer,
+    network: nn.Layer,
+) -> dict[str, bytes]:
+    """Pack the counters, the optimiser's moments and training-only weights into files.
+
+    The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
+    be stored.
+    """
+    files = {
+        PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
+        OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
+    }
+    training_only = read_training_only(network)
+    if training_only:
+        files[TRAINING_ONLY] = serialise_tensors(training_only)
+    return files
+
+
+def restore_training_state(
+    bundle: Bundle,
+    where: Path,
+    optimizer: paddle.optimizer.Optimizer,
+    network: nn.Layer,
+) -> None:
+    """Set weights and optimiser moments to those of a checkpoint.
+
+    Raises:
+        UserError: the checkpoint belongs to another model, or other parameters of it were trained.
+    """
+    training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
+    set_weights(network, {**bundle.weights, **training_only}, where)
+    names = _structured_names(network)
+    parameters = {structured: name for name, structured in names.items()}
+    state = {}
+    moments = with_present_names(parse_tensors(bundle.extra[OPTIMIZER]), getattr(network, "older_names", {}))
+    for key, value in moments.items():
+        structured, accumulator = key.split("::")
+        if structured not in parameters:
+            raise UserError(f"{where}: the optimiser's state is of another model ({structured} is unknown)")
+        state[f"{parameters[structured]}_{accumulator}"] = paddle.to_tensor(value)
+    trained = {key.split("::")[0] for key in moments}
+    wanted = {name for name, parameter in network.named_parameters() if not parameter.stop_gradient}
+    if trained and trained != wanted:
+        odd = min(trained ^ wanted)
+        raise UserError(
+            f"{where}: {odd} is trained {'here' if odd in wanted else 'there'} only; "
+            "resume with the config that the run was started with"
+        )
+    optimizer.set_state_dict(state)
+
+
+def load_progress(bundle: Bundle, where: Path) -> Progress:
+    """Read the counters stored in a checkpoint.
+
+    Raises:
+        UserError: the bundle has none: it is a finished model, not a checkpoint.
+    """
+    if PROGRESS not in bundle.extra or OPTIMIZER not in bundle.extra:
+        raise UserError(f"{where}: holds a model but no training state; resume from the run's 'last' folder")
+    try:
+        return Progress.from_dict(json.loads(bundle.extra[PROGRESS]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{where}/{PROGRESS}: is not of this version ({error!r}); begin the run anew"
+        ) from error
+
+
+def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
+    """Find the newest undamaged checkpoint of a run; warn about damaged ones.
+
+    Returns:
+        Its folder and content, or None where the run has saved nothing yet.
+
+    Raises:
+        UserError: there are checkpoints and all are damaged.
+    """
+    problems = []
+    for name in CHECKPOINTS:
+        folder = run_folder / name
+        if not folder.is_dir():
+            continue
+        try:
+            bundle = load_bundle(folder)
+            load_progress(bundle, folder)
+        except UserError as error:
+            if name != "last.partial":  # an unfinished write is expected
+                problems.append(str(error))
+            continue
+        for problem in problems:
+            logger.warning("%s; taking %s instead", problem, folder)
+        return folder, bundle
+    if problems:
+        raise UserError("; ".join(problems))
+    return None
+
+
+def _structured_names(network: nn.Layer) -> dict[str, str]:
+    """Map Paddle's parameter names, numbered in the order of creation, to names in the network."""
+    return {parameter.name: structured for structured, parameter in network.named_parameters()}
+
+
+def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) -> Mapping[str, np.ndarray]:
+    """Return the optimiser's accumulators as `<name in the network>::<accumulator>`."""
+    names = _structured_names(network)
+    state = {}
+    for key, value in optimizer.state_dict().items():
+        if key == "LR_Scheduler":
+            continue
+        owner = max((name for name in names if key.startswith(f"{name}_")), key=len)
+        state[f"{names[owner]}::{key[len(owner) + 1 :]}"] = value.numpy()
+    return state
+
+
+class BestModels:
+    """Keeps `best`, and if more than one is wanted also the `count` best ones as `best-STEP`.
+
+    Args:
+        folder: the run's.
+        progress: records the kept models for a resumed run.
+        objective: compares figures.
+        count: number of models to keep.
+        save: writes the current model into the folder of a name.
+    """
+
+    def __init__(
+        self, folder: Path, progress: Progress, objective: Objective, count: int, save: Callable[[str], None]
+    ) -> None:
+        self._folder = folder
+        self._progress = progress
+        self._objective = objective
+        self._count = count
+        self._save = save
+
+    def consider(self, figure: float) -> bool:
+        """Save the model if it is one of the best; a figure that is not finite never is.
+
+        Returns:
+            Whether it is the best so far.
+        """
+        progress, rank = self._progress, self._objective.rank
+        if not math.isfinite(figure):
+            return False
+        best = progress.best_figure is None or rank(figure) < rank(progress.best_figure)
+        if best:
+            progress.best_figure, progress.best_step = figure, progress.step
+            self._save("best")
+        if self._count > 1:
+            models = [*progress.kept, (figure, progress.step)]
+            ranked = sorted(models, key=lambda model: (rank(model[0]), model[1]))[: self._count]
+            if (figure, progress.step) in ranked:
+                self._save(f"best-{progress.step}")
+            progress.kept = ranked
+            if is_main():
+                self._remove_others({f"best-{step}" for _, step in ranked})
+        return best
+
+    def _remove_others(self, kept: set[str]) -> None:
+        for other in numbered_models(self._folder):
+            if other.name.split(".")[0] not in kept:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def numbered_models(folder: Path) -> list[Path]:
+    """Return the `best-STEP` folders of a run, including those that a save killed midway has left."""
+    return [path for path in sorted(folder.glob("best-*")) if path.name.split(".")[0][5:].isdecimal()]
 
 
 def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig) -> list[str]:

@@ -12,8 +12,8 @@ from paddle import io
 
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.decoding.interface import evaluation_mode
+from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.figures.heat_map import draw_heat_map
 from paddle_dialog.metrics.bleu import corpus_bleu
 from paddle_dialog.metrics.distinct import distinct_n
 from paddle_dialog.metrics.likelihood import token_losses

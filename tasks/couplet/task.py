@@ -68,8 +68,7 @@ class CoupletTask(GenerationTask):
 
     def build_criterion(self, config: CoupletConfig) -> nn.Layer:
         """Return the cross-entropy per token, with the order of rated answers where there are any."""
-        from paddle_dialog.training.losses import SequenceCrossEntropy
-        from paddle_dialog.training.preferences import PreferenceLoss
+        from paddle_dialog.training.losses import PreferenceLoss, SequenceCrossEntropy
 
         own = SequenceCrossEntropy(config.training.label_smoothing)
         return own if config.preferences.ratings is None else PreferenceLoss(own, config.preferences)

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.figures.charts import draw_confusion_matrix
-from paddle_dialog.figures.coloured_text import draw_coloured_text
+from paddle_dialog.figures.charts import draw_coloured_text, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
 from tasks.sentiment.data import NAMES, Review, read_reviews

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paddle_dialog.data.records import Record, check_writable, write_records
+from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.figures.heat_map import draw_heat_map
 from paddle_dialog.metrics.bleu import corpus_bleu, corpus_chrf
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
+from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.figures.heat_map import draw_heat_map
 from paddle_dialog.metrics.classification import confusion_matrix
 from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target

@@ -1,0 +1,148 @@
+"""The order of things around the steps of `paddle.Model.fit`, and the one reason why a run stops."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import paddle
+import pytest
+from test_other_tasks import Classifier, recipe
+
+from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.training.progress import Plan, Progress, Stop
+from paddle_dialog.training.run import Run
+
+BATCHES = 6  # of ten examples
+
+
+def follow(
+    folder: Path,
+    asked: Callable[[], bool] = lambda: False,
+    evaluate: Callable[[Progress], None] = lambda progress: None,
+    resume: bool = False,
+    **settings: Any,
+) -> tuple[str, Run, list[float]]:
+    """Train; return what happened in order, the run, and the first random number of each step."""
+    task = Classifier()
+    config = recipe(task, folder, **{"eval_every": 100, "save_every": 100, "log_every": 100, **settings})
+    run = Run.resume(task, config) if resume else Run.begin(task, config)
+    story: list[str] = []
+    drawn: list[float] = []
+
+    def step(inputs: Any, *_: Any) -> None:
+        story.append(f"step{len(inputs[0].batches)}")
+        drawn.append(float(paddle.rand([])))
+
+    def note(name: str, then: Callable[..., Any] | None = None) -> Callable[[], None]:
+        def noted() -> None:
+            story.append(f"{name}{run.progress.step}")
+            if then:
+                then(run.progress)
+            run.stop = run.stop or run.plan.completion(run.progress)
+
+        return noted
+
+    changed: Any = run
+    changed.model.train_batch = step
+    changed._report, changed._evaluate, save = (
+        note("report"),
+        note("evaluate", evaluate),
+        run._save_checkpoint,
+    )
+    changed._save_checkpoint = lambda: (story.append(f"save{run.progress.step}"), save())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paddle_dialog.training.run.orderly_stop", lambda: Asked(asked))
+        run.train()
+    return " ".join(story), run, drawn
+
+
+class Asked:
+    """Stands for `orderly_stop`."""
+
+    def __init__(self, asked: Callable[[], bool]) -> None:
+        self.asked = asked
+
+    def __enter__(self) -> Callable[[], bool]:
+        return self.asked
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_all_happens_in_its_order(tmp_path: Path) -> None:
+    """Two epochs of six batches by fours, so two steps each; the last save is that of the end."""
+    story, run, drawn = follow(tmp_path, epochs=2, accumulate=4, log_every=2, eval_every=3, save_every=2)
+    assert story == ("step4 step2 report2 save2 step4 evaluate3 step2 report4 evaluate4 save4 save4")
+    assert run.stop is Stop.FINISHED
+    assert (run.progress.epoch, run.progress.batch, run.progress.step) == (2, 0, 4)
+    assert len(set(drawn)) == 4
+
+
+def test_an_epoch_ends_with_an_evaluation_where_no_number_of_steps_is_set(tmp_path: Path) -> None:
+    story, run, _ = follow(tmp_path, epochs=2, eval_every=0)
+    assert story == "step1 " * 6 + "evaluate6 " + "step1 " * 6 + "report12 evaluate12 save12"
+    assert run.stop is Stop.FINISHED
+
+
+def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp_path: Path) -> None:
+    whole = follow(tmp_path / "whole", epochs=2, accumulate=2)[2]
+    asks = itertools.count(1)
+    story, run, first = follow(tmp_path / "parts", lambda: next(asks) >= 4, epochs=2, accumulate=2)
+    assert story.split()[-3:] == ["step2", "report4", "save4"]
+    assert run.stop is Stop.ASKED and (run.progress.epoch, run.progress.batch, run.progress.step) == (1, 2, 4)
+    _, run, second = follow(tmp_path / "parts", resume=True, epochs=2, accumulate=2)
+    assert run.stop is Stop.FINISHED and first + second == whole
+
+
+def test_a_run_that_is_asked_after_its_last_step_has_finished(tmp_path: Path) -> None:
+    asks = itertools.count(1)
+    _, run, _ = follow(tmp_path, lambda: next(asks) >= BATCHES, epochs=1)
+    assert run.stop is Stop.FINISHED
+
+
+def test_max_steps_ends_the_run_inside_an_epoch(tmp_path: Path) -> None:
+    story, run, _ = follow(tmp_path, epochs=2, max_steps=3, save_every=3)
+    assert story == "step1 step1 step1 report3 evaluate3 save3 save3"
+    assert run.stop is Stop.FINISHED and (run.progress.epoch, run.progress.batch) == (0, 3)
+
+
+@pytest.mark.parametrize(("eval_every", "steps"), [(2, 6), (0, 18)])
+def test_a_run_stops_early_where_evaluations_bring_no_gain(
+    tmp_path: Path, eval_every: int, steps: int
+) -> None:
+    """The first evaluation is the best one, and two more are waited for."""
+
+    def evaluate(progress: Progress) -> None:
+        progress.evaluations_without_gain += progress.step != (eval_every or BATCHES)
+
+    _, run, _ = follow(tmp_path, evaluate=evaluate, epochs=9, eval_every=eval_every, patience=2)
+    assert run.stop is Stop.EARLY and run.progress.step == steps
+    assert Plan(TrainingConfig(patience=2), BATCHES).completion(run.progress) is Stop.EARLY
+
+
+def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = follow(tmp_path / "first", epochs=1)[2]
+    begun = Run.__init__
+
+    def of_the_second(run: Run, *arguments: Any) -> None:
+        begun(run, *arguments)
+        monkeypatch.setattr("paddle_dialog.training.run.rank", lambda: 1)
+
+    monkeypatch.setattr(Run, "__init__", of_the_second)
+    assert not set(follow(tmp_path / "second", epochs=1)[2]) & set(alone)
+
+
+def test_an_evaluation_keeps_the_highest_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, saved = Run.begin(Classifier(), recipe(Classifier(), tmp_path)), []
+    accuracies = iter([0.5, 0.25, 0.75, 0.75])
+    monkeypatch.setattr(run.model, "measure", lambda batches: next(accuracies))
+    monkeypatch.setattr(run._best, "_save", saved.append)
+    progress = run.progress
+    for progress.step in (2, 2, 4, 6, 8):  # the second time at step 2 is none
+        run._evaluate()
+    assert progress.curve == [(2, 0.5), (4, 0.25), (6, 0.75), (8, 0.75)]
+    assert saved == ["best", "best"] and progress.seconds > 0
+    assert (progress.best_step, progress.best_figure, progress.evaluations_without_gain) == (6, 0.75, 1)
