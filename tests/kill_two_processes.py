@@ -18,7 +18,7 @@ from pathlib import Path
 from conftest import write_couplets
 from test_distributed import BATCH, STEPS, Corpus, finish, launch, progress, wait_for_step, worker_logs
 
-FILES = [f"{name}.safetensors" for name in ("last/model", "last/optimizer", "last/average", "best/model")]
+FILES = [f"{name}.safetensors" for name in ("last/model", "last/optimizer", "best/model")]
 
 
 def workers(launcher: int) -> list[int]:

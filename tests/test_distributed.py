@@ -30,7 +30,7 @@ task: couplet
 model: {{name: lstm_attention, embedding_size: 16, hidden_size: 24, num_layers: 1, dropout: {dropout}}}
 data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 12, batch_size: {batch}}}
 training: {{epochs: 4, learning_rate: 0.005, schedule: cosine, warmup_steps: 4, clip_norm: 1.0, accumulate: 2,
-  label_smoothing: 0.1, ema_decay: 0.9, keep_best: 2, log_every: 1, eval_every: 10, save_every: 3,
+  label_smoothing: 0.1, keep_best: 2, log_every: 1, eval_every: 10, save_every: 3,
   show_examples: 1}}
 rules: {{enabled: false}}
 output_dir: {folder}/{name}
@@ -197,6 +197,6 @@ def test_a_run_of_two_survives_a_lost_process_and_a_signal(corpus: Corpus, two: 
     expected, found = progress(two), progress(folder)
     for key in expected.keys() - {"seconds"}:
         assert found[key] == expected[key], key
-    for name in ("last/model", "last/optimizer", "last/average", "best/model"):
+    for name in ("last/model", "last/optimizer", "best/model"):
         content = [(run / f"{name}.safetensors").read_bytes() for run in (folder, two)]
         assert content[0] == content[1], name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def open_log(folder: Path) -> Any:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG_FILE).open("ab"):
         pass  # the writer's thread would only print an error
-    with contextlib.redirect_stdout(sys.stderr):  # it tells that the file exists
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints that the file exists
         return LogWriter(str(folder), file_name=LOG_FILE)
 
 
