@@ -28,6 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.figures:
         figures = FigureFolder(Path(arguments.figures))
         model.task.draw_figures(model.predictor, source, figures)
+        figures.close()
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     result = model.task.evaluate(model.predictor, source, predictions)
     if arguments.json:

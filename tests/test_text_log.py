@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paddle_dialog.task import Display
 from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.task import Display
 from paddle_dialog.training.report import Evaluation, StepReport, TextLog, configure_logging
 
 TIME = r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} "

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from chromium import PATIENCE, needs_chromium
 
-from paddle_dialog.task import Display
 from paddle_dialog.objective import Perplexity
+from paddle_dialog.task import Display
 from paddle_dialog.training.report import Curves, Evaluation, StepReport
 
 VISUALDL = Path(sys.executable).with_name("visualdl")

@@ -16,11 +16,10 @@ from typing import Any
 import yaml
 
 from paddle_dialog.config.loader import dump, flat
-from paddle_dialog.task import Display
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import LOG_FILE, open_log
 from paddle_dialog.objective import Objective
-from paddle_dialog.task import Task
+from paddle_dialog.task import Display, Task
 from paddle_dialog.training.progress import Progress
 
 logger = logging.getLogger("paddle_dialog")

@@ -18,11 +18,10 @@ from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.training_data import TrainingData
-from paddle_dialog.task import Display
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 from paddle_dialog.models.older_names import with_present_names
-from paddle_dialog.task import Task
+from paddle_dialog.task import Display, Task
 from paddle_dialog.training.batches import Step, TrainingBatches
 from paddle_dialog.training.distributed import (
     any_rank,
