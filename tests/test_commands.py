@@ -1,14 +1,21 @@
 """The commands as a user types them: what goes where, in which form, with which status."""
 
+from __future__ import annotations
+
+import io
 import json
 import re
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
 
 import pytest
 import yaml
-from command import records, run, run_here, texts
+from command import ROOT, Outcome, records, run, run_here, texts
 from couplet_toys import FORM
 
 from paddle_dialog.bundle import loading
+from paddle_dialog_commands import console
 
 FIRST = "天山春红风"
 
@@ -155,3 +162,57 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr
+
+
+NAMES = {path.stem for path in (ROOT / "paddle_dialog_commands").glob("*.py")} - {"__init__", "console"}
+
+
+def console_command(*arguments: object) -> Outcome:
+    """Run `paddle-dialog` in this process."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        mock.patch.object(sys, "argv", ["paddle-dialog", *map(str, arguments)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            status = console.main()
+        except SystemExit as exit_:  # argparse leaves so
+            status = exit_.code
+    assert isinstance(status, int)
+    return Outcome(status, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))
+
+
+def test_every_command_has_a_script_and_a_line_in_the_help() -> None:
+    outcome = console_command("--help")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert set(console.command_modules()) == {*NAMES, "chat", "compose"}
+    for name in console.command_modules():
+        assert (ROOT / "tools" / f"{name}.py").is_file()
+        assert f"\n  {name} " in outcome.stdout
+    assert console_command() == outcome
+
+
+def test_a_command_speaks_of_itself_as_it_was_called() -> None:
+    outcome = console_command("predict", "--help")
+    assert outcome.stdout.startswith("usage: paddle-dialog predict ")
+    assert "example: paddle-dialog predict -c couplet_lstm 晚风" in outcome.stdout
+    assert "see paddle-dialog predict --help" in console_command("predict").error_line()
+
+
+@pytest.mark.parametrize("arguments", [["summary", "-c", "configs/couplet.yaml", "--json"]])
+def test_a_subcommand_is_the_script(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert console_command(*arguments) == run_here(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pedict", "'pedict' is no command of paddle-dialog; did you mean predict?"),
+        ("xyz", "'xyz' is no command of paddle-dialog; there are predict, serve, "),
+        ("-c", "'-c' is no command"),
+    ],
+)
+def test_an_unknown_command(name: str, said: str) -> None:
+    assert said in console_command(name, "configs/couplet.yaml").error_line()

@@ -3,8 +3,6 @@
 Each search runs over the networks and over arrays made of their weights; what it is held to is the networks'.
 """
 
-import itertools
-
 import numpy as np
 import paddle
 import pytest
@@ -170,27 +168,3 @@ def test_an_input_gets_the_same_text_alone_and_in_a_batch(make, over_arrays):
             alone = decode(model, source[row : row + 1, :length], lengths[row : row + 1], options)[0]
             assert [h.tokens for h in alone] == [h.tokens for h in found]
             assert [h.log_prob for h in alone] == pytest.approx([h.log_prob for h in found], abs=1e-4)
-
-
-@over_both
-@pytest.mark.parametrize("make", [lstm, transformer], ids=["lstm", "transformer"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_wide_beam_finds_the_best_of_all_texts(make, seed, over_arrays):
-    model = make(seed)
-    model.eval()
-    longest, kept = 2, 6
-    tokens = [token for token in range(VOCABULARY) if token != EOS]
-    source, lengths = (values[:1] for values in batch(seed))
-    totals = {}
-    for size in range(longest + 1):
-        texts = list(itertools.product(tokens, repeat=size))
-        inputs = (paddle.concat([values] * len(texts)) for values in (source, lengths))
-        logits = model(*inputs, paddle.to_tensor([[BOS, *text] for text in texts])).numpy()  # [K, T, V]
-        log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-        for text, rows in zip(texts, log_probs, strict=True):
-            totals[text] = float(rows[np.arange(size + 1), [*text, EOS]].sum())
-    best = sorted(totals, key=lambda text: -totals[text])[:kept]
-    options = SearchOptions(beam_size=len(tokens) ** longest, n_best=kept, max_length=longest)
-    (found,) = decode(over(over_arrays, model), source, lengths, options)
-    assert [tuple(h.tokens) for h in found] == best
-    assert [h.log_prob for h in found] == pytest.approx([totals[text] for text in best], abs=1e-4)

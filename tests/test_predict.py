@@ -1,16 +1,21 @@
-"""The command that answers: ways of input, forms of output, searches; and the same answers from Python."""
+"""tools/predict.py: every way of input, its answers, and several processes."""
 
 import dataclasses
 import json
 import os
 import pty
+import random
 import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command import ROOT, records, run, run_here, start, texts
+from conftest import UPPER
 from couplet_toys import FORM
+from serving_toys import PATIENCE, eventually
 
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
@@ -34,15 +39,6 @@ def test_predict_answers_texts_in_json(model):
             assert {name: type(value) for name, value in candidate["form"].items()} == kinds
         assert len({candidate["text"] for candidate in record["predictions"]}) == 3
     assert "\\u" not in outcome.stdout
-
-
-def test_candidates_stand_best_first(model):
-    """Under a length penalty of `average` the rank is the printed score, a mean over tokens."""
-    options = ("-o", "decoding.length_penalty=average", "-o", "rules.tone_weight=0")
-    arguments = ("-c", model.config, "--n-best", 4, "--json", *options)
-    for record in records(run_here("predict", *arguments, FIRST, "来高风红")):
-        scores = [candidate["score"] for candidate in record["predictions"]]
-        assert scores == sorted(scores, reverse=True)
 
 
 def test_predict_answers_readably(lstm):
@@ -94,13 +90,6 @@ def test_a_terminal_is_asked_line_by_line(lstm):
     assert "Ctrl-D ends" in err and "error: 'abc' has no Chinese character" in err
 
 
-def test_greedy_search_is_a_beam_of_one(model):
-    arguments = ("-c", model.config, "--json", FIRST, "来高山")
-    greedy = records(run_here("predict", *arguments, "-o", "decoding.strategy=greedy"))
-    beam = records(run_here("predict", *arguments, "-o", "decoding.beam_size=1"))
-    assert greedy == beam
-
-
 def test_sampling_repeats_with_its_seed_and_varies_without(model):
     arguments = ("-c", model.config, "--json", FIRST, "--n-best", 5, "-o", "decoding.strategy=sample")
     one, again, other = (
@@ -109,12 +98,6 @@ def test_sampling_repeats_with_its_seed_and_varies_without(model):
     )
     assert one == again != other
     assert len(one[0]) == 5
-
-
-def test_sampling_from_the_best_token_alone_is_greedy(lstm):
-    arguments = ("-c", lstm.config, "--json", FIRST)
-    sample = run_here("predict", *arguments, "-o", "decoding.strategy=sample", "-o", "decoding.top_k=1")
-    assert texts(sample) == texts(run_here("predict", *arguments, "-o", "decoding.strategy=greedy"))
 
 
 def test_weights_under_older_names_answer_alike(lstm, tmp_path):
@@ -177,3 +160,79 @@ def test_a_reader_that_goes_away_is_no_error(lstm):
     _, err = process.communicate(f"{FIRST}\n".encode() * 3)
     assert process.returncode == 0
     assert b"Traceback" not in err and b"Exception" not in err
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one process answers")
+
+
+def arguments(trained, *more):
+    return ("-c", trained["lstm"].config, "-o", "decoding.batch_size=8", *more)
+
+
+def lines(count):
+    generator = random.Random(4)
+    return ["".join(generator.choices(UPPER, k=generator.randint(3, 6))) for _ in range(count)]
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.fixture
+def endless(trained):
+    """Yield a command with two processes, an open input, and its first 5 batches, of which one is answered."""
+    words = arguments(trained, "--input", "-", "--workers", 2)
+    process = start("predict", *words, stdin=subprocess.PIPE, text=True, start_new_session=True)
+    process.stdin.write("".join(f"{line}\n" for line in lines(40)))
+    process.stdin.flush()
+    assert process.stdout.readline().startswith(lines(1)[0])
+    yield process
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+
+
+@linux_only
+def test_processes_answer_in_the_order_of_the_input(trained, tmp_path):
+    file = tmp_path / "firsts.txt"
+    file.write_text("\n".join(lines(100)), encoding="utf-8")
+    one = run_here("predict", *arguments(trained, "--input", file, "--workers", 1))
+    three = run("predict", *arguments(trained, "--input", file, "--workers", 3))
+    assert (three.status, three.stdout) == (0, one.stdout)
+    assert [line.split("\t")[0] for line in three.stdout.splitlines()] == lines(100)
+
+
+@linux_only
+def test_lines_before_a_faulty_one_are_answered(trained, tmp_path):
+    file = tmp_path / "firsts.txt"
+    file.write_text("\n".join([*lines(43), "no couplet", *lines(40)]), encoding="utf-8")
+    outcome = run("predict", *arguments(trained, "--input", file, "--workers", 2))
+    assert f"{file}:44: 'nocouplet'" in outcome.error_line().replace("no couplet", "nocouplet")
+    assert [line.split("\t")[0] for line in outcome.stdout.splitlines()] == lines(43)
+
+
+@linux_only
+def test_ctrl_c_ends_all_processes_without_a_word_more(endless):
+    workers = children(endless.pid)
+    assert len(workers) == 2
+    os.killpg(endless.pid, signal.SIGINT)  # as a terminal does, all at once
+    _, err = endless.communicate(timeout=PATIENCE)
+    assert endless.returncode == 130
+    assert err.splitlines()[-1] == "interrupted" and "Traceback" not in err
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+
+@linux_only
+def test_a_process_that_is_killed_is_told(endless):
+    os.kill(int(children(endless.pid)[0]), signal.SIGKILL)
+    _, err = endless.communicate("".join(f"{line}\n" for line in lines(80)), timeout=PATIENCE)
+    assert endless.returncode == 2
+    assert err.splitlines()[-1].startswith("error: a process was killed") and "Traceback" not in err
+
+
+@linux_only
+def test_where_paddle_is_loaded_one_process_answers(trained, tmp_path):
+    file = tmp_path / "firsts.txt"
+    file.write_text("\n".join(lines(9)), encoding="utf-8")
+    outcome = run_here("predict", *arguments(trained, "--input", file, "--workers", 2))
+    assert outcome.status == 0 and "answering in one process" in outcome.stderr
+    assert len(outcome.stdout.splitlines()) == 9
