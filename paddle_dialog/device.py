@@ -46,7 +46,7 @@ def select_device(name: str) -> str:
     if not built_for_gpu:
         raise UserError(
             f"--device is '{name}', but the installed paddlepaddle is the CPU build: install "
-            "paddlepaddle-gpu as docs/gpu.md describes, or use --device cpu."
+            "paddlepaddle-gpu as docs/scaling.md describes, or use --device cpu."
         )
     if cards == 0:
         raise UserError(
