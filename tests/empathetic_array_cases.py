@@ -14,18 +14,16 @@ from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prep
 
 Sections = dict[str, dict[str, Any]]
 VOCABULARY = make_vocabulary()
-PRE = {"norm": "pre"}
-POST = {"norm": "post", "positions": "learned"}
 OWN_TABLES = {"share_embeddings": False, "tie_output": False}
 CASES: list[Sections] = [
     {},
-    {"model": {**POST, "bias": False}},
-    {"model": {**POST, **OWN_TABLES}, "generator": {"pointer": False, "temperature": 0.7}},
-    {"model": {**PRE, **OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
-    {"model": {**PRE, "share_embeddings": False, "tie_output": True}, "emotion": {"prepend": "gold"}},
+    {"model": {"bias": False}},
+    {"model": {**OWN_TABLES}, "generator": {"pointer": False, "temperature": 0.7}},
+    {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
+    {"model": {"share_embeddings": False, "tie_output": True}, "emotion": {"prepend": "gold"}},
     {"emotion": {"prepend": "none", "roles": False, "hints": False}, "generator": {"temperature": 1.5}},
     {
-        "model": {**PRE, "bias": False},
+        "model": {"bias": False},
         "emotion": {"ngram_buckets": 50, "encoder_share": 0.3, "character_weight": 0.5, "small_talk": True},
     },
     {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},

@@ -9,7 +9,7 @@ import paddle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import RecurrentLmConfig
-from paddle_dialog.models.recurrent_lm.network import RecurrentLm
+from paddle_dialog.models.language_models import RecurrentLm
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.models.arrays.operators import SMALL, NumpyLinear
-from paddle_dialog.models.arrays.row_inputs import RowInputs
+from paddle_dialog.models.numpy_operators import SMALL, NumpyLinear
+from paddle_dialog.models.numpy_state import RowSources
 
 
 @settings(deadline=None, max_examples=60)
@@ -28,7 +28,7 @@ def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_rows_come_back_from_the_grid_beside_those_of_their_input(inputs: list[int]) -> None:
-    rows = RowInputs.of(np.array(inputs), 4)
+    rows = RowSources.of(np.array(inputs), 4)
     values = np.arange(len(inputs), dtype=np.float32)[:, None] + 1
     grid = rows.spread(values)
     assert grid.shape == (4, max(map(inputs.count, inputs)), 1)

@@ -310,7 +310,7 @@ def test_a_bundle_that_is_saved_again_keeps_its_8_bits(trained: dict[str, Traine
 
 
 SMALL = TransformerConfig(
-    width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, norm="pre", dropout=0.0,
+    width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, dropout=0.0,
     bias=False, share_embeddings=True, tie_output=True, aligned_input=True, max_positions=16,
 )  # fmt: skip
 

@@ -1,10 +1,7 @@
 """The causal Transformer against Paddle's own with equal weights, and what goes on after a source."""
 
-from typing import Any
-
 import numpy as np
 import paddle
-import pytest
 from paddle import nn
 from test_transformer_parity import copy_feed_forward, copy_linear, copy_self_attention, randomise
 
@@ -16,9 +13,9 @@ WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
 LENGTHS = [5, 2, 3]
 
 
-def pair(activation: Any = "relu") -> tuple[CausalTransformer, nn.TransformerEncoder]:
+def pair() -> tuple[CausalTransformer, nn.TransformerEncoder]:
     """Return our stack, and Paddle's pre-norm encoder with equal weights."""
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, activation, normalize_before=True)
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
     theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
     randomise(theirs, 1)
     ours = CausalTransformer(
@@ -27,7 +24,6 @@ def pair(activation: Any = "relu") -> tuple[CausalTransformer, nn.TransformerEnc
             num_heads=HEADS,
             inner_width=INNER,
             num_layers=LAYERS,
-            activation=activation,
             bias=True,
         )
     )
@@ -48,9 +44,8 @@ def joined(source: np.ndarray, reply: np.ndarray) -> list[paddle.Tensor]:
     return [paddle.to_tensor(np.concatenate([s[:length], r])[None]) for s, r, length in pairs]
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_reading_and_going_on_equal_one_causal_pass_over_both(activation: str) -> None:
-    ours, theirs = pair(activation)
+def test_reading_and_going_on_equal_one_causal_pass_over_both() -> None:
+    ours, theirs = pair()
     rng = np.random.default_rng(0)
     source, reply = (rng.normal(size=(3, size, WIDTH)).astype("float32") for size in (5, 4))
     mask = additive_mask(length_mask(paddle.to_tensor(LENGTHS), 5)).unsqueeze([1, 2])

@@ -1,4 +1,6 @@
-"""The layers with convolutions: their size, causality, cached steps, and attention with depths of its own."""
+"""The Transformer with convolutions: its size, causality, cached steps, padding, and depths of its own."""
+
+from __future__ import annotations
 
 import math
 from dataclasses import replace
@@ -9,14 +11,14 @@ import paddle
 import pytest
 
 from paddle_dialog.config.models import ConvolutionalTransformerConfig
-from paddle_dialog.layers.convolutional_transformer import (
-    ConvolutionalDecoderStack,
-    ConvolutionalEncoderStack,
+from paddle_dialog.layers.transformer import (
+    ConvolutionalFeedForward,
+    CrossAttention,
     GraphLayer,
+    SelfAttention,
+    SequenceConvolution,
 )
-from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
-from paddle_dialog.layers.multihead import CrossAttention, SelfAttention, head_averaged_weights
-from paddle_dialog.layers.positions import SinusoidalPositions
+from paddle_dialog.models.transformer import TransformerDecoder, TransformerEncoder
 
 SIZES = ConvolutionalTransformerConfig(
     embedding_size=4,
@@ -28,7 +30,6 @@ SIZES = ConvolutionalTransformerConfig(
     inner_width=5,
     dropout=0.0,
 )
-POSITIONS = SinusoidalPositions(max_length=16, width=6)
 
 
 def random(*shape: int, seed: int = 1) -> paddle.Tensor:
@@ -54,37 +55,25 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 def test_the_stacks_have_the_reference_size() -> None:
     sizes = ConvolutionalTransformerConfig()
-    assert count(ConvolutionalEncoderStack(sizes)) == 289_500
-    assert count(ConvolutionalDecoderStack(sizes)) == 386_700
+    assert count(TransformerEncoder(sizes)) == 289_500
+    assert count(TransformerDecoder(sizes)) == 386_700
 
 
 def test_cross_attention_with_depths_of_its_own_is_the_formula() -> None:
     layer = filled(CrossAttention(6, 2, 0.0, False, key_depth=4, value_depth=8))
     x, memory = random(2, 3, 6), random(2, 5, 6, seed=3)
     output, weights = layer(x, layer.prepare(memory), None)
-    averaged = layer.averaged_weights(x, layer.prepare(memory), None).numpy()
     key_value = memory.numpy() @ layer.key_value.weight.numpy()  # [B, S, 4 + 8]
-    query, contexts, logits = x.numpy() @ layer.query.weight.numpy(), [], []
+    query, contexts = x.numpy() @ layer.query.weight.numpy(), []
     for head in range(2):
         key = key_value[..., 2 * head : 2 * head + 2]
         value = key_value[..., 4 + 4 * head : 8 + 4 * head]
         scores = query[..., 2 * head : 2 * head + 2] * 2**-0.5 @ key.transpose(0, 2, 1)  # [B, T, S]
         np.testing.assert_allclose(weights.numpy()[:, head], softmax(scores), atol=1e-5)
         contexts.append(softmax(scores) @ value)
-        logits.append(scores)
     expected = np.concatenate(contexts, axis=-1) @ layer.output.weight.numpy()
     np.testing.assert_allclose(output.numpy(), expected, atol=1e-4)
-    np.testing.assert_allclose(averaged, softmax(np.mean(logits, axis=0)), atol=1e-5)
     assert layer.output.bias is None and layer.query.bias is None
-    assert not np.allclose(averaged, weights.numpy().mean(axis=1), atol=1e-3)  # mean weights differ
-
-
-def test_averaged_weights_leave_masked_positions_out() -> None:
-    mask = additive_mask(paddle.to_tensor([[True, False, True]])).unsqueeze([1, 2])  # [1, 1, 1, S]
-    weights = head_averaged_weights(random(1, 2, 4, 3), random(1, 2, 3, 3, seed=4), mask).numpy()
-    assert weights.shape == (1, 4, 3)
-    assert (weights[..., 1] < 1e-20).all()
-    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
 
 
 def test_self_attention_takes_depths_of_its_own() -> None:
@@ -94,70 +83,87 @@ def test_self_attention_takes_depths_of_its_own() -> None:
     assert (output.shape, key.shape, value.shape) == ([2, 3, 6], [2, 2, 3, 2], [2, 2, 3, 4])
 
 
-def decode(decoder: Any, x: paddle.Tensor, memory: Any, past: Any = None, offset: int = 0) -> Any:
-    length = x.shape[1]
-    mask = additive_mask(causal_mask(offset + length)[offset:])
-    return decoder(x, POSITIONS(length, offset), memory, mask, None, past)
-
-
-def test_the_decoder_sees_no_later_position() -> None:
-    decoder = filled(ConvolutionalDecoderStack(SIZES))
-    memory = decoder.prepare_memory(random(2, 5, 6))
-    x, changed = random(2, 7, 4), random(2, 7, 4)
-    changed[:, 5:] += 1.0
-    before, after = (decode(decoder, inputs, memory)[0].numpy() for inputs in (x, changed))
-    np.testing.assert_array_equal(before[:, :5], after[:, :5])
-    assert (before[:, 5:] != after[:, 5:]).any(axis=-1).all()
-
-
-@pytest.mark.parametrize("kinds", ["cc", "ll"])
-def test_cached_decoding_equals_the_whole_pass(kinds: str) -> None:
-    decoder = filled(ConvolutionalDecoderStack(replace(SIZES, feed_forward=kinds)))
-    memory = decoder.prepare_memory(random(2, 5, 6))
-    x, past = random(2, 7, 4), None
-    whole, _, attention = decode(decoder, x, memory)
-    outputs, weights = [], []
-    for start, stop in ((0, 1), (1, 2), (2, 6), (6, 7)):
-        y, past, rows = decode(decoder, x[:, start:stop], memory, past, start)
-        outputs.append(y)
-        weights.append(rows)
-    np.testing.assert_allclose(paddle.concat(outputs, 1).numpy(), whole.numpy(), atol=1e-5)
-    np.testing.assert_allclose(paddle.concat(weights, 1).numpy(), attention.numpy(), atol=1e-5)
-    np.testing.assert_allclose(attention.numpy().sum(-1), 1.0, atol=1e-6)
-
-
-def test_the_encoder_gives_a_row_what_it_gives_it_alone() -> None:
-    encoder = filled(ConvolutionalEncoderStack(SIZES))
-    x, lengths = random(2, 7, 4), [7, 3]
-    real = length_mask(paddle.to_tensor(lengths), 7)
-    mask = additive_mask(real).unsqueeze([1, 2])
-    together = encoder(x, POSITIONS(7), mask, real.astype("float32").unsqueeze(-1)).numpy()
-    for row, length in enumerate(lengths):
-        ones = paddle.ones([1, length], dtype="bool")
-        alone = encoder(
-            x[row : row + 1, :length],
-            POSITIONS(length),
-            additive_mask(ones).unsqueeze([1, 2]),
-            ones.astype("float32").unsqueeze(-1),
-        )
-        np.testing.assert_allclose(alone.numpy()[0], together[row, :length], atol=1e-5)
-
-
 def test_a_graph_layer_is_a_decoder_layer_without_self_attention() -> None:
     layer = filled(GraphLayer(SIZES))
     nodes, x = random(2, 5, 6), random(2, 4, 6, seed=3)
-    y, past, weights = layer(x, layer.cross_attention.prepare(nodes), None)
-    assert (y.shape, weights.shape, past.self_attention) == ([2, 4, 6], [2, 4, 5], None)
+    y, tails, weights = layer(x, layer.cross_attention.prepare(nodes), None)
+    assert (y.shape, weights.shape, len(tails)) == ([2, 4, 6], [2, 2, 4, 5], 2)
     # Nodes have no order: a permutation moves their weights and changes nothing else.
     order = paddle.to_tensor([3, 0, 4, 1, 2])
     permuted, _, moved = layer(x, layer.cross_attention.prepare(nodes[:, order]), None)
     np.testing.assert_allclose(permuted.numpy(), y.numpy(), atol=1e-5)
-    np.testing.assert_allclose(moved.numpy(), weights.numpy()[:, :, order.numpy()], atol=1e-6)
+    np.testing.assert_allclose(moved.numpy(), weights.numpy()[..., order.numpy()], atol=1e-6)
 
 
 def test_dropout_is_applied_in_training() -> None:
-    decoder = filled(ConvolutionalDecoderStack(replace(SIZES, dropout=0.5)))
-    memory, x = decoder.prepare_memory(random(1, 5, 6)), random(1, 3, 4)
-    assert (decode(decoder, x, memory)[0] == decode(decoder, x, memory)[0]).all().item()
-    decoder.train()
-    assert (decode(decoder, x, memory)[0] != decode(decoder, x, memory)[0]).any().item()
+    encoder = filled(TransformerEncoder(replace(SIZES, dropout=0.5)))
+    inputs = random(1, 5, 4), paddle.to_tensor([5]), paddle.ones([1, 5], "bool")
+    assert (encoder(*inputs)[0] == encoder(*inputs)[0]).all().item()
+    encoder.train()
+    assert (encoder(*inputs)[0] != encoder(*inputs)[0]).any().item()
+
+
+@pytest.mark.parametrize("padding", ["left", "both"])
+def test_a_convolution_equals_paddles(padding: str) -> None:
+    layer = filled(SequenceConvolution(3, 4, padding))
+    x = random(2, 5, 3)
+    kernel = layer.projection.weight.reshape([3, 3, 4]).transpose([2, 1, 0])  # [O, D, width]
+    before = {"left": [2, 0], "both": [1, 1]}[padding]
+    padded = paddle.nn.functional.pad(x, before, data_format="NLC")
+    expected = paddle.nn.functional.conv1d(padded, kernel, layer.projection.bias, data_format="NLC")
+    np.testing.assert_allclose(layer(x)[0].numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_a_convolution_by_hand() -> None:
+    layer = SequenceConvolution(1, 1, "left")
+    layer.projection.weight.set_value(paddle.to_tensor([[100.0], [10.0], [1.0]]))
+    x = paddle.to_tensor([[[1.0], [2.0], [3.0], [4.0]]])
+    assert layer(x)[0].flatten().tolist() == [1, 12, 123, 234]
+    layer.padding = "both"
+    assert layer(x)[0].flatten().tolist() == [12, 123, 234, 340]
+
+
+@pytest.mark.parametrize("kinds", ["ll", "cc", "lc", "clc"])
+def test_left_padding_sees_no_later_position(kinds: str) -> None:
+    layer = filled(ConvolutionalFeedForward(3, 5, kinds, "left"))
+    x, changed = random(2, 6, 3), random(2, 6, 3)
+    changed[:, 4:] += 1.0
+    before, after = layer(x)[0].numpy(), layer(changed)[0].numpy()
+    np.testing.assert_array_equal(before[:, :4], after[:, :4])
+    assert (before[:, 4:] != after[:, 4:]).any(axis=-1).all()
+
+
+def test_both_padding_sees_later_positions_and_linear_layers_only_their_own() -> None:
+    x, changed = random(1, 6, 3), random(1, 6, 3)
+    changed[:, 4] += 1.0
+    for kinds, reach in (("cc", [2, 3, 4, 5]), ("lc", [3, 4, 5]), ("ll", [4])):
+        layer = filled(ConvolutionalFeedForward(3, 5, kinds, "both"))
+        differ = (layer(x)[0] != layer(changed)[0]).any(axis=-1).numpy()[0]
+        assert np.flatnonzero(differ).tolist() == reach
+
+
+@pytest.mark.parametrize("kinds", ["ll", "cc", "cl"])
+def test_cached_steps_equal_the_whole_pass(kinds: str) -> None:
+    layer = filled(ConvolutionalFeedForward(3, 5, kinds, "left"))
+    x = random(2, 6, 3)
+    past, outputs = (), []
+    for start, stop in ((0, 1), (1, 2), (2, 5), (5, 6)):
+        y, past = layer(x[:, start:stop], past=past)
+        outputs.append(y)
+    np.testing.assert_allclose(paddle.concat(outputs, 1).numpy(), layer(x)[0].numpy(), atol=1e-6)
+
+
+def test_padding_does_not_reach_real_positions() -> None:
+    layer = filled(ConvolutionalFeedForward(3, 5, "cc", "both"))
+    x = random(1, 6, 3)
+    mask = paddle.to_tensor([[1.0, 1, 1, 1, 0, 0]]).unsqueeze(-1)
+    padded = layer(x, mask)[0].numpy()[:, :4]
+    np.testing.assert_allclose(padded, layer(x[:, :4])[0].numpy(), atol=1e-6)
+
+
+def test_dropout_falls_between_the_layers_in_training_only() -> None:
+    layer = filled(ConvolutionalFeedForward(3, 5, "ll", dropout=1.0))
+    x = random(1, 2, 3)
+    assert (layer(x)[0].numpy() != layer.layers[1].bias.numpy()).any()
+    layer.train()
+    np.testing.assert_allclose(layer(x)[0].numpy()[0, 0], layer.layers[1].bias.numpy())

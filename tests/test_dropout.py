@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_dialog.layers.dropout import Dropout, dropout_factors
+from paddle_dialog.layers.operators import Dropout, dropout_factors
 
 
 def test_the_share_that_is_dropped_and_what_the_rest_is_divided_by() -> None:

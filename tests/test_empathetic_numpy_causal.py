@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.arrays import pointer_generator
+from paddle_dialog.models import numpy_pointer_generator as pointer_generator
 from tasks.empathetic.data.dataset import Example, collate
 from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend

@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_dialog.layers.heads import merge_heads, split_heads
+from paddle_dialog.layers.operators import merge_heads, split_heads
 
 
 def tensor(*shape: int) -> paddle.Tensor:

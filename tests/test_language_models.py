@@ -7,10 +7,8 @@ import pytest
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
 from paddle_dialog.decoding.search import SearchOptions, decode
-from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
-from paddle_dialog.models.causal_lm.network import CausalLm
-from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
-from paddle_dialog.models.recurrent_lm.network import RecurrentLm
+from paddle_dialog.models.language_models import CausalLm, RecurrentLm
+from paddle_dialog.models.numpy_language_models import NumpyCausalLm, NumpyRecurrentLm
 
 VOCABULARY = 11
 CAUSAL = CausalLmConfig(width=12, num_heads=3, inner_width=20, num_layers=2, max_positions=16)

@@ -7,7 +7,7 @@ import paddle
 import pytest
 from paddle import nn
 
-from paddle_dialog.layers.linear import Linear, add_bias
+from paddle_dialog.layers.operators import Linear, add_bias
 
 
 @pytest.mark.parametrize("shape", [(6, 5), (3, 4, 5)])

@@ -9,8 +9,8 @@ from paddle import Tensor, nn
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.models.pair import gather_rows
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.models.state import gather_rows
 
 VOCABULARY, WIDTH = 20, 8
 LENGTHS = [5, 2, 4]
@@ -28,11 +28,11 @@ def transformer(**settings: Any) -> TransformerConfig:
 
 CONFIGS = {
     "lstm": lstm(),
-    "gru": lstm(cell="gru", score="additive"),
+    "additive": lstm(score="additive"),
     "bidirectional": lstm(bidirectional=True, score="bilinear", share_embeddings=True, tie_output=True),
     "no input feeding": lstm(input_feeding=False, num_layers=1),
     "pre-norm": transformer(),
-    "post-norm": transformer(norm="post", positions="learned", share_embeddings=False, tie_output=False),
+    "apart": transformer(share_embeddings=False, tie_output=False),
     "aligned": transformer(aligned_input=True),
 }
 FAMILIES = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
 from paddle_dialog.decoding.interface import TextReader
-from paddle_dialog.models.arrays.operators import UnsupportedModelError
+from paddle_dialog.models.numpy_operators import UnsupportedModelError
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq, numpy_seq2seq
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -42,7 +41,7 @@ CONFIGS = [
     LstmAttentionConfig(embedding_size=12, hidden_size=8, score="scaled_dot", num_layers=3),
     LstmAttentionConfig(**LSTM, tie_output=True, share_embeddings=True),
     TransformerConfig(**TRANSFORMER),
-    TransformerConfig(**TRANSFORMER, norm="post", positions="learned", share_embeddings=False),
+    TransformerConfig(**TRANSFORMER, share_embeddings=False),
     TransformerConfig(**TRANSFORMER, bias=False, aligned_input=True),
     TransformerConfig(**TRANSFORMER, tie_output=False, aligned_input=True),
 ]
@@ -179,22 +178,6 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str,
         weights["odd.weight"] = np.zeros(1, dtype=np.float32)
     with pytest.raises(UnsupportedModelError, match=told):
         NumpySeq2Seq(config, VOCABULARY, weights)
-
-
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
-        (LstmAttentionConfig(**LSTM, cell="gru"), "cell is gru"),
-        (TransformerConfig(**TRANSFORMER, activation="gelu"), "activation is gelu"),
-    ],
-)
-def test_other_cells_and_activations_stay_with_the_network(
-    config: ModelConfig, told: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    network = Seq2Seq(config, VOCABULARY)
-    trained = TrainedModel({}, lambda: network, weights=read_weights(network), where="somewhere")
-    assert not getattr(trained.step_model(config, VOCABULARY), "uses_arrays", False)
-    assert caplog.messages == [f"somewhere: {told}; answering through Paddle, which starts seconds later"]
 
 
 def test_half_precision_weights_are_widened() -> None:

@@ -11,9 +11,7 @@ from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 from paddle_dialog.models.seq2seq import Seq2Seq
 
 LSTM = LstmAttentionConfig(embedding_size=6, hidden_size=6, bidirectional=True, score="bilinear")
-TRANSFORMER = TransformerConfig(
-    width=6, num_heads=2, inner_width=8, norm="pre", positions="learned", aligned_input=True
-)
+TRANSFORMER = TransformerConfig(width=6, num_heads=2, inner_width=8, aligned_input=True)
 OLDER = {
     "lstm": {
         "encoder.stack.rnn.": "encoder.rnn.",

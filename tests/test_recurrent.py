@@ -13,9 +13,7 @@ from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, Recur
 BATCH, SOURCE, TARGET = 3, 5, 4
 LENGTHS = [5, 2, 3]
 EMBEDDED, HIDDEN, LAYERS, MEMORY = 4, 6, 2, 7
-Cell = Literal["lstm", "gru"]
 Score = Literal["additive", "dot", "scaled_dot", "bilinear"]
-CELLS = pytest.mark.parametrize("cell", ["lstm", "gru"])
 DIRECTIONS = pytest.mark.parametrize("bidirectional", [False, True])
 SCORES = pytest.mark.parametrize("score", ["additive", "dot", "scaled_dot", "bilinear"])
 
@@ -38,16 +36,16 @@ def assert_close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
     np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), atol=tolerance)
 
 
-def make_encoder(cell: Cell, bidirectional: bool) -> RecurrentEncoder:
-    encoder = RecurrentEncoder(EMBEDDED, HIDDEN, LAYERS, cell, bidirectional)
+def make_encoder(bidirectional: bool) -> RecurrentEncoder:
+    encoder = RecurrentEncoder(EMBEDDED, HIDDEN, LAYERS, bidirectional)
     randomise(encoder, 1)
     encoder.eval()
     return encoder
 
 
-def copied_cell(encoder: RecurrentEncoder, cell: Cell, input_size: int, suffix: str) -> nn.Layer:
+def copied_cell(encoder: RecurrentEncoder, input_size: int, suffix: str) -> nn.Layer:
     """Return a cell of Paddle's with the weights of one layer and direction of the encoder."""
-    copy = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}[cell](input_size, HIDDEN)
+    copy = nn.LSTMCell(input_size, HIDDEN)
     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
         getattr(copy, name).set_value(getattr(encoder.rnn, f"{name}_{suffix}"))
     return copy
@@ -67,10 +65,9 @@ def parts(state: Any) -> tuple[Tensor, ...]:
     return state if isinstance(state, tuple) else (state,)
 
 
-@CELLS
 @DIRECTIONS
-def test_encoder_equals_cells_unrolled_over_each_row_without_padding(cell: Cell, bidirectional: bool) -> None:
-    encoder = make_encoder(cell, bidirectional)
+def test_encoder_equals_cells_unrolled_over_each_row_without_padding(bidirectional: bool) -> None:
+    encoder = make_encoder(bidirectional)
     inputs = vectors(BATCH, SOURCE, EMBEDDED, seed=2)
     outputs, states = encoder(inputs, paddle.to_tensor(LENGTHS))
     assert outputs.shape == [BATCH, SOURCE, encoder.output_size]
@@ -80,7 +77,7 @@ def test_encoder_equals_cells_unrolled_over_each_row_without_padding(cell: Cell,
         x = inputs[row : row + 1, :length]  # [1, length, E]
         for layer in range(LAYERS):
             runs = [
-                unroll(copied_cell(encoder, cell, x.shape[-1], f"l{layer}{suffix}"), x, suffix == "_reverse")
+                unroll(copied_cell(encoder, x.shape[-1], f"l{layer}{suffix}"), x, suffix == "_reverse")
                 for suffix in suffixes
             ]
             x = paddle.concat([out for out, _ in runs], axis=-1)  # [1, length, D*H]
@@ -90,10 +87,9 @@ def test_encoder_equals_cells_unrolled_over_each_row_without_padding(cell: Cell,
         assert_close(outputs[row, :length], x[0])
 
 
-@CELLS
 @DIRECTIONS
-def test_encoder_is_blind_to_what_stands_in_the_padding(cell: Cell, bidirectional: bool) -> None:
-    encoder = make_encoder(cell, bidirectional)
+def test_encoder_is_blind_to_what_stands_in_the_padding(bidirectional: bool) -> None:
+    encoder = make_encoder(bidirectional)
     inputs, noise = vectors(BATCH, SOURCE, EMBEDDED, seed=3), vectors(BATCH, SOURCE, EMBEDDED, seed=4) * 9.0
     noisy = paddle.where(real_positions().unsqueeze(-1), inputs, noise)
     first, second = (encoder(x, paddle.to_tensor(LENGTHS)) for x in (inputs, noisy))
@@ -122,15 +118,14 @@ def test_bridge_hands_over_states_of_the_right_width() -> None:
     assert bridge.parameters() == []
 
 
-@CELLS
-def test_bridge_maps_every_state_by_its_own_tanh_layer(cell: Cell) -> None:
-    bridge = StateBridge(MEMORY, HIDDEN, LAYERS, cell)
+def test_bridge_maps_every_state_by_its_own_tanh_layer() -> None:
+    bridge = StateBridge(MEMORY, HIDDEN, LAYERS)
     randomise(bridge, 8)
-    count = 2 if cell == "lstm" else 1
+    count = 2
     raw = [
         [vectors(BATCH, MEMORY, seed=10 * layer + part) for part in range(count)] for layer in range(LAYERS)
     ]
-    bridged = bridge([tuple(pair) if cell == "lstm" else pair[0] for pair in raw])
+    bridged = bridge([tuple(pair) for pair in raw])
     assert len(bridge.projections) == LAYERS * count
     for layer in range(LAYERS):
         for part, actual in enumerate(parts(bridged[layer])):
@@ -139,18 +134,15 @@ def test_bridge_maps_every_state_by_its_own_tanh_layer(cell: Cell) -> None:
             assert_close(actual, np.tanh(raw[layer][part].numpy() @ weight + bias))
 
 
-def make_cell(cell: Cell, score: Score, input_feeding: bool = True, dropout: float = 0.0) -> AttentionCell:
-    made = AttentionCell(EMBEDDED, HIDDEN, MEMORY, LAYERS, cell, score, dropout, input_feeding)
+def make_cell(score: Score, input_feeding: bool = True, dropout: float = 0.0) -> AttentionCell:
+    made = AttentionCell(EMBEDDED, HIDDEN, MEMORY, LAYERS, score, dropout, input_feeding)
     randomise(made, 20)
     made.eval()
     return made
 
 
-def first_states(cell: Cell) -> list[Any]:
-    pairs = [
-        (vectors(BATCH, HIDDEN, seed=30 + n), vectors(BATCH, HIDDEN, seed=40 + n)) for n in range(LAYERS)
-    ]
-    return list(pairs) if cell == "lstm" else [pair[0] for pair in pairs]
+def first_states() -> list[Any]:
+    return [(vectors(BATCH, HIDDEN, seed=30 + n), vectors(BATCH, HIDDEN, seed=40 + n)) for n in range(LAYERS)]
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -158,20 +150,14 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def numpy_cell(cell: nn.Layer, x: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-    """Return one step of an LSTM (gates i, f, g, o) or GRU (gates r, z, n) with the weights of one of Paddle's."""
+    """Return one step of an LSTM (gates i, f, g, o) with the weights of one of Paddle's."""
     weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
     w_x, w_h, b_x, b_h = (weight.numpy().astype("float64") for weight in weights)
-    if isinstance(cell, nn.LSTMCell):
-        hidden, memory = state
-        i, f, g, o = np.split(x @ w_x.T + b_x + hidden @ w_h.T + b_h, 4, axis=1)
-        memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(memory)
-        return hidden, (hidden, memory)
-    r_x, z_x, n_x = np.split(x @ w_x.T + b_x, 3, axis=1)
-    r_h, z_h, n_h = np.split(state @ w_h.T + b_h, 3, axis=1)
-    z = sigmoid(z_x + z_h)
-    hidden = (1.0 - z) * np.tanh(n_x + sigmoid(r_x + r_h) * n_h) + z * state
-    return hidden, hidden
+    hidden, memory = state
+    i, f, g, o = np.split(x @ w_x.T + b_x + hidden @ w_h.T + b_h, 4, axis=1)
+    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
+    hidden = sigmoid(o) * np.tanh(memory)
+    return hidden, (hidden, memory)
 
 
 def numpy_scores(score: Any, name: Score, query: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -224,12 +210,11 @@ def as_float64(state: Any) -> Any:
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
-@CELLS
 @SCORES
-def test_steps_and_whole_targets_equal_the_formulas(cell: Cell, score: Score, input_feeding: bool) -> None:
-    layer = make_cell(cell, score, input_feeding)
+def test_steps_and_whole_targets_equal_the_formulas(score: Score, input_feeding: bool) -> None:
+    layer = make_cell(score, input_feeding)
     embedded, encoded = vectors(BATCH, TARGET, EMBEDDED, seed=50), vectors(BATCH, SOURCE, MEMORY, seed=51)
-    states = first_states(cell)
+    states = first_states()
     memory = layer.prepare_memory(encoded, real_positions())
     initial = layer.initial_states(states)
     expected, expected_weights = numpy_decoder(
@@ -246,10 +231,10 @@ def test_steps_and_whole_targets_equal_the_formulas(cell: Cell, score: Score, in
 
 
 def test_input_feeding_makes_a_difference_from_the_second_step_on() -> None:
-    layer = make_cell("lstm", "dot")
+    layer = make_cell("dot")
     memory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=60), real_positions())
     x = vectors(BATCH, EMBEDDED, seed=61)
-    states, feed = layer.initial_states(first_states("lstm"))
+    states, feed = layer.initial_states(first_states())
     assert_close(feed, np.zeros([BATCH, HIDDEN]), 0.0)
     without, *_ = layer(x, (states, feed), memory)
     fed, *_ = layer(x, (states, feed + 1.0), memory)
@@ -258,10 +243,10 @@ def test_input_feeding_makes_a_difference_from_the_second_step_on() -> None:
 
 @SCORES
 def test_attention_weights_sum_to_one_and_are_zero_on_padding(score: Score) -> None:
-    layer = make_cell("gru", score)
+    layer = make_cell(score)
     mask = real_positions()
     memory: AttentionMemory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=70) * 5.0, mask)
-    step = layer(vectors(BATCH, EMBEDDED, seed=71), layer.initial_states(first_states("gru")), memory)
+    step = layer(vectors(BATCH, EMBEDDED, seed=71), layer.initial_states(first_states()), memory)
     weights = step[1].numpy()  # [B, S]
     assert_close(weights.sum(axis=1), np.ones(BATCH))
     assert (weights[~mask.numpy()] == 0.0).all()
@@ -269,9 +254,9 @@ def test_attention_weights_sum_to_one_and_are_zero_on_padding(score: Score) -> N
 
 
 def test_dropout_acts_on_cells_in_training_only() -> None:
-    layer = make_cell("lstm", "dot", dropout=0.5)
+    layer = make_cell("dot", dropout=0.5)
     memory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=80), real_positions())
-    initial = layer.initial_states(first_states("lstm"))
+    initial = layer.initial_states(first_states())
     x = vectors(BATCH, EMBEDDED, seed=81)
     assert_close(layer(x, initial, memory)[0], layer(x, initial, memory)[0], 0.0)
     layer.train()

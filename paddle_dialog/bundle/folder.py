@@ -21,7 +21,7 @@ from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle.weights import dequantize, quantize
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.arrays.operators import UnsupportedModelError
+from paddle_dialog.models.numpy_operators import UnsupportedModelError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")

@@ -13,7 +13,7 @@ from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.weights import set_weights
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
-from paddle_dialog.models.arrays.operators import UnsupportedModelError
+from paddle_dialog.models.numpy_operators import UnsupportedModelError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.text.vocabulary import Vocabulary
 

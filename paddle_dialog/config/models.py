@@ -17,10 +17,6 @@ class NetworkConfig:
     dropout: float = rate(0.1, "share of activations dropped in training")
     share_embeddings: bool = setting(True, "encoder and decoder share one embedding table")
     tie_output: bool = setting(True, "the output layer uses the decoder's embedding table")
-    pretrained_vectors: str | None = setting(
-        None, "a text file of word vectors (word2vec or GloVe) that the embeddings begin with"
-    )
-    train_vectors: bool = setting(True, "false keeps the embeddings as `pretrained_vectors` has them")
 
 
 class OneWidth:
@@ -48,7 +44,7 @@ class OneWidth:
 
 @dataclass(frozen=True)
 class LstmAttentionConfig(NetworkConfig):
-    """LSTM (or GRU) encoder-decoder with attention."""
+    """LSTM encoder-decoder with attention."""
 
     scale_embeddings: ClassVar[bool] = False
     output_bias: ClassVar[bool] = True
@@ -57,7 +53,6 @@ class LstmAttentionConfig(NetworkConfig):
     embedding_size: int = at_least(1, 256, "size of the token embeddings")
     hidden_size: int = at_least(1, 256, "size of the recurrent state")
     num_layers: int = at_least(1, 2, "layers of encoder and decoder each")
-    cell: Literal["lstm", "gru"] = setting("lstm", "the recurrent cell")
     bidirectional: bool = setting(False, "the encoder reads the source in both directions")
     score: Literal["dot", "scaled_dot", "additive", "bilinear"] = setting(
         "dot", "how attention compares the decoder's state with an encoder output"
@@ -86,6 +81,10 @@ class TransformerConfig(OneWidth, NetworkConfig):
     """Transformer encoder-decoder."""
 
     scale_embeddings: ClassVar[bool] = True
+    projects_input: ClassVar[bool] = False
+    feed_forward: ClassVar[None] = None
+    key_depth: ClassVar[None] = None
+    value_depth: ClassVar[None] = None
 
     name: Literal["transformer"] = "transformer"
     width: int = at_least(1, 256, "size of embeddings and layers")
@@ -93,10 +92,7 @@ class TransformerConfig(OneWidth, NetworkConfig):
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     encoder_layers: int = at_least(1, 3, "layers of the encoder")
     decoder_layers: int = at_least(1, 3, "layers of the decoder")
-    norm: Literal["pre", "post"] = setting("pre", "layer norm before or after each sublayer")
-    activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
     bias: bool = setting(True, "linear layers and layer norms have a bias")
-    positions: Literal["sinusoidal", "learned"] = setting("sinusoidal", "how positions are embedded")
     max_positions: int = at_least(1, 128, "longest sequence in tokens, end token included")
     aligned_input: bool = setting(
         False,
@@ -111,6 +107,9 @@ class ConvolutionalTransformerConfig(NetworkConfig):
 
     scale_embeddings: ClassVar[bool] = False
     output_bias: ClassVar[bool] = True
+    projects_input: ClassVar[bool] = True
+    aligned_input: ClassVar[bool] = False
+    bias: ClassVar[bool] = False  # of attention
 
     name: Literal["convolutional_transformer"] = "convolutional_transformer"
     embedding_size: int = at_least(1, 100, "size of the token embeddings")
@@ -125,6 +124,16 @@ class ConvolutionalTransformerConfig(NetworkConfig):
     )
     max_positions: int = at_least(1, 256, "longest sequence in tokens, end token included")
     tie_output: bool = False
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of the encoder."""
+        return self.num_layers
+
+    @property
+    def decoder_layers(self) -> int:
+        """Layers of the decoder."""
+        return self.num_layers
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
@@ -146,7 +155,6 @@ class CausalTransformerConfig(OneWidth, NetworkConfig):
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers")
-    activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
     bias: bool = setting(False, "linear layers and layer norms have a bias")
     copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
     max_positions: int = at_least(1, 320, "longest source and target together, in tokens")
@@ -161,7 +169,6 @@ class CausalLmConfig(OneWidth):
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers")
-    activation: Literal["relu", "gelu"] = setting("relu", "activation of the feed-forward layers")
     bias: bool = setting(False, "linear layers have a bias")
     max_positions: int = at_least(2, 256, "longest text in tokens, what stands before it included")
     dropout: float = rate(0.0, "share of activations dropped in training")
@@ -179,6 +186,9 @@ class RecurrentLmConfig:
 
 
 ModelConfig = LstmAttentionConfig | TransformerConfig
+EncoderDecoderConfig = TransformerConfig | ConvolutionalTransformerConfig
+CausalConfig = CausalTransformerConfig | CausalLmConfig
+AttentionConfig = EncoderDecoderConfig | CausalConfig
 LanguageModelConfig = CausalLmConfig | RecurrentLmConfig
 
 FamilyConfig = (

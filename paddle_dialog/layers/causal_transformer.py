@@ -10,27 +10,25 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.layers.layer_norm import LayerNorm
+from paddle_dialog.config.models import CausalConfig
 from paddle_dialog.layers.masks import additive_mask, causal_mask
-from paddle_dialog.layers.multihead import KeyValue, SelfAttention
-from paddle_dialog.layers.sizes import LayerSizes, StackSizes
-from paddle_dialog.layers.transformer import FeedForward, residual_dropout
+from paddle_dialog.layers.transformer import FeedForward, KeyValue, SelfAttention, residual_dropout
 
 
 class CausalLayer(nn.Layer):
     """Self-attention over the earlier positions, and feed-forward, pre-norm.
 
     Args:
-        sizes: of the layer; the attention weights have no dropout, as it is expensive on a CPU.
+        config: sizes; the attention weights have no dropout, as it is expensive on a CPU.
     """
 
-    def __init__(self, sizes: LayerSizes) -> None:
+    def __init__(self, config: CausalConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(sizes.width, sizes.num_heads, 0.0, sizes.bias)
-        self.feed_forward = FeedForward(sizes)
-        self.self_attention_norm = LayerNorm(sizes.width)
-        self.feed_forward_norm = LayerNorm(sizes.width)
-        self.dropout = residual_dropout(sizes.dropout)
+        self.self_attention = SelfAttention(config.width, config.num_heads, 0.0, config.bias)
+        self.feed_forward = FeedForward(config)
+        self.self_attention_norm = nn.LayerNorm(config.width)
+        self.feed_forward_norm = nn.LayerNorm(config.width)
+        self.dropout = residual_dropout(config.dropout)
 
     def forward(
         self,
@@ -52,16 +50,16 @@ class CausalLayer(nn.Layer):
         """
         y, present = self.self_attention(self.self_attention_norm(x), mask, past, source)
         x = x + self.dropout(y)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), present
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))[0]), present
 
 
 class CausalTransformer(nn.Layer):
     """A stack of causal layers and a layer norm."""
 
-    def __init__(self, sizes: StackSizes) -> None:
+    def __init__(self, config: CausalConfig) -> None:
         super().__init__()
-        self.layers = nn.LayerList([CausalLayer(sizes) for _ in range(sizes.num_layers)])
-        self.final_norm = LayerNorm(sizes.width)
+        self.layers = nn.LayerList([CausalLayer(config) for _ in range(config.num_layers)])
+        self.final_norm = nn.LayerNorm(config.width)
 
     def read(self, x: Tensor) -> tuple[Tensor, list[KeyValue]]:
         """Read embedded sources [B, S, D], padded at the end, which no real position sees.

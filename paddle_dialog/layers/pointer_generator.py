@@ -13,7 +13,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
-from paddle_dialog.layers.linear import Linear
+from paddle_dialog.layers.operators import Linear
 
 LEAST = 1e-30  # stands for a probability of 0 under a logarithm
 

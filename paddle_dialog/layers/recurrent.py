@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.attention import Attention, make_score
-from paddle_dialog.layers.dropout import Dropout
-from paddle_dialog.layers.linear import Linear
+from paddle_dialog.layers.operators import Dropout, Linear
 
-CellName = Literal["lstm", "gru"]
-LayerStates = list[Any]  # one entry a layer: (h, c) for an LSTM, h for a GRU; each tensor [B, H]
+LayerStates = list[tuple[Tensor, Tensor]]  # hidden and cell state of each layer, [B, H] each
 
 
 class RecurrentEncoder(nn.Layer):
-    """Multi-layer LSTM or GRU over a padded batch, in one direction or both.
+    """Multi-layer LSTM (Hochreiter & Schmidhuber 1997) over a padded batch, in one direction or both.
 
     Args:
         input_size: width E of the embedded source.
         hidden_size: width H of each direction.
         num_layers: stacked layers L.
-        cell: `lstm` (Hochreiter & Schmidhuber 1997) or `gru` (Cho et al. 2014).
         bidirectional: read the source from both ends and concatenate (Schuster & Paliwal 1997).
         dropout: rate between layers; a single layer has none.
     """
@@ -32,17 +29,14 @@ class RecurrentEncoder(nn.Layer):
         input_size: int,
         hidden_size: int,
         num_layers: int,
-        cell: CellName = "lstm",
         bidirectional: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        network = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
-        self.cell = cell
         self.num_layers = num_layers
         self.num_directions = 2 if bidirectional else 1
         self.output_size = hidden_size * self.num_directions
-        self.rnn = network(
+        self.rnn = nn.LSTM(
             input_size,
             hidden_size,
             num_layers=num_layers,
@@ -61,11 +55,8 @@ class RecurrentEncoder(nn.Layer):
             Outputs [B, S, directions * H] and the final states, one entry a layer with tensors
             [B, directions * H]: the forward direction's last state beside the backward direction's.
         """
-        outputs, final = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H]
-        if self.cell == "lstm":
-            hidden, cells = final  # [L*D, B, H] each
-            return outputs, list(zip(self._by_layer(hidden), self._by_layer(cells), strict=True))
-        return outputs, self._by_layer(final)
+        outputs, (hidden, cells) = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H], [L*D, B, H] each
+        return outputs, list(zip(self._by_layer(hidden), self._by_layer(cells), strict=True))
 
     def _by_layer(self, state: Tensor) -> list[Tensor]:
         """Split [L*D, B, H] into L tensors [B, D*H]."""
@@ -88,16 +79,12 @@ class StateBridge(nn.Layer):
         encoder_size: width of each encoder state.
         decoder_size: width H of each decoder state.
         num_layers: layers on both sides.
-        cell: `lstm` states are pairs, `gru` states single tensors.
     """
 
-    def __init__(
-        self, encoder_size: int, decoder_size: int, num_layers: int, cell: CellName = "lstm"
-    ) -> None:
+    def __init__(self, encoder_size: int, decoder_size: int, num_layers: int) -> None:
         super().__init__()
         self.identity = encoder_size == decoder_size
-        parts = 2 if cell == "lstm" else 1
-        count = 0 if self.identity else num_layers * parts
+        count = 0 if self.identity else 2 * num_layers
         self.projections = nn.LayerList([Linear(encoder_size, decoder_size) for _ in range(count)])
 
     def forward(self, states: LayerStates) -> LayerStates:
@@ -105,13 +92,8 @@ class StateBridge(nn.Layer):
         if self.identity:
             return states
         projections = iter(self.projections)
-
-        def bridge(state: Any) -> Any:
-            if isinstance(state, tuple):
-                return tuple(bridge(part) for part in state)
-            return paddle.tanh(next(projections)(state))  # [B, H]
-
-        return [bridge(state) for state in states]
+        mapped = [paddle.tanh(next(projections)(part)) for state in states for part in state]  # [B, H] each
+        return list(zip(mapped[::2], mapped[1::2], strict=True))
 
 
 class AttentionMemory(NamedTuple):
@@ -123,7 +105,7 @@ class AttentionMemory(NamedTuple):
 
 
 class AttentionCell(nn.Layer):
-    """Stacked recurrent cells, attention over the source, and input feeding.
+    """Stacked LSTM cells, attention over the source, and input feeding.
 
     The step's input is the embedding beside the previous attentional output (input feeding, Luong et al.
     2015, section 3.3); the output is a linear map of context and top hidden state (their equation 5, without
@@ -134,7 +116,6 @@ class AttentionCell(nn.Layer):
         hidden_size: width H of the cells and of the output.
         memory_size: width of the encoder outputs.
         num_layers: stacked cells L.
-        cell: `lstm` or `gru`.
         score: score function of the attention: `dot`, `scaled_dot`, `additive` or `bilinear`.
         dropout: rate on the output of every cell.
         input_feeding: without it the step's input is the embedding alone.
@@ -146,18 +127,19 @@ class AttentionCell(nn.Layer):
         hidden_size: int,
         memory_size: int,
         num_layers: int,
-        cell: CellName = "lstm",
         score: Literal["additive", "dot", "scaled_dot", "bilinear"] = "dot",
         dropout: float = 0.0,
         input_feeding: bool = True,
     ) -> None:
         super().__init__()
-        make_cell = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}[cell]
         first_size = input_size + hidden_size if input_feeding else input_size
         self.hidden_size = hidden_size
         self.input_feeding = input_feeding
         self.cells = nn.LayerList(
-            [make_cell(first_size if layer == 0 else hidden_size, hidden_size) for layer in range(num_layers)]
+            [
+                nn.LSTMCell(first_size if layer == 0 else hidden_size, hidden_size)
+                for layer in range(num_layers)
+            ]
         )
         self.dropout = Dropout(dropout)
         self.memory_projection = Linear(memory_size, hidden_size)
@@ -171,9 +153,7 @@ class AttentionCell(nn.Layer):
 
     def initial_states(self, layer_states: LayerStates) -> tuple[LayerStates, Tensor]:
         """Return the bridged states with a zero input feed [B, H] beside them."""
-        first = layer_states[0]
-        hidden = first[0] if isinstance(first, tuple) else first
-        return layer_states, paddle.zeros_like(hidden)
+        return layer_states, paddle.zeros_like(layer_states[0][0])
 
     def forward(
         self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory

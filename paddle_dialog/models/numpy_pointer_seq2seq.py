@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import ModelConfig
-from paddle_dialog.models.arrays.embeddings import Embeddings
-from paddle_dialog.models.arrays.operators import NumpyLinear, Weights
-from paddle_dialog.models.arrays.pair import DecoderState
-from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_words
-from paddle_dialog.models.numpy_families import numpy_pair
+from paddle_dialog.models.families import numpy_pair
+from paddle_dialog.models.numpy_operators import Embeddings, NumpyLinear, Weights
+from paddle_dialog.models.numpy_pointer_generator import NumpyPointer, same_words
+from paddle_dialog.models.numpy_state import DecoderState
 from paddle_dialog.text.vocabulary import Vocabulary
 
 

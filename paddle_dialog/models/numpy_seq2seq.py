@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from paddle_dialog.config.models import ModelConfig, TransformerConfig
-from paddle_dialog.models.arrays.embeddings import Embeddings
-from paddle_dialog.models.arrays.operators import Weights
-from paddle_dialog.models.arrays.pair import DecoderState, NumpyTargetReader
-from paddle_dialog.models.arrays.pointer_generator import label_log_softmax
-from paddle_dialog.models.numpy_families import numpy_pair
+from paddle_dialog.models.families import numpy_pair
+from paddle_dialog.models.numpy_operators import Embeddings, Weights
+from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
+from paddle_dialog.models.numpy_state import DecoderState, NumpyTargetReader
 from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 from paddle_dialog.text.vocabulary import Vocabulary
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.masks import additive_mask, causal_mask
@@ -97,3 +98,24 @@ class CachedDecoder(Decoder):
 def self_attention_mask(length: int, offset: int) -> Tensor | None:
     """Return the mask of T = `length` positions after `offset` others, [T, offset + T]; None if one sees all."""
     return additive_mask(causal_mask(offset + length)[offset:]) if length > 1 else None
+
+
+def gather_rows(state: Any, index: Tensor) -> Any:
+    """Select rows of every tensor of a state, keeping its structure.
+
+    Args:
+        state: tensors [N, ...] in nested tuples (named ones too), lists and dicts; None stays None.
+        index: int64 [M], the rows to take, repeated or left out as a search needs.
+
+    Returns:
+        The same structure with tensors [M, ...].
+    """
+    if state is None:
+        return None
+    if isinstance(state, Tensor):
+        return paddle.index_select(state, index, axis=0)
+    if isinstance(state, dict):
+        return {key: gather_rows(value, index) for key, value in state.items()}
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        return type(state)(*(gather_rows(value, index) for value in state))
+    return type(state)(gather_rows(value, index) for value in state)

@@ -8,12 +8,12 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig
-from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
 from paddle_dialog.models.families import build_pair
-from paddle_dialog.models.state import gather_rows
+from paddle_dialog.models.pair import gather_rows
 from paddle_dialog.text.vocabulary import Vocabulary
 
 

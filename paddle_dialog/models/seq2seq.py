@@ -8,11 +8,11 @@ from paddle import Tensor, nn
 
 from paddle_dialog.config.models import ModelConfig
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
-from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.operators import Linear
 from paddle_dialog.models.families import build_pair
 from paddle_dialog.models.older_names import SEQ2SEQ_NAMES
-from paddle_dialog.models.state import gather_rows
+from paddle_dialog.models.pair import gather_rows
 
 
 class Seq2SeqState(NamedTuple):

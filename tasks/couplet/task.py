@@ -79,15 +79,6 @@ class CoupletTask(GenerationTask):
 
         return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 
-    def initialise(self, config: CoupletConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Load pretrained character vectors where the config names a file."""
-        path, trainable = config.model.pretrained_vectors, config.model.train_vectors
-        if path is not None:
-            from paddle_dialog.layers.embeddings import set_vectors_from_file
-
-            tables = {network.source_embedding, network.target_embedding}
-            data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
-
     def starting_weights(
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:

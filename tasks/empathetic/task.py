@@ -100,13 +100,7 @@ class EmpatheticTask(GenerationTask):
         return AdversarialLoss(own, config.adversarial)
 
     def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Load pretrained word vectors if the config names a file; give the discriminators the emotional words."""
-        path, trainable = config.model.pretrained_vectors, config.model.train_vectors
-        if path is not None:
-            from paddle_dialog.layers.embeddings import set_vectors_from_file
-
-            tables = {network.embedding, network.target_embedding}
-            data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
+        """Give the discriminators the emotional words."""
         if config.adversarial.is_active:
             network.adversary.set_lexicon(
                 EmotionLexicon.load(config.emotion.lexicon), data.vocabularies[VOCABULARY]

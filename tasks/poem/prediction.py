@@ -17,8 +17,7 @@ from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.causal_lm.arrays import NumpyCausalLm
-from paddle_dialog.models.recurrent_lm.arrays import NumpyRecurrentLm
+from paddle_dialog.models.numpy_language_models import NumpyCausalLm, NumpyRecurrentLm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary

@@ -65,8 +65,7 @@ class PoemTask(GenerationTask):
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Return the model of the family that the config names."""
-        from paddle_dialog.models.causal_lm.network import CausalLm
-        from paddle_dialog.models.recurrent_lm.network import RecurrentLm
+        from paddle_dialog.models.language_models import CausalLm, RecurrentLm
 
         size = vocabulary_sizes[VOCABULARY]
         if isinstance(config.model, CausalLmConfig):

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.models.arrays.embeddings import without_padding
-from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.models.numpy_families import numpy_encoder
+from paddle_dialog.models.families import numpy_encoder
+from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax, without_padding
 from tasks.sentiment.config import SentimentConfig
 
 

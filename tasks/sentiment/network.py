@@ -7,10 +7,9 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.embeddings import TokenEmbedding
-from paddle_dialog.layers.linear import Linear
 from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.operators import Dropout, Linear
 from paddle_dialog.layers.transformer import residual_dropout
 from paddle_dialog.models.families import build_encoder
 from paddle_dialog.text.vocabulary import Vocabulary

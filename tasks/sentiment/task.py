@@ -84,15 +84,6 @@ class SentimentTask(Task):
 
         return SentimentLoss()
 
-    def initialise(self, config: SentimentConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Load pretrained vectors where the config names a file."""
-        path, trainable = config.model.pretrained_vectors, config.model.train_vectors
-        if path is not None:
-            from paddle_dialog.layers.embeddings import set_vectors_from_file
-
-            tables = {network.embedding}
-            data.notes.append(set_vectors_from_file(tables, path, data.vocabularies[VOCABULARY], trainable))
-
     def fitted_weights(self, config: SentimentConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
         """Fit the linear machine's table."""
         settings = config.linear

@@ -40,5 +40,3 @@ class TranslationConfig(GenerationConfig):
         yield from super().problems()
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
-        if self.model.pretrained_vectors is not None:
-            yield "model.pretrained_vectors", "are not read by this task; leave them out"

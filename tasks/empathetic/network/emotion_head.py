@@ -8,8 +8,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.layers.dropout import Dropout
 from paddle_dialog.layers.masks import additive_mask
+from paddle_dialog.layers.operators import Dropout
 from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 
 

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import CausalTransformerConfig
-from paddle_dialog.models.arrays.embeddings import Embeddings
-from paddle_dialog.models.arrays.operators import NumpyLinear, Weights, softmax
-from paddle_dialog.models.arrays.pair import DecoderState, NumpyDecoder, NumpyEncoder
-from paddle_dialog.models.arrays.pointer_generator import NumpyPointer, same_words
+from paddle_dialog.models.numpy_operators import Embeddings, NumpyLinear, Weights, softmax
+from paddle_dialog.models.numpy_pointer_generator import NumpyPointer, same_words
+from paddle_dialog.models.numpy_state import DecoderState, NumpyDecoder, NumpyEncoder
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EMOTIONS_OF

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.models.arrays.operators import Weights, attention_pool
+from paddle_dialog.models.numpy_operators import Weights, attention_pool
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.models.arrays.operators import Weights
-from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
-from paddle_dialog.models.arrays.pointer_generator import label_log_softmax
-from paddle_dialog.models.arrays.text_tree import TextTree
-from paddle_dialog.models.causal_transformer.arrays import CausalState, NumpyCausalDecoder
-from paddle_dialog.models.numpy_families import numpy_pair
+from paddle_dialog.models.families import numpy_pair
+from paddle_dialog.models.numpy_causal_transformer import CausalState, NumpyCausalDecoder
+from paddle_dialog.models.numpy_operators import Weights
+from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
+from paddle_dialog.models.numpy_state import NumpyDecoder, NumpyEncoder, PrefixTrie
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, NumpyEmoState
@@ -77,7 +76,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
 
     def text_log_probs(self, state: NumpyEmoState, texts: Sequence[Sequence[int]]) -> np.ndarray:
         """See `TextScorer`; texts that begin alike share what is computed of their beginnings."""
-        tree = TextTree.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
+        tree = PrefixTrie.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
         hidden, attention = self._follow(tree, state)  # [N, D], [N, S]
         self._remember(texts, state, tree, hidden)
         numbers, nodes, labels = tree.scored()  # [P] each
@@ -97,18 +96,18 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         is_known = _context(state) == self._context
         new = [text for text in texts if not is_known or text not in self._outputs]
         if new:
-            tree = TextTree.of(new, Vocabulary.bos_id, Vocabulary.eos_id)
+            tree = PrefixTrie.of(new, Vocabulary.bos_id, Vocabulary.eos_id)
             self._remember(new, state, tree, self._follow(tree, state)[0])
         return np.stack([self._outputs[text] for text in texts])
 
-    def _follow(self, tree: TextTree, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray]:
+    def _follow(self, tree: PrefixTrie, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray]:
         """Return the output [N, D] at each node of replies to the only context, and attention over it [N, S]."""
         assert isinstance(state.reply, CausalState)
         inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N]
         return self._causal.follow(self._embed_reply(tree.tokens, state.emotion, inputs), tree, state.reply)
 
     def _remember(
-        self, texts: Sequence[Sequence[int]], state: NumpyEmoState, tree: TextTree, hidden: np.ndarray
+        self, texts: Sequence[Sequence[int]], state: NumpyEmoState, tree: PrefixTrie, hidden: np.ndarray
     ) -> None:
         """Keep mean and last output of each reply, as long as the context is the same."""
         if _context(state) != self._context:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.models.arrays.operators import NumpyLinear
+from paddle_dialog.models.numpy_operators import NumpyLinear
 
 LEAST = np.float32(1e-30)  # as in `layers.pointer_generator`
 FLOOR = np.float32(-1e3)

@@ -1,44 +1,43 @@
-"""Layers of Transformers over arrays, with ReLU."""
+"""The Transformer over arrays: the encoder reads whole sources, the decoder goes position by position."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.models import CausalLmConfig, CausalTransformerConfig, TransformerConfig
-from paddle_dialog.layers.sizes import LayerSizes
-from paddle_dialog.models.arrays.attention_cache import AttentionCache
-from paddle_dialog.models.arrays.operators import (
+from paddle_dialog.config.models import AttentionConfig, TransformerConfig
+from paddle_dialog.layers.sinusoids import sinusoids
+from paddle_dialog.models.numpy_operators import (
     NumpyLayerNorm,
     NumpyLinear,
-    UnsupportedModelError,
     Weights,
+    padding_mask,
     softmax,
 )
+from paddle_dialog.models.numpy_state import AttentionCache, NumpyDecoder, NumpyEncoder, RowSources
 
 SHORT = 16  # positions of a source up to which its keys and values absorb the projections
 
 
-class Layer:
+class NumpyTransformerLayer:
     """The common parts of all layers: self-attention, feed-forward, and a norm of each.
 
     Args:
-        sizes: of the network.
+        config: of the network.
         weights: of the network.
         name: of the layer.
-        pre_norm: whether the norms stand before the sublayers, or after the residual connections.
     """
 
-    def __init__(self, sizes: LayerSizes, weights: Weights, name: str, pre_norm: bool) -> None:
-        width, bias = sizes.width, sizes.bias
+    def __init__(self, config: AttentionConfig, weights: Weights, name: str) -> None:
+        width, bias = config.width, config.bias
         self._weights, self._name, self._width, self._bias = weights, name, width, bias
-        self._heads = sizes.num_heads
-        self._pre_norm = pre_norm
+        self._heads = config.num_heads
         self._query_key_value = self._linear("self_attention.query_key_value", width, 3 * width)
         self._output = self._linear("self_attention.output", width, width)
-        self._expand = self._linear("feed_forward.expand", width, sizes.inner_width)
-        self._contract = self._linear("feed_forward.contract", sizes.inner_width, width)
+        self._expand = self._linear("feed_forward.expand", width, config.inner_width)
+        self._contract = self._linear("feed_forward.contract", config.inner_width, width)
         self._self_norm = NumpyLayerNorm(weights, f"{name}.self_attention_norm", width)
         self._feed_forward_norm = NumpyLayerNorm(weights, f"{name}.feed_forward_norm", width)
 
@@ -48,19 +47,16 @@ class Layer:
     def _residual(
         self, x: np.ndarray, norm: NumpyLayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """Add the output of a sublayer to `x` [..., D]."""
-        return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
+        """Add the output of a sublayer, after its norm, to `x` [..., D]."""
+        return x + sublayer(norm(x))
 
     def _feed_forward(self, x: np.ndarray) -> np.ndarray:
         inner = self._expand(x)  # [..., inner]
         return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
-class NumpyEncoderLayer(Layer):
+class NumpyEncoderLayer(NumpyTransformerLayer):
     """Self-attention and feed-forward over the source."""
-
-    def __init__(self, config: TransformerConfig, weights: Weights, name: str) -> None:
-        super().__init__(config, weights, name, config.norm == "pre")
 
     def __call__(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Map [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S]."""
@@ -75,11 +71,11 @@ class NumpyEncoderLayer(Layer):
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
 
 
-class NumpyDecoderLayer(Layer):
+class NumpyDecoderLayer(NumpyTransformerLayer):
     """One position of the target; its keys and values are parts `part` and `part + 1` of the cache."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, name: str, part: int) -> None:
-        super().__init__(config, weights, name, config.norm == "pre")
+        super().__init__(config, weights, name)
         width = config.width
         self._part = part
         self._query = self._linear("cross_attention.query", width, width)
@@ -200,11 +196,111 @@ def attend(
     return context.swapaxes(1, 2).reshape(rows, length, width), weights
 
 
-def require_relu(config: TransformerConfig | CausalTransformerConfig | CausalLmConfig) -> None:
-    """Check that the activation is ReLU, the only one over arrays.
+class NumpyTransformerEncoder:
+    """The numbers of `TransformerEncoder`."""
+
+    def __init__(self, config: TransformerConfig, weights: Weights) -> None:
+        self.output_size = config.width
+        self._positions = sinusoids(max_length=config.max_positions, width=config.width)
+        self._layers = [
+            NumpyEncoderLayer(config, weights, f"encoder.stack.layers.{n}")
+            for n in range(config.encoder_layers)
+        ]
+        self._norm = NumpyLayerNorm(weights, "encoder.stack.final_norm", config.width)
+
+    def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
+        """Encode; see `NumpyEncoder`."""
+        length = embedded.shape[1]
+        x = embedded + self._positions[:length]  # [B, S, D]
+        mask = padding_mask(lengths, length)[:, None, None]  # [B, 1, 1, S]
+        for layer in self._layers:
+            x = layer(x, mask)  # [B, S, D]
+        return self._norm(x), None
+
+
+class TransformerState(NamedTuple):
+    """The state of a decoding step."""
+
+    cache: AttentionCache
+    aligned: np.ndarray | None  # added to the decoder's input position by position [B, S, D]
+
+    @property
+    def rows(self) -> RowSources:
+        """N rows of B sources."""
+        return self.cache.rows
+
+    def reorder(self, index: np.ndarray) -> tuple[TransformerState, np.ndarray | None]:
+        """See `DecoderState`."""
+        cache, left = self.cache.reorder(index)
+        aligned = self.aligned if self.aligned is None or left is None else self.aligned[left]
+        return TransformerState(cache, aligned), left
+
+    def reorder_within(self, index: np.ndarray) -> TransformerState:
+        """See `DecoderState`."""
+        return self._replace(cache=self.cache.reorder_within(index))
+
+
+class NumpyTransformerDecoder:
+    """The numbers of `TransformerDecoder`."""
+
+    def __init__(self, config: TransformerConfig, weights: Weights) -> None:
+        width = config.width
+        self._positions = sinusoids(max_length=config.max_positions, width=config.width)
+        self._layers = [
+            NumpyDecoderLayer(config, weights, f"decoder.stack.layers.{n}", 2 * n)
+            for n in range(config.decoder_layers)
+        ]
+        self._norm = NumpyLayerNorm(weights, "decoder.stack.final_norm", config.width)
+        self._aligned = None
+        if config.aligned_input:
+            self._aligned = NumpyLinear.named(weights, "decoder.aligned_projection", width, width, bias=False)
+
+    def inputs(self, embedded: np.ndarray) -> np.ndarray:
+        """Return the embedded tokens themselves."""
+        return embedded
+
+    def prepare(self, outputs: np.ndarray, final: None, lengths: np.ndarray) -> TransformerState:
+        """Return each layer's keys and values of the source."""
+        length = outputs.shape[1]
+        aligned = None
+        if self._aligned is not None:
+            aligned = self._aligned(outputs) * (np.arange(length) < lengths[:, None])[..., None]  # [B, S, D]
+        memory = np.stack([part for layer in self._layers for part in layer.prepare(outputs)], axis=2)
+        return TransformerState(
+            AttentionCache.of(memory, lengths, length), aligned
+        )  # memory is [B, P, 2L, D]
+
+    def step(
+        self, inputs: np.ndarray, state: TransformerState
+    ) -> tuple[np.ndarray, np.ndarray, TransformerState]:
+        """Decode one more position of every row; see `NumpyDecoder`; the attention is the last layer's."""
+        place, cache = state.cache.length, state.cache.with_one_more()
+        x = inputs + self._positions[place]  # [N, D]
+        if state.aligned is not None and place < state.aligned.shape[1]:
+            x += state.aligned[cache.rows.inputs, place]
+        for layer in self._layers:
+            x, weights = layer(x, cache)  # [N, D], [B, heads, R, S]
+        hidden = self._norm(x)
+        return hidden, weights.mean(axis=1), state._replace(cache=cache)
+
+    def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
+        """Decode all positions of whole targets; see `NumpyTargetReader`."""
+        length, count = inputs.shape[1], len(source)
+        apart = None if count == 1 or np.array_equal(owners, np.arange(count)) else owners
+        x = inputs + self._positions[:length]  # [M, T, D]
+        if self._aligned is not None:
+            aligned = self._aligned(source[:, :length])  # [B, at most T, D]
+            x[:, : source.shape[1]] += aligned if apart is None else aligned[apart]
+        mask = padding_mask(np.arange(1, length + 1), length)  # [T, T]
+        for layer in self._layers:
+            x = layer.read_targets(x, source, apart, mask)  # [M, T, D]
+        return self._norm(x)
+
+
+def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
+    """Build encoder and decoder.
 
     Raises:
-        UnsupportedModelError: it is not.
+        UnsupportedModelError: a weight is missing or has another shape.
     """
-    if config.activation != "relu":
-        raise UnsupportedModelError(f"activation is {config.activation}")
+    return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

@@ -1,19 +1,17 @@
-"""The Transformer's pair: positions and dropout before each stack, and an input aligned to the source if wanted."""
+"""The Transformer's pair, plain and with convolutions: positions and dropout before each stack."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import paddle
-from paddle import Tensor
+from paddle import Tensor, nn
 
-from paddle_dialog.config.models import TransformerConfig
-from paddle_dialog.layers.dropout import Dropout
-from paddle_dialog.layers.linear import Linear
+from paddle_dialog.config.models import EncoderDecoderConfig
+from paddle_dialog.layers.embeddings import SinusoidalPositions
 from paddle_dialog.layers.masks import additive_mask
-from paddle_dialog.layers.multihead import KeyValue
-from paddle_dialog.layers.positions import LearnedPositions, Positions, SinusoidalPositions
-from paddle_dialog.layers.transformer import DecoderStack, EncoderStack
+from paddle_dialog.layers.operators import Dropout, Linear
+from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, KeyValue, LayerPast
 from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder, self_attention_mask
 
 
@@ -26,26 +24,25 @@ class TransformerMemory(NamedTuple):
     aligned: Tensor | None  # [B, S, D], added to the decoder's input position by position
 
 
-def _positions(config: TransformerConfig) -> Positions:
-    kind = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}[config.positions]
-    return kind(max_length=config.max_positions, width=config.width)
-
-
 class TransformerEncoder(Encoder):
-    """Positions, embedding dropout, and the encoder's layers."""
+    """Positions, embedding dropout, and the encoder's layers.
 
-    def __init__(self, config: TransformerConfig) -> None:
+    Where the embeddings have a width of their own, they are dropped out and projected before positions are added.
+    """
+
+    def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.output_size = config.width
-        self.positions = _positions(config)
+        self.positions = SinusoidalPositions(max_length=config.max_positions, width=config.width)
         self.dropout = Dropout(config.dropout)
+        self.projection = _projection(config)
         self.stack = EncoderStack(config)
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, None]:
         """Encode; see `Encoder`."""
-        positions = self.positions(embedded.shape[1]).expand_as(embedded)
-        x = self.dropout(embedded + positions)  # [B, S, D]
-        return self.stack(x, additive_mask(real).unsqueeze([1, 2])), None
+        x = _with_positions(embedded, self.positions(embedded.shape[1]), self.projection, self.dropout)
+        one = real.astype(embedded.dtype).unsqueeze(-1)  # [B, S, 1]
+        return self.stack(x, additive_mask(real).unsqueeze([1, 2]), one), None
 
 
 class TransformerDecoder(CachedDecoder):
@@ -55,10 +52,11 @@ class TransformerDecoder(CachedDecoder):
     texts that correspond token by token: the model need not learn where to look.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
-        self.positions = _positions(config)
+        self.positions = SinusoidalPositions(max_length=config.max_positions, width=config.width)
         self.dropout = Dropout(config.dropout)
+        self.projection = _projection(config)
         self.stack = DecoderStack(config)
         self.aligned_projection = (
             Linear(config.width, config.width, bias=False) if config.aligned_input else None
@@ -74,17 +72,32 @@ class TransformerDecoder(CachedDecoder):
         return TransformerMemory(layers, mask, one.unsqueeze(1), aligned), None
 
     def positions_after(
-        self, embedded: Tensor, memory: TransformerMemory, past: list[KeyValue] | None
-    ) -> tuple[Tensor, Tensor, list[KeyValue]]:
+        self, embedded: Tensor, memory: TransformerMemory, past: list[LayerPast] | None
+    ) -> tuple[Tensor, Tensor, list[LayerPast]]:
         """See `CachedDecoder`."""
         length, offset = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
-        x = embedded + self.positions(length, offset).expand_as(embedded)  # [B, T, D]
+        positions = self.positions(length, offset)  # [1, T, D]
         if memory.aligned is not None:
-            x = x + _window(memory.aligned, offset, length)
+            embedded = embedded + _window(memory.aligned, offset, length)
+        x = _with_positions(embedded, positions, self.projection, self.dropout)  # [B, T, D]
         mask = self_attention_mask(length, offset)
-        x, past, weights = self.stack(self.dropout(x), memory.layers, mask, memory.mask, past)
+        x, past, weights = self.stack(x, memory.layers, mask, memory.mask, past)
         # The softmax leaves about 1e-28 on padding; copying needs exact zeros.
         return x, weights * memory.real, past
+
+
+def _projection(config: EncoderDecoderConfig) -> Linear | None:
+    """Return the map of embeddings to the layers' width, where they have a width of their own."""
+    return Linear(config.embedding_size, config.width, bias=False) if config.projects_input else None
+
+
+def _with_positions(
+    embedded: Tensor, positions: Tensor, projection: nn.Layer | None, dropout: Dropout
+) -> Tensor:
+    """Return the input [B, T, D] of a stack, of embedded tokens [B, T, E] at `positions` [1, T, D]."""
+    if projection is not None:
+        return projection(dropout(embedded)) + positions
+    return dropout(embedded + positions.expand_as(embedded))
 
 
 def _window(x: Tensor, offset: int, length: int) -> Tensor:
@@ -96,6 +109,6 @@ def _window(x: Tensor, offset: int, length: int) -> Tensor:
     return paddle.concat([window, paddle.zeros([x.shape[0], missing, x.shape[2]], dtype=x.dtype)], axis=1)
 
 
-def transformer_pair(config: TransformerConfig) -> tuple[Encoder, Decoder]:
+def transformer_pair(config: EncoderDecoderConfig) -> tuple[Encoder, Decoder]:
     """Build encoder and decoder."""
     return TransformerEncoder(config), TransformerDecoder(config)

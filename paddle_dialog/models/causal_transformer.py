@@ -10,10 +10,10 @@ from paddle import Tensor
 
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
-from paddle_dialog.layers.dropout import Dropout
+from paddle_dialog.layers.embeddings import SinusoidalPositions
 from paddle_dialog.layers.masks import additive_mask
-from paddle_dialog.layers.multihead import KeyValue
-from paddle_dialog.layers.positions import SinusoidalPositions
+from paddle_dialog.layers.operators import Dropout
+from paddle_dialog.layers.transformer import KeyValue
 from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder
 
 

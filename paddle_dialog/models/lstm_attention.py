@@ -12,7 +12,7 @@ from paddle_dialog.models.pair import Decoder, Encoder
 
 
 class LstmEncoder(Encoder):
-    """LSTM or GRU layers; their final states are the decoder's start."""
+    """LSTM layers; their final states are the decoder's start."""
 
     def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
@@ -20,7 +20,6 @@ class LstmEncoder(Encoder):
             config.embedding_size,
             config.hidden_size,
             config.num_layers,
-            config.cell,
             config.bidirectional,
             config.dropout,
         )
@@ -37,13 +36,12 @@ class LstmDecoder(Decoder):
 
     def __init__(self, config: LstmAttentionConfig, memory_size: int) -> None:
         super().__init__()
-        self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers, config.cell)
+        self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers)
         self.cell = AttentionCell(
             config.embedding_size,
             config.hidden_size,
             memory_size,
             config.num_layers,
-            config.cell,
             config.score,
             config.dropout,
             config.input_feeding,

@@ -7,15 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.arrays.operators import (
+from paddle_dialog.models.numpy_operators import (
     NumpyLinear,
-    UnsupportedModelError,
     Weights,
     padding_mask,
     softmax,
 )
-from paddle_dialog.models.arrays.pair import NumpyDecoder, NumpyEncoder
-from paddle_dialog.models.arrays.row_inputs import RowInputs
+from paddle_dialog.models.numpy_state import NumpyDecoder, NumpyEncoder, RowSources
 
 
 class CellWeights(NamedTuple):
@@ -123,7 +121,7 @@ class LstmState(NamedTuple):
     hidden: list[np.ndarray]  # of each layer [N, H]
     cells: list[np.ndarray]  # of each layer [N, H]
     feed: np.ndarray  # the previous output [N, H]
-    rows: RowInputs  # N rows of B inputs
+    rows: RowSources  # N rows of B inputs
     values: np.ndarray  # [B, S, H]
     keys: np.ndarray  # [B, S, H]
     mask: np.ndarray  # additive [B, 1, S]
@@ -187,7 +185,7 @@ class NumpyLstmDecoder:
             states = [np.tanh(bridge(state)) for bridge, state in zip(self._bridge, final, strict=True)]
         values = self._memory_projection(outputs)  # [B, S, H]
         mask = padding_mask(lengths, outputs.shape[1])[:, None]  # [B, 1, S]
-        rows = RowInputs.of(np.arange(len(outputs)), len(outputs))
+        rows = RowSources.of(np.arange(len(outputs)), len(outputs))
         feed = np.zeros_like(states[0])
         return LstmState(states[0::2], states[1::2], feed, rows, values, self._score.prepare(values), mask)
 
@@ -234,22 +232,11 @@ class _Score:
         return np.matmul(query * self._scale, keys.swapaxes(1, 2))
 
 
-def require_lstm(config: LstmAttentionConfig) -> None:
-    """Make sure of the only cells that the arrays know.
-
-    Raises:
-        UnsupportedModelError: they are others.
-    """
-    if config.cell != "lstm":
-        raise UnsupportedModelError(f"cell is {config.cell}")
-
-
 def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
     """Build encoder and decoder.
 
     Raises:
-        UnsupportedModelError: its cells are not LSTM cells, or a weight is missing or has another shape.
+        UnsupportedModelError: a weight is missing or has another shape.
     """
-    require_lstm(config)
     encoder = NumpyLstmEncoder(config, weights)
     return encoder, NumpyLstmDecoder(config, weights, encoder.output_size)

@@ -1,1 +1,0 @@
-"""A causal Transformer that predicts each next token of a text (Radford et al. 2018)."""

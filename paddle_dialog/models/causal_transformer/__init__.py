@@ -1,1 +1,0 @@
-"""One causal stack that reads the source and goes on with the target (Radford et al. 2018)."""

@@ -1,1 +1,0 @@
-"""A Transformer with convolutions in its feed-forward layers."""

@@ -1,1 +1,0 @@
-"""Recurrent encoder and decoder with attention and input feeding (Luong et al. 2015)."""

@@ -1,0 +1,297 @@
+"""The causal Transformer over arrays: one stack reads a source and goes on from it.
+
+It goes on row by row, or over many texts at once. The keys and values of a source are kept once, however many rows
+go on from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.models import CausalConfig, CausalTransformerConfig
+from paddle_dialog.errors import UserError
+from paddle_dialog.layers.sinusoids import sinusoids
+from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
+from paddle_dialog.models.numpy_state import AttentionCache, PrefixTrie, RowSources
+from paddle_dialog.models.numpy_transformer import NumpyTransformerLayer, attend
+
+
+class NumpyCausalTransformer:
+    """The numbers of `layers.causal_transformer.CausalTransformer`.
+
+    Args:
+        config: of the network.
+        weights: of the network.
+        name: of the stack.
+    """
+
+    def __init__(self, config: CausalConfig, weights: Weights, name: str) -> None:
+        self._layers = [
+            _CausalLayer(config, weights, f"{name}.layers.{n}", 2 * n) for n in range(config.num_layers)
+        ]
+        self._norm = NumpyLayerNorm(weights, f"{name}.final_norm", config.width)
+
+    def read(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read embedded sources [B, S, D], padded at the end: outputs [B, S, D], keys and values [B, S, 2L, D]."""
+        batch, length, width = x.shape
+        mask = _causal_mask(length)
+        memory = np.empty((batch, length, 2 * len(self._layers), width), dtype=np.float32)
+        for layer in self._layers:
+            x = layer.read(x, mask, memory)  # [B, S, D]
+        return self._norm(x), memory
+
+    def step(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
+        """Decode one more position of every row, whose input is `x` [N, D].
+
+        Returns:
+            Output [N, D], and the new cache, which takes over the arrays of the old.
+        """
+        cache = cache.with_one_more()
+        for layer in self._layers:
+            x = layer.step(x, cache)  # [N, D]
+        return self._norm(x), cache
+
+    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray) -> np.ndarray:
+        """Decode all positions of many texts after one source.
+
+        Args:
+            x: input of each node of the tree [N, D].
+            tree: of the texts.
+            memory: of the source [S, 2L, D], without padding.
+
+        Returns:
+            Outputs of the nodes [N, D].
+        """
+        mask = _causal_mask(tree.paths.shape[1])
+        for layer in self._layers:
+            x = layer.follow(x, tree, memory, mask)  # [N, D]
+        return self._norm(x)
+
+
+class _CausalLayer(NumpyTransformerLayer):
+    """A pre-norm layer; its keys and values are parts `part` and `part + 1` of the caches."""
+
+    def __init__(self, config: CausalConfig, weights: Weights, name: str, part: int) -> None:
+        super().__init__(config, weights, name)
+        self._part = part
+
+    def read(self, x: np.ndarray, mask: np.ndarray, memory: np.ndarray) -> np.ndarray:
+        """Map a source [B, S, D] to [B, S, D] and fill its memory; `mask` is additive [S, S]."""
+
+        def attention(y: np.ndarray) -> np.ndarray:
+            fused = self._query_key_value(y).reshape(*y.shape[:2], 3, self._width)  # [B, S, 3, D]
+            memory[:, :, self._part : self._part + 2] = fused[:, :, 1:]
+            query, key, value = (fused[:, :, part] for part in range(3))  # [B, S, D] each
+            return self._output(attend(query, key, value, mask, self._heads)[0])
+
+        return self._sublayers(x, attention)
+
+    def step(self, x: np.ndarray, cache: AttentionCache) -> np.ndarray:
+        """Map [N, D] at the last of `cache.length` positions to [N, D], and fill the cache there."""
+        part, length, rows = self._part, cache.length, cache.rows
+
+        def attention(y: np.ndarray) -> np.ndarray:
+            fused = self._query_key_value(y).reshape(len(y), 3, self._width)  # [N, 3, D]
+            cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
+            query = self._scaled(fused[:, 0])  # [N, D]
+            key, value = (self._split(cache.past[:, :length, part + k]) for k in range(2))  # [N, heads, T, d]
+            own = np.matmul(self._split(query[:, None]), key.swapaxes(2, 3))[:, :, 0]  # [N, heads, T]
+            source_key, source_value = (
+                self._split(cache.memory[:, :, part + k]) for k in range(2)
+            )  # [B, heads, S, d]
+            grid = self._split(rows.spread(query))  # [B, heads, R, d]
+            scores = np.matmul(grid, source_key.swapaxes(2, 3))  # [B, heads, R, S]
+            scores += cache.mask
+            weights = softmax(
+                np.concatenate([self._collect(scores, cache), own], axis=2)
+            )  # [N, heads, S + T]
+            size = scores.shape[3]
+            context = np.matmul(self._spread(weights[:, :, :size], cache), source_value)  # [B, heads, R, d]
+            read = self._collect(context, cache)  # [N, heads, d]
+            read += np.matmul(weights[:, :, None, size:], value)[:, :, 0]
+            return self._output(read.reshape(len(y), self._width))
+
+        return self._sublayers(x, attention)
+
+    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Map the nodes of a tree [N, D] to [N, D]; `mask` is additive [T, T]."""
+        paths, owners, places = tree.paths, tree.owners, tree.places
+
+        def attention(y: np.ndarray) -> np.ndarray:
+            fused = self._query_key_value(y).reshape(len(y), 3, self._width)  # [N, 3, D]
+            query = self._scaled(fused[:, 0])  # [N, D]
+            own_query, key, value = (
+                self._split(part) for part in (query[paths], fused[:, 1][paths], fused[:, 2][paths])
+            )  # [M, heads, T, d]
+            own = np.matmul(own_query, key.swapaxes(2, 3)) + mask  # [M, heads, T, T]
+            source_key, source_value = (
+                self._split(memory[None, :, self._part + k])[0] for k in range(2)
+            )  # [heads, S, d]
+            scores = np.matmul(self._split(query[None])[0], source_key.swapaxes(1, 2))  # [heads, N, S]
+            size = scores.shape[2]
+            of_node = own[owners, :, places].swapaxes(0, 1)  # [heads, N, T]
+            weights = softmax(np.concatenate([scores, of_node], axis=2))  # [heads, N, S + T]
+            read = np.matmul(weights[:, :, :size], source_value).swapaxes(0, 1)  # [N, heads, d]
+            of_text = weights[:, :, size:].swapaxes(0, 1)[paths]  # [M, T, heads, T]
+            own = np.matmul(of_text.swapaxes(1, 2), value)  # [M, heads, T, d]
+            return self._output((read + own[owners, :, places]).reshape(len(y), self._width))
+
+        return self._sublayers(x, attention)
+
+    def _sublayers(self, x: np.ndarray, attention: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        x = self._residual(x, self._self_norm, attention)
+        return self._residual(x, self._feed_forward_norm, self._feed_forward)
+
+    def _scaled(self, query: np.ndarray) -> np.ndarray:
+        return query * np.float32((self._width // self._heads) ** -0.5)
+
+    def _split(self, x: np.ndarray) -> np.ndarray:
+        """Split [N, T, D] into [N, heads, T, d]."""
+        return x.reshape(*x.shape[:2], self._heads, -1).swapaxes(1, 2)
+
+    def _collect(self, grid: np.ndarray, cache: AttentionCache) -> np.ndarray:
+        """Return the rows [N, heads, K] of a grid [B, heads, R, K]."""
+        batch, heads, slots, _ = grid.shape
+        rows = cache.rows.collect(grid.swapaxes(1, 2).reshape(batch, slots, -1))  # [N, heads * K]
+        return rows.reshape(len(rows), heads, -1)
+
+    def _spread(self, rows: np.ndarray, cache: AttentionCache) -> np.ndarray:
+        """Return rows [N, heads, K] as a grid [B, heads, R, K]."""
+        return self._split(cache.rows.spread(rows.reshape(len(rows), -1)))
+
+
+def _causal_mask(length: int) -> np.ndarray:
+    """Return the additive mask of attention scores: 0 at and before each position, very low after it, [T, T]."""
+    return padding_mask(np.arange(1, length + 1), length)
+
+
+class NumpyCausalEncoder:
+    """The numbers of `CausalEncoder`."""
+
+    def __init__(self, config: CausalTransformerConfig, weights: Weights) -> None:
+        self.output_size = config.width
+        self.positions = sinusoids(max_length=config.max_positions, width=config.width)  # [positions, D]
+        self.stack = NumpyCausalTransformer(config, weights, "encoder.stack")
+
+    def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Encode; see `NumpyEncoder`; what the decoder begins with are keys and values [B, S, 2L, D]."""
+        return self.stack.read(embedded + self.positions[: embedded.shape[1]])
+
+    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray) -> np.ndarray:
+        """Decode all positions of many texts after one source.
+
+        Args:
+            x: embedded nodes of the texts' tree [N, D].
+            tree: of the texts.
+            memory: of the source, without padding [S, 2L, D].
+
+        Returns:
+            Outputs [N, D].
+
+        Raises:
+            UserError: a text is longer than the model has positions for.
+        """
+        size = len(memory)
+        if size + tree.paths.shape[1] > len(self.positions):
+            raise UserError(
+                f"a reply of {tree.paths.shape[1] - 1} tokens cannot be scored: after this context the model has "
+                f"{len(self.positions) - size - 1} positions left; give a shorter one"
+            )
+        return self.stack.follow(x + self.positions[size + tree.places], tree, memory)
+
+
+class CausalState(NamedTuple):
+    """The state of a decoding step."""
+
+    cache: AttentionCache
+    keys: np.ndarray  # of the copying head [B, S, depth]
+    lengths: np.ndarray  # of the sources [B]
+
+    @property
+    def rows(self) -> RowSources:
+        """N rows of B sources."""
+        return self.cache.rows
+
+    def reorder(self, index: np.ndarray) -> tuple[CausalState, np.ndarray | None]:
+        """See `DecoderState`."""
+        cache, left = self.cache.reorder(index)
+        if left is None:
+            return self._replace(cache=cache), None
+        return CausalState(cache, self.keys[left], self.lengths[left]), left
+
+    def reorder_within(self, index: np.ndarray) -> CausalState:
+        """See `DecoderState`."""
+        return self._replace(cache=self.cache.reorder_within(index))
+
+
+class NumpyCausalDecoder:
+    """The numbers of `CausalDecoder`."""
+
+    def __init__(
+        self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
+    ) -> None:
+        self._encoder = encoder
+        self._query = NumpyLinear.named(
+            weights, "decoder.copy.query", config.width, config.copy_depth, bias=False
+        )
+        self._key = NumpyLinear.named(
+            weights, "decoder.copy.key", config.width, config.copy_depth, bias=False
+        )
+        self._scale = np.float32(config.copy_depth**-0.5)
+
+    def inputs(self, embedded: np.ndarray) -> np.ndarray:
+        """Return the embedded tokens themselves."""
+        return embedded
+
+    def prepare(self, outputs: np.ndarray, final: np.ndarray, lengths: np.ndarray) -> CausalState:
+        """Return the source's keys and values, and the keys of the copying head."""
+        return CausalState(AttentionCache.of(final, lengths), self._key(outputs), lengths)
+
+    def step(self, inputs: np.ndarray, state: CausalState) -> tuple[np.ndarray, np.ndarray, CausalState]:
+        """Decode one more position of every row; see `NumpyDecoder`."""
+        rows = state.rows
+        places = state.lengths[rows.inputs] + state.cache.length  # [N]
+        x = inputs + self._encoder.positions[places]  # [N, D]
+        hidden, cache = self._encoder.stack.step(x, state.cache)  # [N, D]
+        attention = self._copy(rows.spread(hidden), state.keys, cache.mask[:, 0])  # [B, R, S]
+        return hidden, attention, state._replace(cache=cache)
+
+    def follow(self, x: np.ndarray, tree: PrefixTrie, state: CausalState) -> tuple[np.ndarray, np.ndarray]:
+        """Decode all positions of many texts after one source.
+
+        Args:
+            x: embedded nodes of the texts' tree [N, D].
+            tree: of the texts.
+            state: before the first position, of a single source.
+
+        Returns:
+            Hidden [N, D] and attention over the source [N, S].
+
+        Raises:
+            UserError: a text is longer than the model has positions for.
+        """
+        size = int(state.lengths[0])
+        hidden = self._encoder.follow(x, tree, state.cache.memory[0, :size])  # [N, D]
+        return hidden, self._copy(hidden[None], state.keys[:, :size])[0]
+
+    def _copy(self, x: np.ndarray, keys: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """Return the copying head's weights [B, R, S] from `x` [B, R, D]; `mask` is additive [B, 1, S]."""
+        scores = np.matmul(self._query(x) * self._scale, keys.swapaxes(1, 2))  # [B, R, S]
+        if mask is not None:
+            scores += mask
+        return softmax(scores)
+
+
+def numpy_causal_pair(
+    config: CausalTransformerConfig, weights: Weights
+) -> tuple[NumpyCausalEncoder, NumpyCausalDecoder]:
+    """Build encoder and decoder.
+
+    Raises:
+        UnsupportedModelError: a weight is missing or has another shape.
+    """
+    encoder = NumpyCausalEncoder(config, weights)
+    return encoder, NumpyCausalDecoder(config, weights, encoder)

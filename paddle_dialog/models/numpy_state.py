@@ -1,0 +1,205 @@
+"""Encoders and decoders over arrays: their interfaces, and the parts of a state of decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from paddle_dialog.models.numpy_operators import padding_mask
+
+
+class RowSources(NamedTuple):
+    """The inputs of N rows, as places in a grid of B inputs and R rows each."""
+
+    inputs: np.ndarray  # [N] number of the input, 0 to B - 1
+    slots: np.ndarray  # [N] number among the rows of the input, 0 to R - 1
+    shape: tuple[int, int]  # B and R
+    is_full: bool  # the rows fill the grid in order; the search keeps the rows of an input together
+
+    @classmethod
+    def of(cls, inputs: np.ndarray, count: int) -> RowSources:
+        """Return the places of rows in any order.
+
+        Args:
+            inputs: input of each row, [N].
+            count: B.
+        """
+        order = np.argsort(inputs, kind="stable")  # [N]
+        ordered = inputs[order]
+        slots = np.empty_like(order)
+        slots[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        size = int(slots.max(initial=0)) + 1
+        is_full = len(inputs) == count * size and bool(np.all(inputs[1:] >= inputs[:-1]))
+        return cls(inputs, slots, (count, size), is_full)
+
+    def take(self, index: np.ndarray) -> tuple[RowSources, np.ndarray]:
+        """Return the places of the rows `index` [M], and the inputs that are left, by their former numbers [B']."""
+        left, inputs = np.unique(self.inputs[index], return_inverse=True)
+        return RowSources.of(inputs, len(left)), left
+
+    def spread(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows [N, D] as a grid [B, R, D], zero where there is no row."""
+        if self.is_full:
+            return rows.reshape(*self.shape, -1)
+        grid = np.zeros((*self.shape, rows.shape[1]), dtype=rows.dtype)
+        grid[self.inputs, self.slots] = rows
+        return grid
+
+    def collect(self, grid: np.ndarray) -> np.ndarray:
+        """Return the rows [N, D] of a grid [B, R, D]."""
+        if self.is_full:
+            return grid.reshape(-1, grid.shape[2])
+        return grid[self.inputs, self.slots]
+
+
+State = TypeVar("State", bound="DecoderState")
+
+
+class DecoderState(Protocol):
+    """The state of B sources and of N targets so far, each of which belongs to a source."""
+
+    @property
+    def rows(self) -> RowSources:
+        """Which source each row belongs to."""
+
+    def reorder(self: State, index: np.ndarray) -> tuple[State, np.ndarray | None]:
+        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
+
+    def reorder_within(self: State, index: np.ndarray) -> State:
+        """Reorder rows that stay with their source; what belongs to the source is not copied."""
+
+
+class NumpyEncoder(Protocol):
+    """Reads embedded sources."""
+
+    @property
+    def output_size(self) -> int:
+        """Width H of the outputs."""
+
+    def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Read sources [B, S, E] of lengths [B]; return outputs [B, S, H] and the decoder's further input."""
+
+
+class NumpyDecoder(Protocol):
+    """Writes targets position by position."""
+
+    def inputs(self, embedded: np.ndarray) -> np.ndarray:
+        """Compute the part of a step that depends only on the embedded tokens [..., E]: [..., K]."""
+
+    def prepare(self, outputs: np.ndarray, final: Any, lengths: np.ndarray) -> Any:
+        """Make the `DecoderState` before the first position from the encoder's output, with a row for each source."""
+
+    def step(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Decode one more position of every row.
+
+        Args:
+            inputs: of its tokens [N, K].
+            state: from `prepare` or the step before; must not be used afterwards, as a step may write into its
+                arrays.
+
+        Returns:
+            Hidden [N, width], attention over the source [B, R, S], where R is the most rows of a source, and the new
+            state.
+        """
+
+
+@runtime_checkable
+class NumpyTargetReader(Protocol):
+    """A decoder that reads whole targets at once, which costs less than reading them position by position."""
+
+    def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
+        """Decode all positions of whole targets.
+
+        Args:
+            inputs: of the tokens of M targets, the begin token first, without padding [M, T, K].
+            source: outputs of the encoder for B sources, without padding [B, S, H].
+            owners: the source of each target [M].
+
+        Returns:
+            Hidden [M, T, width].
+        """
+
+
+GROWTH = 4  # positions added to a full cache
+
+
+class AttentionCache(NamedTuple):
+    """Keys and values for the decoder's layers; those of L layers are the 2L parts of one array."""
+
+    rows: RowSources  # N rows of B inputs
+    memory: np.ndarray  # of the source [B, P, 2L, D], where P is S, or heads * S of a short one
+    mask: np.ndarray  # additive [B, 1, 1, S]
+    past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
+    length: int  # positions in `past`
+
+    @classmethod
+    def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> AttentionCache:
+        """Make the cache before the first position, a row for each source of lengths [B]; `size` is S if not P."""
+        batch, positions, parts, width = memory.shape
+        return cls(
+            RowSources.of(np.arange(batch), batch),
+            memory,
+            padding_mask(lengths, positions if size is None else size)[:, None, None],
+            np.empty((batch, GROWTH, parts, width), dtype=np.float32),
+            0,
+        )
+
+    def with_one_more(self) -> AttentionCache:
+        """Return the cache with room for the next position, which `length` includes already."""
+        past = self.past
+        if self.length == past.shape[1]:
+            more = np.empty((len(past), GROWTH, *past.shape[2:]), dtype=np.float32)
+            past = np.concatenate([past, more], axis=1)
+        return self._replace(past=past, length=self.length + 1)
+
+    def reorder(self, index: np.ndarray) -> tuple[AttentionCache, np.ndarray | None]:
+        """Return the cache of the rows `index` [M], and the inputs that are left [B'], or None where all are."""
+        moved = self.reorder_within(index)
+        rows, left = self.rows.take(index)
+        if len(left) == len(self.memory):
+            return moved._replace(rows=rows), None
+        return moved._replace(rows=rows, memory=self.memory[left], mask=self.mask[left]), left
+
+    def reorder_within(self, index: np.ndarray) -> AttentionCache:
+        """Reorder rows that stay with their input; what belongs to the source is not copied."""
+        return self._replace(past=self.past.take(index, axis=0))
+
+
+class PrefixTrie(NamedTuple):
+    """M texts, the longest of T - 1 tokens, and the N nodes of all their prefixes."""
+
+    tokens: np.ndarray  # [N] the last token of each beginning; node 0 is the begin token alone
+    places: np.ndarray  # [N] its position
+    owners: np.ndarray  # [N] a text that begins so
+    paths: np.ndarray  # [M, T] the node at each position of each text; after its last token, that again
+    following: np.ndarray  # [M, T] the token that comes next; after the last, the end token
+    sizes: np.ndarray  # [M] positions of each text, the begin token counted
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[int]], bos_id: int, eos_id: int) -> PrefixTrie:
+        """Make the tree of texts, given as ids without begin and end token."""
+        sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
+        shape = len(texts), int(sizes.max(initial=1))
+        paths, following = np.zeros(shape, dtype=np.int64), np.full(shape, eos_id, dtype=np.int64)
+        tokens, places, owners = [bos_id], [0], [0]
+        children: dict[tuple[int, int], int] = {}
+        for number, text in enumerate(texts):
+            node = 0
+            for place, token in enumerate(map(int, text), start=1):
+                known = len(tokens)
+                node = children.setdefault((node, token), known)
+                if node == known:
+                    tokens.append(token)
+                    places.append(place)
+                    owners.append(number)
+                paths[number, place] = node
+            paths[number, len(text) :] = node
+            following[number, : len(text)] = text
+        return cls(np.array(tokens), np.array(places), np.array(owners), paths, following, sizes)
+
+    def scored(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return every predicted token, end tokens included: its text, the node before it and its id, [P] each."""
+        texts, places = np.nonzero(np.arange(self.paths.shape[1]) < self.sizes[:, None])
+        return texts, self.paths[texts, places], self.following[texts, places]
