@@ -140,3 +140,11 @@ def test_poems_that_are_too_long_are_left_out_or_cut():
 def test_rows_without_two_characters_are_told():
     with pytest.raises(UserError, match="take a smaller batch or more text"):
         Windows(lambda epoch: stream_text(np.arange(10, 20)), 5, rows=6)
+
+
+def test_a_titled_poem_is_read_after_its_form():
+    body = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *FORM_TOKENS.values(), *sorted(set("登" + body))])
+    row = single_rows(PoemDataConfig(), [Poem("登", body)], vocabulary, titled=True)[0]
+    wanted = [vocabulary.id(FORM_TOKENS["五绝"]), vocabulary.id("登"), Vocabulary.bos_id]
+    assert row[:3, 0].tolist() == wanted

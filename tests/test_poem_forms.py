@@ -11,24 +11,34 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.tones import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.data import SAMPLE, read_texts
-from tasks.poem.form_plan import CharacterTable, make_plan, place_acrostic, place_beginning
-from tasks.poem.form_processor import HeldForm
-from tasks.poem.forms import FORMS, form_of, report_form, split_lines
-from tasks.poem.rhymes import NAMES, common_rhymes, rhymes
+from tasks.poem.forms import (
+    FORMS,
+    NAMES,
+    FormConstraint,
+    TonesAndRhymes,
+    common_rhymes,
+    form_of,
+    make_plan,
+    place_acrostic,
+    place_beginning,
+    report_form,
+    rhymes,
+    split_lines,
+)
 
 POEMS = read_texts(str(SAMPLE))
 HANZI = sorted(
     {char for poem in POEMS for line in split_lines(poem.body) for char in line} | set("".join(SEEDS))
 )
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "，", "。", *HANZI])
-TABLE = CharacterTable(VOCABULARY)
+TABLE = TonesAndRhymes(VOCABULARY)
 
 
 def allowed(plan, text):
     """Return the characters, or the end, that may follow a text."""
     scores = np.zeros((1, len(VOCABULARY)))
     tokens = np.array([VOCABULARY.encode(text)], dtype=np.int64).reshape(1, -1)
-    HeldForm([plan], TABLE)(scores, Prefixes(tokens, np.zeros(1, np.int64), np.array([200])))
+    FormConstraint([plan], TABLE)(scores, Prefixes(tokens, np.zeros(1, np.int64), np.array([200])))
     return {VOCABULARY.token(index) for index in np.flatnonzero(np.isfinite(scores[0]))}
 
 
@@ -133,3 +143,29 @@ def test_the_table_knows_the_rhymes_of_the_book():
     assert common_rhymes("流楼") == {"尤"} and not common_rhymes("东流") and common_rhymes("") == set(NAMES)
     for name, seeds in zip(NAMES, SEEDS, strict=True):
         assert sum(name in rhymes(char) for char in seeds) >= 0.8 * len(seeds), name
+
+
+A_FORM = FORMS["五绝"]
+A_LEVEL = next(char for char in HANZI if can_be_level(char) and not can_be_oblique(char))
+AN_OBLIQUE = next(char for char in HANZI if can_be_oblique(char) and not can_be_level(char))
+FIRST_LINE = AN_OBLIQUE * 3 + A_LEVEL  # its last character is free
+SECOND_LINE = FIRST_LINE + "秋，" + A_LEVEL * 2 + AN_OBLIQUE * 2
+
+
+def test_a_level_first_line_has_the_rhyme_that_is_given_for_another():
+    found = allowed(make_plan(A_FORM, {10: "秋"}), FIRST_LINE)
+    assert "舟" in found and "东" not in found
+    assert all("尤" in rhymes(char) for char in found if can_be_level(char))
+
+
+def test_a_first_line_ends_on_no_character_of_both_tones():
+    found = allowed(make_plan(A_FORM, {}), FIRST_LINE)
+    assert {"秋", "东"} <= set(found)
+    assert not [char for char in found if can_be_level(char) and can_be_oblique(char)]
+
+
+def test_the_second_line_rhymes_with_a_level_first_one_and_repeats_no_rhyme():
+    found = allowed(make_plan(A_FORM, {}), SECOND_LINE)
+    assert "舟" in found and not {"秋", "东"} & set(found)
+    given = allowed(make_plan(A_FORM, {22: "州"}), SECOND_LINE)  # 州 is to end the last line
+    assert "舟" in given and "州" not in given

@@ -17,10 +17,20 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.sentiment.config import LinearConfig, SentimentConfig
-from tasks.sentiment.data import Review, ReviewEncoder, collate, read_reviews, shortened
+from tasks.sentiment.data import (
+    ALWAYS,
+    Review,
+    ReviewEncoder,
+    collate,
+    contributions,
+    ngram_buckets,
+    present,
+    read_reviews,
+    shortened,
+    tokens_of,
+)
 from tasks.sentiment.linear import fit_linear
 from tasks.sentiment.prediction import SentimentPredictor
-from tasks.sentiment.text import ALWAYS, contributions, ngram_buckets, present, tokens_of
 
 MODELS = {
     "lstm": "{name: lstm_attention, embedding_size: 24, hidden_size: 24, num_layers: 1, bidirectional: true}",

@@ -8,9 +8,9 @@ import pytest
 
 from paddle_dialog.config.models import LstmAttentionConfig
 from tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig
+from tasks.sentiment.data import ALWAYS
 from tasks.sentiment.linear import fit_linear
 from tasks.sentiment.network import SentimentLoss, SentimentNetwork
-from tasks.sentiment.text import ALWAYS
 
 
 def network(**sections):

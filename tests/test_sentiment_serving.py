@@ -13,9 +13,9 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.sentiment.api import SentimentEndpoint
 from tasks.sentiment.config import LinearConfig, SentimentConfig
+from tasks.sentiment.data import ngram_buckets
 from tasks.sentiment.network import SentimentNetwork
 from tasks.sentiment.prediction import SentimentPredictor
-from tasks.sentiment.text import ngram_buckets
 
 GOOD, BAD = "好房间", "房间坏"
 

@@ -60,19 +60,19 @@ class PointerSeq2Seq(nn.Layer):
         return self.embedding if self.own_target_embedding is None else self.own_target_embedding
 
     def forward(
-        self, source: Tensor, lengths: Tensor, target: Tensor
+        self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Score every next token, given the true ones before it.
 
         Args:
             source: extended ids [B, S].
-            lengths: [B].
+            source_lengths: [B].
             target: extended ids [B, T], begin token first.
 
         Returns:
             Logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
         """
-        memory, past = self._read(source, lengths)
+        memory, past = self._read(source, source_lengths)
         hidden, attention = self.decoder(self._embed(target, self.target_embedding), memory, past)
         logits, gate = self.generator(self.dropout(hidden))  # [B, T, V], [B, T]
         return logits, gate, attention, source

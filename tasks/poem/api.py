@@ -16,7 +16,7 @@ from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.poem.config import InputKind, VerseConfig
 from tasks.poem.forms import FormName
-from tasks.poem.prediction import PoemPredictor
+from tasks.poem.prediction import PoemPredictor, Prompt
 
 ALL_BANNED = "every poem that was written has a word that this server does not write; ask for another"
 
@@ -55,6 +55,13 @@ class PoemAnswer(BaseModel):
 
     begin: str = Field(description="The text as it was sent.")
     predictions: list[Poem]
+
+
+class PoemItem(NamedTuple):
+    """A checked request: the text as it was sent, and what it asks for."""
+
+    text: str
+    prompt: Prompt
 
 
 class PoemSettings(NamedTuple):
@@ -100,14 +107,14 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         )
         for key, problem in verse.problems():
             raise UserError(f"{key}: {problem}")
-        self._predictor.check(request.text, verse)
-        return Job(request.text, PoemSettings(request.n_best, verse, request.seed))
+        item = PoemItem(request.text, self._predictor.check(request.text, verse))
+        return Job(item, PoemSettings(request.n_best, verse, request.seed))
 
-    def answer(self, items: Sequence[str], settings: PoemSettings) -> list[Record | NoResult]:
+    def answer(self, items: Sequence[PoemItem], settings: PoemSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        found = self._predictor.predict(items, settings.n_best, settings.verse, settings.seed)
+        found = self._predictor.write([item.prompt for item in items], *settings)
         answers: list[Record | NoResult] = []
-        for text, poems in zip(items, found, strict=True):
+        for item, poems in zip(items, found, strict=True):
             kept = [poem.as_dict() for poem in poems if not self._words.finds(poem.text)]
-            answers.append({"begin": text, "predictions": kept} if kept else NoResult(ALL_BANNED))
+            answers.append({"begin": item.text, "predictions": kept} if kept else NoResult(ALL_BANNED))
         return answers

@@ -1,16 +1,31 @@
-"""The forms of regulated verse: lines, patterns of tones, rhymes, and how well a poem keeps them."""
+"""The forms of regulated verse: their lines, tones and rhymes, how well a poem keeps them, and a search held to one.
+
+Given characters stand whatever the rules say. Where no pattern of tones has room for them, `tones` is relaxed:
+only the ends of the even lines keep theirs. Where those among them that end even lines have no rhyme in common or
+stand there twice, `rhyme` is relaxed.
+
+The table of rhymes beside this file was made from verse: python tools/data/rhyme_table.py poems.txt.xz
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import Tone, tones
-from tasks.poem.rhymes import common_rhymes
+import numpy as np
 
+from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi
+from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.vocabulary import Vocabulary
+
+RHYMES = Path(__file__).with_name("rhymes.txt")
+NAMES = "东冬江支微鱼虞齐佳灰真文元寒删先萧肴豪歌麻阳庚青蒸尤侵覃盐咸"  # of the thirty level rhymes (平水韵)
 FormName = Literal["五绝", "七绝", "五律", "七律"]
 _BETWEEN_LINES = re.compile("[，。！？；：、]")
 
@@ -19,6 +34,8 @@ _BETWEEN_LINES = re.compile("[，。！？；：、]")
 _FIVE = {"A": "中仄平平仄", "b": "平平仄仄平", "B": "中平平仄仄", "a": "中仄仄平平"}
 _BEFORE_SEVEN = {"A": "中平", "b": "中仄", "B": "中仄", "a": "中平"}
 _FIRST_FOUR, _NEXT_FOUR = ("AbBa", "abBa", "BaAb", "baAb"), ("AbBa", "AbBa", "BaAb", "BaAb")
+ANY, LEVEL, OBLIQUE = range(3)
+_NEEDS = {"中": ANY, "平": LEVEL, "仄": OBLIQUE}
 
 
 @dataclass(frozen=True)
@@ -122,3 +139,180 @@ def _can_be_read(characters: str, pattern: str) -> bool:
 def _rhymes(lines: Sequence[str]) -> bool:
     endings = "".join(line[-1] for line in lines[1::2])
     return len(set(endings)) == len(endings) and bool(common_rhymes(endings))
+
+
+def rhymes(char: str) -> frozenset[str]:
+    """Return the rhymes of a character by their names, e.g. 东; none where it has no level reading or is too rare."""
+    return _rhyme_table().get(char, frozenset())
+
+
+def common_rhymes(characters: str) -> frozenset[str]:
+    """Return the rhymes that all characters share; all thirty for no character."""
+    return frozenset(NAMES).intersection(*map(rhymes, characters))
+
+
+@cache
+def _rhyme_table() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for line in RHYMES.read_text(encoding="utf-8").splitlines():
+        name, _, members = line.partition(" ")
+        for char in members:
+            found.setdefault(char, set()).add(name)
+    return {char: frozenset(names) for char, names in found.items()}
+
+
+class TonesAndRhymes:
+    """Properties of the V tokens of a vocabulary that the forms need.
+
+    Attributes:
+        serves: those that may stand where `ANY`, `LEVEL` or `OBLIQUE` is needed, bool [3, V].
+        rhymes: which of the thirty rhymes each has, bool [V, 30].
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        tokens = vocabulary.tokens
+        hanzi = np.array([len(token) == 1 and is_hanzi(token) for token in tokens])
+        level, oblique = (
+            np.array([len(token) == 1 and can_be(token) for token in tokens])
+            for can_be in (can_be_level, can_be_oblique)
+        )
+        self.vocabulary = vocabulary
+        self.serves = np.stack([hanzi, hanzi & level, hanzi & oblique])
+        self.rhymes = np.array([[name in rhymes(token) for name in NAMES] for token in tokens])
+
+
+@dataclass(frozen=True)
+class FormPlan:
+    """The plan of one poem.
+
+    Args:
+        form: its form.
+        given: position in the poem → character.
+        needs: for each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given
+            characters need nothing.
+        relaxed: rules that the given characters cannot keep.
+        rhymes: those that the given ends leave, bool [30]; None where the ends need not rhyme.
+    """
+
+    form: Form
+    given: Mapping[int, str]
+    needs: np.ndarray
+    relaxed: tuple[str, ...]
+    rhymes: np.ndarray | None
+
+
+def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True) -> FormPlan:
+    """Plan a poem that has given characters.
+
+    Args:
+        form: the poem's.
+        given: position → character.
+        tones: hold it to a pattern of tones.
+        rhyme: hold it to a rhyme.
+    """
+    needs = np.full((4, form.size), ANY)
+    hanzi = [place for place in range(form.size) if form.mark(place) is None]
+    for row, pattern in zip(needs, form.patterns, strict=True):
+        row[hanzi] = [_NEEDS[wanted] for wanted in pattern]
+    can_be = (is_hanzi, can_be_level, can_be_oblique)
+    fits = [all(can_be[row[place]](char) for place, char in given.items()) for row in needs]
+    ends = "".join(given[place] for place in form.rhyming_places if place in given)
+    left = common_rhymes(ends) if len(set(ends)) == len(ends) else frozenset()
+    relaxed = ["tones"] * (tones and not any(fits)) + ["rhyme"] * (rhyme and not left)
+    if tones and any(fits):
+        needs = needs[fits]
+    else:
+        needs = np.full((1, form.size), ANY)
+        if rhyme and left:
+            needs[:, form.rhyming_places] = LEVEL
+    needs[:, list(given)] = ANY
+    kept = np.array([name in left for name in NAMES])
+    return FormPlan(form, given, needs, tuple(relaxed), kept if rhyme and left else None)
+
+
+def place_beginning(form: Form, text: str) -> dict[int, str]:
+    """Place the hanzi of a beginning in a form; its punctuation is left out.
+
+    Raises:
+        UserError: it has more characters than the form, or others than hanzi and punctuation.
+    """
+    characters = [char for char in text if is_hanzi(char)]
+    if len(characters) > form.lines * form.length:
+        raise UserError(
+            f"the beginning has {len(characters)} hanzi, and a {form.name} has {form.lines * form.length}; shorten it"
+        )
+    return {place + place // form.length: char for place, char in enumerate(characters)}
+
+
+def place_acrostic(form: Form, text: str) -> dict[int, str]:
+    """Place the first characters of the lines in a form.
+
+    Raises:
+        UserError: they are not as many hanzi as the form has lines.
+    """
+    if len(text) != form.lines or not all(map(is_hanzi, text)):
+        raise UserError(
+            f"'{text[:20]}' cannot begin the lines of a {form.name}; give {form.lines} hanzi, one for each line"
+        )
+    return {line * (form.length + 1): char for line, char in enumerate(text)}
+
+
+class FormConstraint:
+    """Holds every row to the plan of its input.
+
+    A character may stand where some pattern of tones that the row still keeps has room for it. The first line may
+    rhyme too: it then ends level. There, a character with readings of both tones would leave open whether it does.
+
+    Args:
+        plans: one for each input.
+        table: the vocabulary's characters.
+    """
+
+    def __init__(self, plans: Sequence[FormPlan], table: TonesAndRhymes) -> None:
+        self._plans, self._table = plans, table
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        """See `LogitsProcessor`."""
+        for row, number in enumerate(prefixes.inputs.tolist()):
+            plan, tokens = self._plans[number], prefixes.tokens[row]
+            if len(tokens) == plan.form.size:
+                allowed = np.zeros(scores.shape[1], dtype=bool)
+                allowed[Vocabulary.eos_id] = True
+            else:
+                allowed = self._allowed(plan, tokens)
+            scores[row, ~allowed] = FORBIDDEN
+
+    def _allowed(self, plan: FormPlan, tokens: np.ndarray) -> np.ndarray:
+        """Return which tokens may follow `tokens` [t], bool [V]."""
+        place, form, serves = len(tokens), plan.form, self._table.serves
+        fixed = plan.given.get(place, form.mark(place))
+        if fixed is not None:
+            allowed = np.zeros(serves.shape[1], dtype=bool)
+            allowed[self._table.vocabulary.id(fixed)] = True
+            return allowed
+        bound = np.array([form.mark(p) is not None or p in plan.given for p in range(place)], dtype=bool)
+        alive = (bound | serves[plan.needs[:, :place], tokens]).all(axis=1)  # [patterns]
+        allowed = serves[plan.needs[alive, place]].any(axis=0)  # [V]
+        if plan.rhymes is None:
+            return allowed
+        if place == form.length - 1:
+            rhyming = (self._table.rhymes & plan.rhymes).any(axis=1)
+            allowed &= ~(serves[LEVEL] & serves[OBLIQUE]) & (~serves[LEVEL] | rhyming)
+        elif place in form.rhyming_places:
+            allowed &= self._rhyming(plan, plan.rhymes, tokens)
+        return allowed
+
+    def _rhyming(self, plan: FormPlan, rhymes: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Return which tokens rhyme with the line ends before and differ from them, bool [V]."""
+        first, serves = plan.form.length - 1, self._table.serves
+        places = [place for place in plan.form.rhyming_places if place < len(tokens)]
+        if serves[LEVEL, tokens[first]] and not serves[OBLIQUE, tokens[first]]:
+            places.append(first)
+        free = tokens[[place for place in places if place not in plan.given]]
+        left = rhymes & self._table.rhymes[free].all(axis=0)  # [30]
+        allowed = (self._table.rhymes & left).any(axis=1)
+        given = [
+            self._table.vocabulary.id(plan.given[p]) for p in plan.form.rhyming_places if p in plan.given
+        ]
+        allowed[[*tokens[places], *given]] = False
+        return allowed

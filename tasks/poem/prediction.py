@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
+from paddle_dialog.decoding.relaxing import search_relaxed
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_language_models import NumpyCausalLm, NumpyRecurrentLm
@@ -23,15 +24,25 @@ from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import InputKind, PoemConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, characters
-from tasks.poem.form_plan import CharacterTable, FormPlan, make_plan, place_acrostic, place_beginning
-from tasks.poem.form_processor import HeldForm
-from tasks.poem.forms import FORMS, Form, FormName, FormReport, form_of, report_form
+from tasks.poem.forms import (
+    FORMS,
+    FormConstraint,
+    FormName,
+    FormPlan,
+    FormReport,
+    TonesAndRhymes,
+    form_of,
+    make_plan,
+    place_acrostic,
+    place_beginning,
+    report_form,
+)
 
 if TYPE_CHECKING:
     from paddle import nn
 
 # What is dropped where a form leaves nothing to write, in the order in which it is tried.
-RELAXATIONS: tuple[tuple[str, ...], ...] = (("rhyme",), ("tones",), ("tones", "rhyme"))
+RELAXATIONS: tuple[tuple[str, ...], ...] = ((), ("rhyme",), ("tones",), ("tones", "rhyme"))
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,8 @@ class PoemPrediction(Prediction):
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What one text asks for.
+class Prompt:
+    """What one text asks for, checked.
 
     Args:
         prefix: what stands before the begin token, the form's token and the title.
@@ -65,7 +76,7 @@ class Wish:
 
     prefix: tuple[str, ...]
     begin: tuple[str, ...] = ()
-    given: Mapping[int, str] | None = None
+    given: Mapping[int, str] = field(default_factory=dict)
 
 
 def step_model(config: PoemConfig, vocab_size: int, weights: Mapping[str, np.ndarray]) -> StepModel:
@@ -97,8 +108,8 @@ class PoemPredictor(GenerationPredictor):
         return self._trained.network
 
     @cached_property
-    def _table(self) -> CharacterTable:
-        return CharacterTable(self.vocabulary)
+    def _table(self) -> TonesAndRhymes:
+        return TonesAndRhymes(self.vocabulary)
 
     def predict(
         self,
@@ -123,19 +134,51 @@ class PoemPredictor(GenerationPredictor):
         """
         check_request(texts, n_best)
         verse = self.config.verse if verse is None else verse
-        seed = self.config.seed if seed is None else seed
-        wishes = [self._wish(text, verse) for text in texts]
         wanted = self.config.decoding.n_best if n_best is None else n_best
+        return self.write([self.check(text, verse) for text in texts], wanted, verse, seed)
+
+    def check(self, text: str, verse: VerseConfig) -> Prompt:
+        """Return what a text asks for.
+
+        Raises:
+            UserError: it cannot be used as `verse` says, or the model does not know the form.
+        """
+        form = None if verse.form is None else FORMS[verse.form]
+        if not self.knows_forms:
+            if form is not None or verse.input != "begin" or verse.title is not None:
+                raise UserError(
+                    "verse: this model was trained on running text; it can only continue a beginning"
+                )
+            return Prompt((), tuple(characters(self._short(text))))
+        text, title = normalise_line(text), normalise_line(verse.title or "")
+        if verse.input == "title":
+            text, title = "", text
+        token = [] if form is None else [FORM_TOKENS[form.name]]
+        prefix = (*token, *title[: self.config.data.max_title])
+        if form is None:
+            return Prompt(prefix, tuple(self._short(text)))
+        model, room = self.config.model, self.config.data.max_title + 2
+        if isinstance(model, CausalLmConfig) and form.size + room > model.max_positions:
+            raise UserError(
+                f"verse.form: a {form.name} with its title needs {form.size + room} positions, and this model has "
+                f"{model.max_positions}; take a shorter form"
+            )
+        place = place_acrostic if verse.input == "acrostic" else place_beginning
+        return Prompt(prefix, given=place(form, text))
+
+    def write(
+        self, prompts: Sequence[Prompt], wanted: int, verse: VerseConfig, seed: int | None = None
+    ) -> list[list[PoemPrediction]]:
+        """Do what `predict` does for texts that `check` has read; `wanted` are the candidates of each."""
+        seed = self.config.seed if seed is None else seed
         drawn = max(wanted, verse.candidates) if self.config.decoding.strategy == "sample" else wanted
         options = SearchOptions.of(self.config.decoding, drawn, seed, ())
         answers: list[list[PoemPrediction]] = []
-        for start in range(0, len(wishes), self.batch_size):
-            answers += self._write(wishes[start : start + self.batch_size], verse, options)
+        for start in range(0, len(prompts), self.batch_size):
+            batch = prompts[start : start + self.batch_size]
+            search = self._free if verse.form is None else self._held
+            answers += search(batch, verse, options)
         return [candidates[:wanted] for candidates in answers]
-
-    def check(self, text: str, verse: VerseConfig) -> None:
-        """Raise the `UserError` that `predict` would raise of a text."""
-        self._wish(text, verse)
 
     def predict_records(
         self,
@@ -181,31 +224,6 @@ class PoemPredictor(GenerationPredictor):
         draws = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
         return f"{draws}, seed {self.config.seed}, best of {verse.candidates}"
 
-    def _wish(self, text: str, verse: VerseConfig) -> Wish:
-        """Return what a text asks for."""
-        form = None if verse.form is None else FORMS[verse.form]
-        if not self.knows_forms:
-            if form is not None or verse.input != "begin" or verse.title is not None:
-                raise UserError(
-                    "verse: this model was trained on running text; it can only continue a beginning"
-                )
-            return Wish((), tuple(characters(self._short(text))))
-        text, title = normalise_line(text), normalise_line(verse.title or "")
-        if verse.input == "title":
-            text, title = "", text
-        token = [] if form is None else [FORM_TOKENS[form.name]]
-        prefix = (*token, *title[: self.config.data.max_title])
-        if form is None:
-            return Wish(prefix, tuple(self._short(text)))
-        model, room = self.config.model, self.config.data.max_title + 2
-        if isinstance(model, CausalLmConfig) and form.size + room > model.max_positions:
-            raise UserError(
-                f"verse.form: a {form.name} with its title needs {form.size + room} positions, and this model has "
-                f"{model.max_positions}; take a shorter form"
-            )
-        place = place_acrostic if verse.input == "acrostic" else place_beginning
-        return Wish(prefix, given=place(form, text))
-
     def _short(self, text: str) -> str:
         limit = self.config.decoding.max_length
         if len(text) > limit:
@@ -215,52 +233,51 @@ class PoemPredictor(GenerationPredictor):
             )
         return text
 
-    def _write(
-        self, wishes: Sequence[Wish], verse: VerseConfig, options: SearchOptions
+    def _held(
+        self, prompts: Sequence[Prompt], verse: VerseConfig, options: SearchOptions
     ) -> list[list[PoemPrediction]]:
-        """Return the candidates of a batch, likeliest first; rules are dropped where they leave nothing to write."""
-        form = None if verse.form is None else FORMS[verse.form]
-        if form is None:
-            return self._search(wishes, [None] * len(wishes), options)
-        answers: list[list[PoemPrediction]] = [[] for _ in wishes]
-        for dropped in ((), *RELAXATIONS):
-            left = [number for number, found in enumerate(answers) if not found]
-            if not left:
-                break
-            plans = [
-                make_plan(
-                    form,
-                    wishes[number].given or {},
-                    verse.tones and "tones" not in dropped,
-                    verse.rhyme and "rhyme" not in dropped,
-                )
-                for number in left
-            ]
+        """Write poems of a form; rules are dropped where they leave nothing to write."""
+        assert verse.form is not None
+        form = FORMS[verse.form]
+
+        def search(numbers: Sequence[int], dropped: tuple[str, ...]) -> Sequence[list[PoemPrediction] | None]:
+            tones, rhyme = verse.tones and "tones" not in dropped, verse.rhyme and "rhyme" not in dropped
+            chosen = [prompts[number] for number in numbers]
+            plans = [make_plan(form, prompt.given, tones, rhyme) for prompt in chosen]
             plans = [replace(plan, relaxed=(*plan.relaxed, *dropped)) for plan in plans]
-            for number, found in zip(
-                left, self._search([wishes[n] for n in left], plans, options), strict=True
-            ):
-                answers[number] = found
-        if not all(answers):
-            raise UserError(f"verse.form: this model's vocabulary has too few hanzi for a {form.name}")
+            constraint = FormConstraint(plans, self._table)
+            held = replace(options, processors=[constraint], max_length=form.size)
+            return [own or None for own in self._decoded(chosen, plans, held)]
+
+        answers = []
+        for found in search_relaxed(len(prompts), RELAXATIONS, search):
+            if found is None:
+                raise UserError(f"verse.form: this model's vocabulary has too few hanzi for a {form.name}")
+            answers.append(found)
         return answers
 
-    def _search(
-        self, wishes: Sequence[Wish], plans: Sequence[FormPlan | None], options: SearchOptions
+    def _free(
+        self, prompts: Sequence[Prompt], verse: VerseConfig, options: SearchOptions
     ) -> list[list[PoemPrediction]]:
-        held = [plan for plan in plans if plan is not None]
-        if held:
-            options = replace(options, processors=[HeldForm(held, self._table)], max_length=held[0].form.size)
-        else:
-            beginnings = ForcedPrefix([self.vocabulary.encode(wish.begin) for wish in wishes])
-            behind = [range(len(wish.begin), self.config.decoding.max_length + 1) for wish in wishes]
-            characters_only = ForbiddenTokens([self._never_written] * len(wishes), behind)
-            options = replace(options, processors=[characters_only, beginnings])
-        source, lengths = pad_batch([self.vocabulary.encode(wish.prefix) for wish in wishes], 0)
+        """Go on as the model likes."""
+        beginnings = ForcedPrefix([self.vocabulary.encode(prompt.begin) for prompt in prompts])
+        behind = [range(len(prompt.begin), self.config.decoding.max_length + 1) for prompt in prompts]
+        characters_only = ForbiddenTokens([self._never_written] * len(prompts), behind)
+        options = replace(options, processors=[characters_only, beginnings])
+        return self._decoded(prompts, [None] * len(prompts), options)
+
+    def _decoded(
+        self,
+        prompts: Sequence[Prompt],
+        plans: Sequence[FormPlan | None],
+        options: SearchOptions,
+    ) -> list[list[PoemPrediction]]:
+        """Return the candidates of each text, likeliest first."""
+        source, lengths = pad_batch([self.vocabulary.encode(prompt.prefix) for prompt in prompts], 0)
         found = decode(self._model, source, lengths, options)
         return [
-            sorted((self._prediction(h, wish, plan) for h in hypotheses), key=lambda p: -p.score)
-            for hypotheses, wish, plan in zip(found, wishes, plans, strict=True)
+            sorted((self._prediction(h, prompt, plan) for h in hypotheses), key=lambda p: -p.score)
+            for hypotheses, prompt, plan in zip(found, prompts, plans, strict=True)
         ]
 
     @property
@@ -270,12 +287,12 @@ class PoemPredictor(GenerationPredictor):
         marks += [NEWLINE] if self.knows_forms else []
         return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *self.vocabulary.encode(marks)]
 
-    def _prediction(self, hypothesis: Hypothesis, wish: Wish, plan: FormPlan | None) -> PoemPrediction:
+    def _prediction(self, hypothesis: Hypothesis, prompt: Prompt, plan: FormPlan | None) -> PoemPrediction:
         tokens = self.vocabulary.decode(hypothesis.tokens)
-        tokens[: len(wish.begin)] = wish.begin  # characters that the vocabulary does not have
-        for place, char in (wish.given or {}).items():
+        tokens[: len(prompt.begin)] = prompt.begin  # characters that the vocabulary does not have
+        for place, char in prompt.given.items():
             tokens[place] = char
         text = "".join("\n" if token == NEWLINE else token for token in tokens)
-        form: Form | None = form_of(text) if plan is None else plan.form
+        form = form_of(text) if plan is None else plan.form
         report = None if form is None else report_form(text, form)
         return PoemPrediction(text, hypothesis.score, report, () if plan is None else plan.relaxed)

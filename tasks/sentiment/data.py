@@ -1,22 +1,32 @@
-"""Reading labelled reviews and turning them into batches."""
+"""Labelled reviews: reading them, their tokens and the hashed n-grams of these, and batches."""
 
 from __future__ import annotations
 
+import html
 import importlib.resources
+import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.sentiment.config import SentimentConfig
-from tasks.sentiment.text import Unit, ngram_buckets, present, tokens_of
 
+Unit = Literal["characters", "words"]
 NAMES = ("negative", "positive")  # of the labels 0 and 1
+# Contractions as the Penn Treebank cuts them (did n't, it 's), numbers, words with their hyphens, single signs.
+_WORDS = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b|\w+?(?=n't\b)|\d+(?:[.,]\d+)+|\w+(?:-\w+)*|[^\w\s]")
+ALWAYS = 1  # the bucket of every text; its weight is the bias
+FIRST = 2  # first bucket of n-grams
+_FACTOR, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
 class Review(NamedTuple):
@@ -100,6 +110,35 @@ class ReviewEncoder:
         return ngram_buckets(tokens, self._linear.longest, self._linear.buckets)
 
 
+class ReviewDataset:
+    """Encoded reviews.
+
+    Args:
+        reviews: with their labels.
+        encoder: of the run.
+        more: further texts, of another kind.
+
+    Attributes:
+        own: the reviews without the further texts.
+    """
+
+    def __init__(
+        self, reviews: Sequence[Review], encoder: ReviewEncoder, more: Sequence[Review] = ()
+    ) -> None:
+        self.own = [encoder.encode(review) for review in reviews]
+        self.reviews = [*self.own, *map(encoder.encode, more)]
+
+    def encoded(self) -> EncodedData:
+        """Return the reviews with the lengths that batches are made by."""
+        return EncodedData(self, np.array([len(review.ids) for review in self.reviews]))
+
+    def __len__(self) -> int:
+        return len(self.reviews)
+
+    def __getitem__(self, index: int) -> EncodedReview:
+        return self.reviews[index]
+
+
 class ReviewBatch(NamedTuple):
     """A training batch.
 
@@ -125,3 +164,57 @@ def collate(reviews: Sequence[EncodedReview]) -> ReviewBatch:
     labels = np.array([review.label for review in reviews], dtype=np.int64)
     weights = np.array([review.weight for review in reviews], dtype=np.float32)
     return ReviewBatch(ids, lengths, buckets, labels, weights)
+
+
+def tokens_of(text: str, unit: Unit) -> list[str]:
+    """Return the tokens of a text in lower case, HTML entities resolved, without blanks."""
+    text = html.unescape(text).lower()
+    return list(normalise_line(text)) if unit == "characters" else _WORDS.findall(text.replace("’", "'"))
+
+
+def ngram_buckets(tokens: Sequence[str], longest: int, buckets: int) -> np.ndarray:
+    """Return the bucket of each n-gram.
+
+    Args:
+        tokens: S of them.
+        longest: greatest number of tokens in an n-gram.
+        buckets: number of buckets; 0 stands for no n-gram, and `ALWAYS` is not given out.
+
+    Returns:
+        int64 [longest, S]: row n - 1 holds the n-grams of n tokens at the position where each begins.
+    """
+    hashes = np.array([zlib.crc32(token.encode("utf-8")) for token in tokens], dtype=np.uint64)  # [S]
+    found = np.zeros((longest, len(tokens)), dtype=np.int64)
+    rolling = np.zeros_like(hashes)
+    for size in range(1, min(longest, len(tokens)) + 1):
+        count = len(tokens) - size + 1
+        rolling = (rolling[:count] + hashes[size - 1 :] + np.uint64(size)) * _FACTOR  # wraps at 2^64
+        mixed = (rolling ^ (rolling >> _MIX)) % np.uint64(buckets - FIRST)
+        found[size - 1, :count] = mixed.astype(np.int64) + FIRST
+    return found
+
+
+def present(found: np.ndarray) -> np.ndarray:
+    """Return the buckets of a text's n-grams [longest, S], each once, `ALWAYS` first."""
+    return np.concatenate([[ALWAYS], np.unique(found[found > 0])])
+
+
+def contributions(found: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return the share of each token in the linear machine's logit, which is the sum of these and the bias.
+
+    A bucket's weight is shared evenly among the n-grams that fall into it, and that of an n-gram among its tokens.
+
+    Args:
+        found: buckets of the n-grams [longest, S].
+        table: weight of each bucket [buckets].
+
+    Returns:
+        float64 [S].
+    """
+    shares = np.zeros(found.shape[1])
+    names, place, counts = np.unique(found, return_inverse=True, return_counts=True)
+    weights = np.where(names > 0, table[names], 0.0) / counts  # of one n-gram of each bucket
+    for size, row in enumerate(weights[place.reshape(found.shape)], start=1):
+        for offset in range(size):
+            shares[offset:] += row[: len(row) - offset] / size
+    return shares

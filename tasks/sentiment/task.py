@@ -18,7 +18,7 @@ from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.sentiment.config import SentimentConfig
-from tasks.sentiment.data import ReviewEncoder, collate, read_reviews
+from tasks.sentiment.data import ReviewDataset, ReviewEncoder, collate, read_reviews
 from tasks.sentiment.prediction import SentimentPredictor
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class SentimentTask(Task):
         self, config: SentimentConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read and encode the reviews; the vocabulary is built from the training reviews alone."""
-        from tasks.sentiment.dataset import ReviewDataset
-
         settings = config.data
         train, more = read_reviews(settings.train, settings.tokens), []
         notes = [f"training data {settings.train}: {len(train):,} reviews"]
@@ -89,7 +87,6 @@ class SentimentTask(Task):
         settings = config.linear
         if not settings.buckets:
             return {}
-        from tasks.sentiment.dataset import ReviewDataset
         from tasks.sentiment.linear import fit_linear
 
         logger.info("fitting the linear machine to the n-grams")

@@ -136,6 +136,30 @@ class PairBatch(NamedTuple):
     mask: np.ndarray
 
 
+class PairDataset:
+    """Pairs, encoded on demand.
+
+    Args:
+        pairs: tokens of both sides.
+        vocabulary: of both sides.
+    """
+
+    def __init__(self, pairs: list[Pair], vocabulary: Vocabulary) -> None:
+        self.pairs = pairs
+        self._vocabulary = vocabulary
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Numbers of tokens of source and target of each pair, [N, 2]."""
+        return np.array([[len(pair.source), len(pair.target)] for pair in self.pairs])
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, index: int) -> EncodedPair:
+        return encode_pair(self.pairs[index], self._vocabulary)
+
+
 def collate(examples: Sequence[EncodedPair]) -> PairBatch:
     """Pad examples to a training batch."""
     source, source_lengths = pad_batch([e.source for e in examples], Vocabulary.pad_id)

@@ -12,8 +12,7 @@ from paddle_dialog.metrics.bleu import corpus_bleu, corpus_chrf
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.perplexity import token_perplexity
 from paddle_dialog.training.losses import PointerCrossEntropy
-from tasks.translation.data import Pair, collate, limit_length, read_pairs
-from tasks.translation.dataset import PairDataset
+from tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
 from tasks.translation.prediction import TranslationPredictor
 
 MAPPED_EXAMPLES = 4

@@ -12,7 +12,7 @@ from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.translation.config import TranslationConfig
-from tasks.translation.data import Pair, collate, join, limit_length, read_pairs
+from tasks.translation.data import Pair, PairDataset, collate, join, limit_length, read_pairs
 from tasks.translation.prediction import TranslationPredictor
 
 if TYPE_CHECKING:
@@ -72,8 +72,6 @@ class TranslationTask(GenerationTask):
         self, config: TranslationConfig, network: nn.Layer, data: TrainingData, count: int
     ) -> Display:
         """Show greedy translations of the first dev pairs."""
-        from tasks.translation.dataset import PairDataset
-
         examples = data.dev if data.dev is not None else data.train
         assert isinstance(examples, EncodedData) and isinstance(examples.dataset, PairDataset)
         pairs = examples.dataset.pairs[:count]
@@ -115,8 +113,6 @@ class TranslationTask(GenerationTask):
 
 
 def _encoded(pairs: list[Pair], vocabulary: Vocabulary) -> EncodedData:
-    from tasks.translation.dataset import PairDataset
-
     dataset = PairDataset(pairs, vocabulary)
     return EncodedData(dataset, dataset.lengths)
 

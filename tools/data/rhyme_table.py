@@ -17,8 +17,7 @@ import numpy as np
 from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.text.tones import can_be_level
 from tasks.poem.data import read_texts
-from tasks.poem.forms import form_of, split_lines
-from tasks.poem.rhymes import NAMES, TABLE
+from tasks.poem.forms import NAMES, RHYMES, form_of, split_lines
 
 SEEDS = [
     "东风中空同红公宫通翁穷功",
@@ -101,7 +100,7 @@ def main(arguments: argparse.Namespace) -> None:
             if all(map(can_be_level, lasts)):
                 endings.append("".join(lasts))
     lines = (f"{name} {characters}\n" for name, characters in find_rhymes(endings).items())
-    TABLE.write_text("".join(lines), encoding="utf-8")
+    RHYMES.write_text("".join(lines), encoding="utf-8")
 
 
 def make_parser() -> argparse.ArgumentParser:
