@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.selection.store import ContextIndex, ReplyStore
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.store import ContextIndex, ReplyStore
 
 TEXTS = [
     "Oh no!",

@@ -15,12 +15,12 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.language import tokenise
 from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
 from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.prediction import EmpatheticPredictor
 
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"name": "lstm_attention", "embedding_size": 8, "hidden_size": 8, "dropout": 0.0},

@@ -18,11 +18,11 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic.answering import prediction
-from tasks.empathetic.answering.api import ReplyEndpoint
-from tasks.empathetic.answering.chat import Chat
-from tasks.empathetic.care.config import CareConfig
-from tasks.empathetic.care.responder import care_responder
+from tasks.empathetic import prediction
+from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.care import care_responder
+from tasks.empathetic.chat import Chat
+from tasks.empathetic.config import CareConfig
 
 OWN = care_responder(CareConfig())
 ENGLISH, CHINESE = OWN.answer("i want to die", "en"), OWN.answer("我想死", "zh")
@@ -209,7 +209,7 @@ def test_a_list_is_tried_on_a_file(tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
     outcome = subprocess.run(
-        [sys.executable, "-m", "tasks.empathetic.care.check", "-c", "empathetic", "--input", str(file)],
+        [sys.executable, "-m", "tasks.empathetic.care", "-c", "empathetic", "--input", str(file)],
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.care.config import CareConfig
-from tasks.empathetic.care.phrases import Phrases
-from tasks.empathetic.care.responder import care_responder
+from tasks.empathetic.care import Phrases, care_responder
+from tasks.empathetic.config import CareConfig
 
 SHIPPED = care_responder(CareConfig())
 

@@ -11,12 +11,11 @@ import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answering.answer import Answer
-from tasks.empathetic.answering.chat import Chat, format_answer
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.answer import Answer, ReplyPrediction
+from tasks.empathetic.chat import Chat, format_answer
 from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.selection.candidate import ReplyPrediction
+from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.task import TASK
 
 TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}

@@ -17,7 +17,7 @@ from paddle_dialog.recipes import find_task, task_names
 from paddle_dialog.serving.config import ServeConfig
 from tasks.couplet.api import CoupletRules
 from tasks.couplet.config import RulesConfig
-from tasks.empathetic.answering.api import ReplyDecoding
+from tasks.empathetic.api import ReplyDecoding
 
 TOOL = runpy.run_path(str(ROOT / "tools" / "write_settings.py"))
 

@@ -13,7 +13,7 @@ from paddle_dialog.data.training_data import EncodedData, TrainingData
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.measuring.analysis import dev_emotion_accuracy, emotion_probabilities, word_maps
+from tasks.empathetic.figures import dev_emotion_accuracy, emotion_probabilities, word_maps
 from tasks.empathetic.task import TASK
 
 

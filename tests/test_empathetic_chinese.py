@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
+from tasks.empathetic.cleaning import CHINESE_RULES
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
@@ -27,11 +28,9 @@ from tasks.empathetic.data.language import (
 )
 from tasks.empathetic.data.sources import read_dialogues, shortened, with_short_replies
 from tasks.empathetic.data.vocabulary import reserved_entries
-from tasks.empathetic.measuring.evaluation import evaluate, measure_likelihood
-from tasks.empathetic.measuring.metrics import common_openings, reply_metrics
-from tasks.empathetic.selection.building import good_replies
-from tasks.empathetic.selection.chinese_cleaning import CHINESE_RULES
-from tasks.empathetic.selection.overlap import content_words
+from tasks.empathetic.evaluation import common_openings, evaluate, measure_likelihood, reply_metrics
+from tasks.empathetic.overlap import content_words
+from tasks.empathetic.store_building import good_replies
 
 PIECES = learn_pieces(TURNS, 120)
 CHINESE = make_language("zh", PIECES)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tasks.empathetic.cleaning import RARE, RULES, Reply, WordUse, fault_of, tidied
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.selection.building import good_replies
-from tasks.empathetic.selection.cleaning import RULES, Reply, fault_of
-from tasks.empathetic.selection.tidying import tidied
-from tasks.empathetic.selection.word_lists import word_list
-from tasks.empathetic.selection.word_use import RARE, WordUse
+from tasks.empathetic.overlap import word_list
+from tasks.empathetic.store_building import good_replies
 
 GOOD = [
     "That is awful! Did you call the police?",

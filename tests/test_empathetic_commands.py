@@ -135,7 +135,7 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
 
 
 def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
-    from tasks.empathetic.measuring.evaluation import measure_likelihood
+    from tasks.empathetic.evaluation import measure_likelihood
 
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     dialogues = read_dialogues("sample")[:5]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.measuring.metrics import (
+from tasks.empathetic.evaluation import (
     calibration_error,
     emotion_accuracy,
     mean_length,

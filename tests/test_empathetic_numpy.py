@@ -24,10 +24,10 @@ from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.models.numpy_operators import UnsupportedModelError
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.numpy_model import numpy_emo_prepend
+from tasks.empathetic.prediction import EmpatheticPredictor
 
 
 def saved(config: EmpatheticConfig, network: EmoPrepend) -> TrainedModel:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.answer import ReplyPrediction
 from tasks.empathetic.config import ReplyRerankConfig
-from tasks.empathetic.reading.context import ReadContext
-from tasks.empathetic.selection.candidate import ReplyPrediction
-from tasks.empathetic.selection.denial import rejoices_at_denied
-from tasks.empathetic.selection.rerank import Reranker
+from tasks.empathetic.overlap import rejoices_at_denied
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reading import ReadContext
+from tasks.empathetic.rerank import Reranker
 
 CONTEXTS = [["my dog died ."], ["i won a prize"], ["someone stole my bike", "that is awful .", "my bike !"]]
 

@@ -8,7 +8,7 @@ from paddle_dialog.text.characters import is_hanzi
 from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.language import tokenise
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.measuring.metrics import stock_replies
+from tasks.empathetic.evaluation import stock_replies
 
 
 def test_every_emotion_has_three_conversations():

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from paddle_dialog.errors import UserError
+from tasks.empathetic.answer import ReplyPrediction
+from tasks.empathetic.cleaning import editor_of
 from tasks.empathetic.config import RepliesConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH, character_pairs
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.reading.scoring import log_probs
-from tasks.empathetic.selection.building import SHARE, emotions_of_replies, likely_emotions, store_of_corpus
-from tasks.empathetic.selection.candidate import ReplyPrediction
-from tasks.empathetic.selection.editing import editor_of
-from tasks.empathetic.selection.overlap import content_words, echo, overlaps, repetition
-from tasks.empathetic.selection.store import ContextIndex, ReplyStore, emotion_bits, highest, store_of_bundle
+from tasks.empathetic.overlap import content_words, echo, overlaps, repetition
+from tasks.empathetic.reading import log_probs
+from tasks.empathetic.store import ContextIndex, ReplyStore, emotion_bits, highest, store_of_bundle
+from tasks.empathetic.store_building import SHARE, emotions_of_replies, likely_emotions, store_of_corpus
 
 SAID = [
     ["my dog died yesterday"],

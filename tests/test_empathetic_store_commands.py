@@ -13,7 +13,7 @@ from empathetic_toys import save_model
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from tasks.empathetic.data.language import ENGLISH
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.selection.store import REPLY_STORE, ReplyStore
+from tasks.empathetic.store import REPLY_STORE, ReplyStore
 
 RERANK = {"context_words": 2.0, "overlap_last": 0.3, "candidates": 4}
 

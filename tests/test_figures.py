@@ -17,7 +17,7 @@ from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
 from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.measuring.figures import BY_KINSHIP, emotion_report
+from tasks.empathetic.figures import BY_KINSHIP, emotion_report
 
 DIALOGUES = [
     {

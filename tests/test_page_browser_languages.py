@@ -15,7 +15,7 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic.answering.api import ReplyEndpoint
+from tasks.empathetic.api import ReplyEndpoint
 from tasks.empathetic.data.emotions import CHINESE_NAMES
 
 pytestmark = needs_chromium

@@ -10,10 +10,9 @@ from empathetic_store_toys import make_store, predictor
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasks.empathetic.clauses import Clause, chinese_clauses, english_clauses
 from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.reflection import chinese, english
-from tasks.empathetic.reflection.clause import Clause
-from tasks.empathetic.reflection.reflector import ANY, LIKELY, Reflector, framed, read_frames
+from tasks.empathetic.reflection import ANY, LIKELY, Reflector, framed, read_frames
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],
@@ -111,27 +110,27 @@ CHINESE_TURNS = {
 
 @pytest.mark.parametrize(("turn", "wanted"), ENGLISH_TURNS.items())
 def test_english_clauses_are_said_back(turn: str, wanted: list[str]) -> None:
-    assert [clause.text for clause in english.clauses(turn)] == wanted
+    assert [clause.text for clause in english_clauses(turn)] == wanted
 
 
 @pytest.mark.parametrize(("turn", "wanted"), CHINESE_TURNS.items())
 def test_chinese_clauses_are_said_back(turn: str, wanted: list[tuple[str, str]]) -> None:
-    assert [(clause.text, clause.kind) for clause in chinese.clauses(turn)] == wanted
+    assert [(clause.text, clause.kind) for clause in chinese_clauses(turn)] == wanted
 
 
 def test_what_hurts_and_what_is_about_the_speaker_comes_first() -> None:
-    first = max(chinese.clauses("他现在读高三。我真的很担心他的成绩。"), key=lambda clause: clause.weight)
+    first = max(chinese_clauses("他现在读高三。我真的很担心他的成绩。"), key=lambda clause: clause.weight)
     assert first.text == "你真的很担心他的成绩"
     first = max(
-        english.clauses("It was a long day. My sister forgot my birthday again."), key=lambda c: c.weight
+        english_clauses("It was a long day. My sister forgot my birthday again."), key=lambda c: c.weight
     )
     assert first.text == "your sister forgot your birthday again"
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_read_and_no_first_person_is_left(text: str) -> None:
-    assert not any("我" in clause.text for clause in chinese.clauses(text + "，我很难过。"))
-    for clause in english.clauses(text + ". I lost my keys."):
+    assert not any("我" in clause.text for clause in chinese_clauses(text + "，我很难过。"))
+    for clause in english_clauses(text + ". I lost my keys."):
         assert not re.search(r"\b(?:i|my|me|myself)\b", clause.text, re.IGNORECASE | re.ASCII)
 
 

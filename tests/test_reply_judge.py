@@ -16,8 +16,8 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.judge import JUDGE
 from tasks.empathetic.data.encoding import make_encoder
-from tasks.empathetic.fitting.judge_fitting import main, make_parser
-from tasks.empathetic.reading.scoring import log_probs, reply_states
+from tasks.empathetic.judge_fitting import main, make_parser
+from tasks.empathetic.reading import log_probs, reply_states
 
 REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
 

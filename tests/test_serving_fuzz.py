@@ -10,7 +10,7 @@ from test_serving_reply import make_predictor
 
 from paddle_dialog.serving.config import LimitsConfig
 from tasks.couplet.task import TASK
-from tasks.empathetic.answering.api import ReplyEndpoint
+from tasks.empathetic.api import ReplyEndpoint
 
 OPERATIONS = [
     ("/v1/couplet", "POST", 25),

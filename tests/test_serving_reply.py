@@ -12,8 +12,8 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic.answering import api
-from tasks.empathetic.answering.api import ReplyAnswer, ReplyEndpoint
+from tasks.empathetic import api
+from tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.language import ENGLISH, _split_chunk
 

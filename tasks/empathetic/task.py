@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,15 +19,15 @@ from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.judge import JUDGE, judge_of_bundle
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EmotionLexicon
 from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
 from tasks.empathetic.data.language import PIECES, make_language
 from tasks.empathetic.data.sources import read_configured, read_dialogues
 from tasks.empathetic.data.vocabulary import VOCABULARY
-from tasks.empathetic.selection.judged import judged_width
-from tasks.empathetic.selection.store import REPLY_STORE, store_of_bundle
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.rerank import judged_width
+from tasks.empathetic.store import REPLY_STORE, store_of_bundle
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -126,7 +126,7 @@ class EmpatheticTask(GenerationTask):
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show emotions and greedy replies of the first dev contexts, maps of the first, and the emotion accuracy."""
-        from tasks.empathetic.measuring.display import display
+        from tasks.empathetic.figures import display
 
         return display(config, network, data, count)
 
@@ -144,13 +144,13 @@ class EmpatheticTask(GenerationTask):
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all empathetic metrics on one source."""
-        from tasks.empathetic.measuring.evaluation import evaluate
+        from tasks.empathetic.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def draw_figures(self, predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
         """Draw confusions of emotions, and attention and copying in the first examples."""
-        from tasks.empathetic.measuring.figures import write_figures
+        from tasks.empathetic.figures import write_figures
 
         write_figures(predictor, source, folder)
 
@@ -162,13 +162,16 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
         """Make the store of replies from dialogues with the model's final weights."""
+        from tasks.empathetic.store_building import EmotionModel, store_of_corpus
+
         predictor = EmpatheticPredictor(config, model, _encoder(config, model))
-        return {REPLY_STORE: predictor.make_store(sources).to_bytes()}
+        store = store_of_corpus(sources, config, cast(EmotionModel, predictor.model), predictor.encoder)
+        return {REPLY_STORE: store.to_bytes()}
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
         from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
-        from tasks.empathetic.answering.api import ReplyEndpoint
+        from tasks.empathetic.api import ReplyEndpoint
 
         return [ByLanguage(lambda: ReplyEndpoint(limits))]
 

@@ -13,15 +13,12 @@ import numpy as np
 
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.judge import Judge
+from tasks.empathetic.answer import ReplyPrediction
+from tasks.empathetic.config import ReplyRerankConfig
 from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.reading.context import ReadContext
-from tasks.empathetic.reading.scoring import JudgedModel
-from tasks.empathetic.selection.candidate import ReplyPrediction
-from tasks.empathetic.selection.config import ReplyRerankConfig
-from tasks.empathetic.selection.denial import rejoices_at_denied
-from tasks.empathetic.selection.judged import judged_states
-from tasks.empathetic.selection.overlap import echo, overlaps, repetition
-from tasks.empathetic.selection.store import ReplyStore
+from tasks.empathetic.overlap import echo, overlaps, rejoices_at_denied, repetition
+from tasks.empathetic.reading import JudgedModel, ReadContext, reply_states
+from tasks.empathetic.store import ReplyStore
 
 AGAINST = frozenset({"echo", "repetition"})  # subtracted
 
@@ -150,3 +147,26 @@ def distinct(candidates: Sequence[ReplyPrediction]) -> list[ReplyPrediction]:
         if candidate.row is not None and known.row is None:
             texts[candidate.tokens] = candidate
     return list(texts.values())
+
+
+def judged_width(width: int) -> int:
+    """Return how many numbers of a reply a judge reads, of a model of a width."""
+    return 4 * width
+
+
+def judged_states(
+    model: JudgedModel, encoder: DialogueEncoder, replies: Sequence[ReplyPrediction], context: ReadContext
+) -> np.ndarray:
+    """Return the decoder's mean and last outputs, and again those of reflected replies, else 0, float32 [N, 4 D].
+
+    So reflections, which begin with words that are right in any case, are judged by weights of their own.
+
+    Args:
+        model: that reads them.
+        encoder: of the model.
+        replies: to the context; at least one.
+        context: of them.
+    """
+    states = reply_states(model, encoder, [one.tokens for one in replies], context.packed)  # [N, 2 D]
+    is_reflected = np.array([[one.origin == "reflected"] for one in replies])  # [N, 1]
+    return np.concatenate([states, states * is_reflected], axis=1)

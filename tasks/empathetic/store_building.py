@@ -11,16 +11,14 @@ import numpy as np
 
 from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.errors import UserError
+from tasks.empathetic.cleaning import Reply, WordUse, editor_of, fault_of
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.data.sources import SERVING, read_configured
 from tasks.empathetic.data.vocabulary import turns_once
-from tasks.empathetic.selection.cleaning import Reply, fault_of
-from tasks.empathetic.selection.editing import editor_of
-from tasks.empathetic.selection.store import ContextIndex, ReplyStore, emotion_bits
-from tasks.empathetic.selection.word_use import WordUse
+from tasks.empathetic.store import ContextIndex, ReplyStore, emotion_bits
 
 logger = logging.getLogger("paddle_dialog")
 

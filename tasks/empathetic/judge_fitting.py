@@ -1,6 +1,6 @@
 """Fit a judge of replies, and the weights beside it, to blind ratings, and write the bundle with it.
 
-python -m tasks.empathetic.fitting.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+python -m tasks.empathetic.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
 
 Each line of the ratings is `{"context": [turn, …], "replies": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1,
 "empathy": 1 to 5}, …], "weight": 1}`; means of several raters may lie between, and the weight may be left out. The
@@ -21,12 +21,10 @@ from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge_command import judge_parser, save_with_judge
 from paddle_dialog.judge_fit import fit_judge
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.reading.context import ReadContext
-from tasks.empathetic.reading.scoring import log_probs
-from tasks.empathetic.selection.candidate import ReplyPrediction
-from tasks.empathetic.selection.judged import judged_states
-from tasks.empathetic.selection.rerank import AGAINST
+from tasks.empathetic.answer import ReplyPrediction
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reading import ReadContext, log_probs
+from tasks.empathetic.rerank import AGAINST, judged_states
 
 FITTED = (
     "model", "context_words", "person", "own", "own_words", "reflected", "emotion", "overlap_last", "overlap_earlier",

@@ -20,13 +20,13 @@ from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, No
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answering.answer import Answer
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
+from tasks.empathetic.answer import Answer
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 from tasks.empathetic.data.encoding import pad_sources
 from tasks.empathetic.data.language import forget_chunks
+from tasks.empathetic.prediction import EmpatheticPredictor
 
 EXAMPLE = "I lost my dog yesterday."
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words
@@ -142,7 +142,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     task = "empathetic"
     path = "/v1/reply"
     summary = "An empathetic reply"
-    page = Path(__file__).parents[1] / "page"
+    page = Path(__file__).parent / "page"
     answer_model = ReplyAnswer
 
     def __init__(self, limits: LimitsConfig) -> None:

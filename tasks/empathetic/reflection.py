@@ -16,8 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from tasks.empathetic.reflection import chinese, english
-from tasks.empathetic.reflection.clause import KINDS, Clause, Kind
+from tasks.empathetic.clauses import KINDS, Clause, Kind, chinese_clauses, english_clauses
 
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
@@ -33,8 +32,8 @@ _GOOD = (
     "prepared", "proud", "trusting",
 )  # fmt: skip
 # How one feels to whom a clause is that.
-MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
-_CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english.clauses, "zh": chinese.clauses}
+_MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
+_CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english_clauses, "zh": chinese_clauses}
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Reflector:
 
     def _meant(self, felt: np.ndarray) -> Kind:
         """Return what a plain clause is to somebody who feels so."""
-        for kind, emotions in MEANT.items():
+        for kind, emotions in _MEANT.items():
             if sum(felt[place] for place, name in enumerate(self._emotions) if name in emotions) >= SURE:
                 return kind
         return "plain"
@@ -111,9 +110,9 @@ def framed(frame: str, clause: str) -> str:
 
 
 def read_frames(language: str) -> dict[tuple[Kind, str], list[str]]:
-    """Read `frames_en.tsv` or `frames_zh.tsv`: kind of clause, emotion or `any`, frame with {} for the clause."""
+    """Read `texts/frames_*.tsv`: kind of clause, emotion or `any`, frame with {} for the clause."""
     frames: dict[tuple[Kind, str], list[str]] = defaultdict(list)
-    path = importlib.resources.files(__package__ or "") / f"frames_{language}.tsv"
+    path = importlib.resources.files("tasks.empathetic") / f"texts/frames_{language}.tsv"
     for line in path.read_text(encoding="utf-8").splitlines():
         kind, emotion, frame = line.split("\t")
         frames[KINDS[KINDS.index(kind)], emotion].append(frame)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import paddle
 
+from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
-from tasks.empathetic.answering.prediction import EmpatheticPredictor
-from tasks.empathetic.data.dataset import DialogueDataset, longest_target
+from paddle_dialog.task import Display
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.dataset import DialogueDataset, Example, collate, longest_target
 from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.sources import read_configured
-from tasks.empathetic.measuring.analysis import emotion_probabilities, word_maps
+from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.prediction import EmpatheticPredictor
 
 MAPPED_EXAMPLES = 4
 # From pleasant to unpleasant, related emotions side by side, so that easily confused ones lie near the
@@ -25,6 +32,40 @@ BY_KINSHIP: tuple[str, ...] = (
     *("lonely", "sad", "devastated", "disappointed", "ashamed", "embarrassed", "guilty", "jealous"),
     *("annoyed", "angry", "furious", "disgusted", "terrified", "afraid", "anxious", "apprehensive"),
 )
+GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within seconds
+
+
+def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, count: int) -> Display:
+    """Show emotions and greedy replies of the first dev, else training, contexts.
+
+    Args:
+        config: of the run.
+        network: in training.
+        data: of the run.
+        count: contexts.
+
+    Returns:
+        Beside the texts, attention and copying in the first example, and the accuracy of the emotion.
+    """
+    examples = data.dev if data.dev is not None else data.train
+    assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
+    dataset = examples.dataset
+    dialogues = dataset.dialogues[:count]
+    accuracy = dev_emotion_accuracy(network, dataset, config.data.batch_size)
+    scalars = {} if accuracy is None else {"emotion_accuracy": accuracy}
+    if not dialogues:
+        return Display([], scalars=scalars)
+    model = TrainedModel.of_network(network, data.vocabularies)
+    predictor = EmpatheticPredictor(config, model, dataset.encoder)
+    answers = predictor.greedy([d.context for d in dialogues], [d.emotion for d in dialogues])
+    texts = [
+        f"{dialogue.context[-1]} → [{answer.predicted_emotion}] {answer.predictions[0].text} "
+        f"(reference [{dialogue.emotion}] {dialogue.target})"
+        for dialogue, answer in zip(dialogues, answers, strict=True)
+    ]
+    maps = word_maps(network, dataset[0])
+    rows = [*dataset.encoder.language.tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
+    return Display(texts, maps, rows, dataset.context_words(0), scalars)
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
@@ -105,3 +146,59 @@ def _draw_maps(
         copied = maps["copy"].sum(-1)  # [T]
         marked = [f"{word} {share:.0%}" for word, share in zip(rows, copied, strict=True)]
         folder.add(f"copy_{number}", draw_heat_map(maps["copy"], marked, columns, "copy probability"))
+
+
+def emotion_probabilities(
+    network: EmoPrepend, dataset: DialogueDataset, indices: Sequence[int], batch_size: int
+) -> np.ndarray:
+    """Return the predicted emotions of some examples, by the encoder alone.
+
+    Args:
+        network: of the task.
+        dataset: the examples.
+        indices: N of them.
+        batch_size: examples read at once.
+
+    Returns:
+        Probabilities [N, 32], in the order of `indices`.
+    """
+    probabilities = np.zeros((len(indices), len(dataset.encoder.language.emotions)), dtype=np.float32)
+    with paddle.no_grad(), evaluation_mode(network):
+        lengths = dataset.lengths[list(indices), 0]
+        for rows in LengthBucketSampler(lengths, batch_size, shuffle=False):
+            arrays = collate([dataset[indices[row]] for row in rows])
+            source, source_lengths = (paddle.to_tensor(array) for array in arrays[:2])
+            probabilities[rows] = network.emotion_probabilities(source, source_lengths).numpy()
+    return probabilities
+
+
+def dev_emotion_accuracy(network: EmoPrepend, dataset: DialogueDataset, batch_size: int) -> float | None:
+    """Measure the accuracy of the emotion on at most `GLANCE` annotated dialogues, evenly spread.
+
+    Returns:
+        The accuracy, or None where nothing is annotated.
+    """
+    annotated = np.flatnonzero([dialogue.emotion is not None for dialogue in dataset.dialogues])
+    if not len(annotated):
+        return None
+    places = np.linspace(0, len(annotated) - 1, min(GLANCE, len(annotated))).round().astype(int)
+    indices = annotated[places].tolist()
+    predicted = emotion_probabilities(network, dataset, indices, batch_size).argmax(-1)  # [N]
+    gold = np.array([dataset[index].emotion for index in indices])  # [N]
+    return float((predicted == gold).mean())
+
+
+def word_maps(network: EmoPrepend, example: Example) -> Mapping[str, np.ndarray]:
+    """Return where the model attends at each word of the true reply, given those before it.
+
+    Returns:
+        `attention` [T, S] over the context, and with a pointer `copy` [T, S]: the probability that the next
+        word is copied from that position.
+    """
+    source, lengths, target = (paddle.to_tensor(array) for array in collate([example])[:3])
+    with paddle.no_grad(), evaluation_mode(network):
+        attention = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
+        copying = network.copy_probabilities(source, lengths, target)
+    if copying is None:
+        return {"attention": attention}
+    return {"attention": attention, "copy": attention * copying[0].numpy()[:, None]}

@@ -14,10 +14,10 @@ from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.errors import UserError
+from tasks.empathetic.config import RepliesConfig
 from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.language import Tokens
-from tasks.empathetic.selection.config import RepliesConfig
-from tasks.empathetic.selection.overlap import stem
+from tasks.empathetic.overlap import stem
 
 logger = logging.getLogger("paddle_dialog")
 

@@ -1,15 +1,28 @@
-"""The words that a reply shares with the turns before it."""
+"""What a reply shares with the turns before it, and joy at what the speaker denied."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
-from tasks.empathetic.selection.word_lists import word_list
+from paddle_dialog.text.word_lists import read_lists
 
 Tokens = Sequence[str]
+
+
+@lru_cache(maxsize=1)
+def _lists() -> dict[str, frozenset[str]]:
+    return read_lists("tasks.empathetic", "texts/words.txt")
+
+
+def word_list(name: str) -> frozenset[str]:
+    """Return a list of `texts/words.txt` by name."""
+    return _lists()[name]
+
 
 # Function words; all others are content words.
 _FUNCTION_WORDS = word_list("function words")
@@ -18,6 +31,19 @@ _FUNCTION_CHARACTERS = frozenset(
     "的了是我你他她它们这那在有和也就都不很会要能可以吗呢吧啊么什怎为自己一个上下到得着过说去来对想让把被给而且但与及或于没好多些"
 )
 _LETTERS_OF_STEM = 5  # "walk", "walked" and "walking" begin alike
+# Words of a stored reply that match a turn do not see its "not".
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|no longer|cannot)|n['’]t)(?: \w+){0,2} "
+    r"(?:happy|glad|good|great|well|okay|pass(?:ed)?|win|won|proud|excited|fun|better)\b"
+    r"|[不没](?:.{0,2})(?:开心|高兴|快乐|幸福|考上|考过|通过|录取|赢|成功|中奖|升职|好转)"
+    r"|(?:开心|高兴|快乐)不起来",
+    re.IGNORECASE,
+)
+_JOY = re.compile(
+    r"congrat|wonderful|lovely|awesome|amazing|fantastic|great news|good news|(?:happy|glad|excited) (?:for|with) you"
+    r"|恭喜|祝贺|太棒|真棒|太好了|真好|为你高兴|为你开心|替你高兴|替你开心",
+    re.IGNORECASE,
+)
 
 
 def stem(token: str) -> str:
@@ -91,3 +117,8 @@ def _questions(tokens: Tokens) -> list[list[str]]:
         else:
             sentence.append(token)
     return found
+
+
+def rejoices_at_denied(reply: str, turn: str) -> bool:
+    """Return whether a reply rejoices where a turn says that something good is not so, in English or Chinese."""
+    return bool(_DENIED.search(turn) and _JOY.search(reply))

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.processors import LogitsProcessor
-from paddle_dialog.decoding.search import SearchOptions
+from paddle_dialog.decoding.interface import Hypothesis, StepModel, to_model
+from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor, check_request
-from tasks.empathetic.answering.answer import Answer, origin_note
-from tasks.empathetic.answering.generator import ranks, search_options, search_summary, write_replies
-from tasks.empathetic.answering.language_hint import language_hint
-from tasks.empathetic.care.responder import care_responder
+from paddle_dialog.text.language import LanguageName, language_of
+from paddle_dialog.text.vocabulary import Vocabulary
+from tasks.empathetic.answer import Answer, ReplyPrediction, origin_note
+from tasks.empathetic.care import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.reading.context import ContextReader, ReadContext
-from tasks.empathetic.reading.scoring import log_probs
-from tasks.empathetic.reflection.reflector import Reflector
-from tasks.empathetic.selection.building import EmotionModel, store_of_corpus
-from tasks.empathetic.selection.candidate import ReplyPrediction
-from tasks.empathetic.selection.rerank import Reranker
-from tasks.empathetic.selection.store import ReplyStore, highest
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
+from tasks.empathetic.data.vocabulary import not_words
+from tasks.empathetic.reading import ContextReader, ReadContext, log_probs
+from tasks.empathetic.reflection import Reflector
+from tasks.empathetic.rerank import Reranker
+from tasks.empathetic.store import ReplyStore, highest
+
+FEWEST_WORDS = 2  # of English that are worth a hint; everybody writes "OK"
+_HINTS: dict[LanguageName, str] = {  # by the language of the turn
+    "en": "This model reads Chinese and not English; please say it in Chinese.",
+    "zh": "这个模型只懂英文，读不懂中文；请用英文说。",
+}
 
 
 class EmpatheticPredictor(ContextReader, GenerationPredictor):
@@ -198,10 +202,6 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             return f"{search}; the best of {decoding.rerank.candidates} by {decoding.rerank.summary()}"
         return search
 
-    def make_store(self, sources: Sequence[str]) -> ReplyStore:
-        """Make a store of replies that fit other conversations too; see `store_of_corpus`."""
-        return store_of_corpus(sources, self.config, cast(EmotionModel, self.model), self.encoder)
-
     def candidates(
         self, contexts: Sequence[ReadContext], options: SearchOptions
     ) -> list[list[ReplyPrediction]]:
@@ -270,3 +270,113 @@ def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> 
     """Return the likeliest emotion of probabilities [C], None if its probability is below `least`."""
     best = int(probabilities.argmax())
     return emotions[best] if probabilities[best] >= least else None
+
+
+def write_replies(
+    model: StepModel, encoder: DialogueEncoder, packed: Sequence[Packed], options: SearchOptions
+) -> list[list[ReplyPrediction]]:
+    """Write replies.
+
+    Args:
+        model: of the network.
+        encoder: that packed the contexts.
+        packed: contexts with their extended ids.
+        options: of the search.
+
+    Returns:
+        The candidates of each context in the order of the search.
+    """
+    source, lengths = (to_model(model, array) for array in pad_sources([one for one, _ in packed]))
+    found = decode(model, source, lengths, options)
+    return [
+        _predictions(encoder, hypotheses, extended)
+        for hypotheses, (_, extended) in zip(found, packed, strict=True)
+    ]
+
+
+def _predictions(
+    encoder: DialogueEncoder, hypotheses: Sequence[Hypothesis], extended: dict[int, int]
+) -> list[ReplyPrediction]:
+    """Make replies of hypotheses; `extended` maps the encoder's numbers to extended ids."""
+    copied = {index: number for number, index in extended.items()}
+    words = encoder.words() if copied else []
+    size = len(encoder.vocabulary)
+    predictions = []
+    for hypothesis in hypotheses:
+        tokens = tuple(
+            encoder.vocabulary.token(index) if index < size else words[copied[index]]
+            for index in hypothesis.tokens
+            if index < size or index in copied
+        )
+        predictions.append(ReplyPrediction(encoder.language.detokenise(tokens), hypothesis.score, tokens))
+    return predictions
+
+
+def search_options(
+    settings: EmpatheticDecodingConfig,
+    n_best: int,
+    seed: int,
+    more: Sequence[LogitsProcessor],
+    has_store: bool,
+    emotions: Sequence[str],
+) -> SearchOptions:
+    """Return the options of the search for candidates.
+
+    Args:
+        settings: of decoding.
+        n_best: replies asked for. Where they are ranked, there are more candidates.
+        seed: of the draws.
+        more: rules of the search beside those of the settings.
+        has_store: people's replies are candidates too, so the generator need not write all `n_best`.
+        emotions: of the language, whose entries are no words.
+    """
+    count = n_best
+    if has_store:
+        count = 1 if settings.strategy == "greedy" else settings.rerank.candidates
+    elif ranks(settings):
+        count = max(count, settings.rerank.candidates)
+    processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)]), *more]
+    if settings.min_length:
+        processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
+    if settings.no_repeat_ngram:
+        processors.append(NoRepeatNGram(settings.no_repeat_ngram))
+    wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
+    return SearchOptions.of(wide, count, seed, processors)
+
+
+def ranks(settings: EmpatheticDecodingConfig) -> bool:
+    """Return whether the generator's candidates are re-ranked."""
+    return settings.rerank.is_active and settings.strategy != "greedy"
+
+
+def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -> str:
+    """Describe the generator's search in a few words."""
+    penalty = f"length penalty {settings.length_penalty}" + (
+        f" {settings.alpha}" if settings.length_penalty != "none" else ""
+    )
+    search = {
+        "beam": f"beam {options.beam_size}, {penalty}",
+        "greedy": "greedy",
+        "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
+        f"top-p {settings.top_p}, seed {options.seed}",
+    }[settings.strategy]
+    repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
+    return f"{search}{repeats}, at most {settings.max_length} tokens"
+
+
+def language_hint(turn: str, language: LanguageName) -> str | None:
+    """Return a sentence for the writer of a turn in another language than the model's.
+
+    Args:
+        turn: the newest; a mixed one counts as the language that most of it is in.
+        language: of the model.
+
+    Returns:
+        The sentence, in the language of the turn; None where the model reads it.
+    """
+    written = language_of(turn)
+    if written is None or written == language:
+        return None
+    if written == "en" and sum(word.isascii() and word.isalpha() for word in turn.split()) < FEWEST_WORDS:
+        return None
+    return _HINTS[written]

@@ -1,0 +1,272 @@
+"""The clauses of a turn that can be said back to the speaker, in English and Chinese."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, get_args
+
+from paddle_dialog.text.word_lists import read_lists
+
+Kind = Literal["trouble", "good", "plan", "wish", "plain"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# English.
+SHORTEST_WORDS, LONGEST_WORDS = 3, 14  # words of a clause
+LIKELIEST_WORDS = 8
+
+# A full stop inside a number or after an abbreviation ends nothing.
+_ENGLISH_SENTENCE = re.compile(r"(?:\b(?:Mrs?|Ms|Dr|St|Prof|Jr|Sr)\.(?= )|\d\.(?=\d)|[^.!?;\n])+([.!?;\n]*)")
+_ASIDE = re.compile(r" ?\([^()]*\)")
+_JOINT = re.compile(r",? (?:and|but)(?= )|, so(?= (?!that))|, (?!so that)|: | - ")
+# What means little alone.
+_SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if|so that)\b.*")
+_EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
+_TRAILS = re.compile(r"(?:,? (?:i think|i guess|hah(?:a|ah)*|lol))+$", re.IGNORECASE)
+_APART = re.compile(r" (?='(?:m|re|s|ve|ll|d)\b)", re.IGNORECASE)  # "I 'm"
+_TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
+# One subject with "I", unlike "my dog died and I cried".
+_WE = re.compile(
+    r"\b(my (?:(?:ex|best|old|older|younger|little|big|close|good|late|whole) )?\w+) and(?= i )",
+    re.IGNORECASE,
+)
+_BE = re.compile(
+    r"\b(you|and|but)((?: (?:really|just|also|still|never|actually|always|only))?) (am|was|wasn't)\b"
+)
+_OF_YOU = {"am": "are", "was": "were", "wasn't": "weren't"}
+
+# Chinese.
+SHORTEST_CHARACTERS, LONGEST_CHARACTERS, LONGEST_PAIR = (
+    4,
+    22,
+    26,
+)  # characters of a clause, and of two together
+LIKELIEST_CHARACTERS = 13
+
+_CHINESE_SENTENCE = re.compile(r"[^。！？；!?;\n~…]+([。！？；!?;\n~…]*)")
+_COMMA = re.compile(r"[，,：:]")
+_SUBJECT = "^我?(?:也|就|还|还是|真的|确实|一直|很|非常|只|也许)?"
+_EDGES = ' \t，,、“”"‘’()（）'
+_MISSED = re.compile(
+    "^我?(?:真的|很|好|非常)?想(?!要)(?:他|她|它|你|我|家|爸|妈|爷|奶|孩子|念)"
+)  # 想 that wishes nothing
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What the speaker has said, as the listener says it: "my dog died" is "your dog died".
+
+    Args:
+        text: without a full stop.
+        kind: what it is to the speaker, which decides what goes with it.
+        weight: the higher, the more it seems to be what the speaker wants heard.
+    """
+
+    text: str
+    kind: Kind
+    weight: float
+
+
+def english_clauses(turn: str) -> list[Clause]:
+    """Return the clauses of a turn that can be said back."""
+    found: list[str] = []
+    for sentence in _ENGLISH_SENTENCE.finditer(_ASIDE.sub("", turn.lower() if turn.isupper() else turn)):
+        if "?" in sentence[1]:
+            continue
+        whole = sentence[0].removesuffix(sentence[1])
+        text = _usable_english(whole)
+        parts = [text] if text is not None else _usable_parts(whole)
+        found += [part for part in parts if part is not None]
+    return [
+        Clause(
+            _english_said_back(text),
+            "trouble" if _english_pattern("grim", r"\b{}").search(text) else "plain",
+            _english_weight(text, place / len(found)),
+        )
+        for place, text in enumerate(found)
+    ]
+
+
+def _parts(sentence: str) -> list[str]:
+    """Split a long sentence into its main clauses."""
+    joined = _WE.sub(r"\1 &", sentence)
+    return [_SUBORDINATE.sub("", part).replace(" & ", " and ") for part in _JOINT.split(joined)]
+
+
+def _usable_parts(sentence: str) -> list[str | None]:
+    """Return the clauses of a long sentence; one without a subject has that of the first, which may not be "I"."""
+    first, *others = _parts(sentence)
+    of_speaker = first.strip().lower().startswith(("i ", "i'"))
+    return [_usable_english(first), *(_usable_english(part, of_speaker) for part in others)]
+
+
+def _usable_english(part: str, of_speaker: bool = True) -> str | None:
+    """Return a clause without what leads to it; None if it cannot stand alone.
+
+    Args:
+        part: of a turn.
+        of_speaker: whether a subject that is left out is "I".
+    """
+    text = _APART.sub("", " ".join(part.split())).strip("\"'()*~,:-… ")
+    while (found := _english_pattern("leads", "(?!no one){}[ ,]+").match(text)) is not None:
+        text = text[found.end() :]
+    text = _TRAILS.sub("", _EMOJI.sub("", text))
+    if of_speaker and _english_pattern("past", "(?:just |only )?{}").match(text) is not None:
+        text = f"I {text[:1].lower()}{text[1:]}"
+    own = text.split()
+    if (
+        not SHORTEST_WORDS <= len(own) <= LONGEST_WORDS
+        or _TOLD.search(text)
+        or _english_pattern("empty", "{}").match(text)
+    ):
+        return None
+    first = own[0].lower().replace("’", "'")
+    is_name = own[0][0].isupper() and own[0][1:].islower() and not first.endswith("ing")
+    if first not in _words("en", "subjects") and not is_name:
+        return None
+    return None if own[-1].lower() in _words("en", "ends") or first in _words("en", "unfinished") else text
+
+
+def _english_said_back(text: str) -> str:
+    """Turn first persons into second ones."""
+    own = text.replace("’", "'").split()
+    if own[0].lower() in _words("en", "subjects"):
+        own[0] = own[0].lower()
+    back = re.sub(r"[A-Za-z']+", lambda word: _second().get(word[0].lower(), word[0]), " ".join(own))
+    told_of_you = back.startswith("you ")
+    return _BE.sub(lambda f: f"{f[1]}{f[2]} {_OF_YOU[f[3]]}" if told_of_you or f[1] == "you" else f[0], back)
+
+
+@cache
+def _english_pattern(name: str, form: str) -> re.Pattern[str]:
+    """Return what finds the words of a list where the form has {}."""
+    listed = _alternatives("en", name).replace("_", " ")
+    return re.compile(form.format(rf"(?:{listed})\b"), re.IGNORECASE)
+
+
+@cache
+def _second() -> dict[str, str]:
+    """Return the first persons and what they become."""
+    return dict(pair.split("=") for pair in _words("en", "second"))
+
+
+def _english_weight(text: str, place: float) -> float:
+    """Prefer what is about the speaker, long enough to tell something, and said last (`place` in 0–1)."""
+    own = text.lower().split()
+    first = own[0].replace("’", "'")
+    return (
+        1.0 * (first in _words("en", "first"))
+        - 0.5 * (first in _words("en", "vague"))
+        + 0.3 * place
+        - abs(len(own) - LIKELIEST_WORDS) / 12
+    )
+
+
+def chinese_clauses(turn: str) -> list[Clause]:
+    """Return the clauses of a turn that can be said back, and each two neighbours that are short."""
+    found: list[str] = []
+    for sentence in _CHINESE_SENTENCE.finditer(turn):
+        parts = [
+            _usable_chinese(part) for part in _statements(sentence[0].removesuffix(sentence[1]), sentence[1])
+        ]
+        for place, part in enumerate(parts):
+            if part is None:
+                continue
+            found.append(part)
+            following = parts[place + 1] if place + 1 < len(parts) else None
+            if following is not None and len(part) + len(following) <= LONGEST_PAIR:
+                found.append(f"{part}，{following}")
+    return [
+        Clause(_chinese_said_back(text), _chinese_kind(text), _chinese_weight(text, place / len(found)))
+        for place, text in enumerate(found)
+    ]
+
+
+def _statements(sentence: str, mark: str) -> list[str]:
+    """Split a sentence at its commas; of a question's last part go its words of asking, or all of it if it asks."""
+    parts = _COMMA.split(sentence)
+    if "？" in mark or "?" in mark:
+        asking = _chinese_pattern("asking", "$").search(parts[-1].rstrip())
+        if asking is not None:
+            parts[-1] = parts[-1][: asking.start()]
+        elif _chinese_pattern("question").search(parts[-1]):
+            parts[-1] = ""
+    return parts
+
+
+def _usable_chinese(part: str) -> str | None:
+    """Return a clause without what leads to it; None if it cannot stand alone."""
+    text = part.strip(_EDGES)
+    while (lead := _chinese_pattern("leads", "^").match(text)) is not None:
+        text = text[lead.end() :]
+    text = re.sub("^我(?:总|老|一直)?(?:觉得|感觉|感到)自己", "我觉得自己", text.replace("我却", "我", 1))
+    if not SHORTEST_CHARACTERS <= len(text) <= LONGEST_CHARACTERS:
+        return None
+    if any(
+        _chinese_pattern(name, at).search(text)
+        for name, at in (("unusable", ""), ("unfinished", "^"), ("ends", "$"))
+    ):
+        return None
+    return text
+
+
+def _chinese_said_back(text: str) -> str:
+    """Turn first persons into second ones."""
+    back = text.replace("咱们", "你们").replace("我们", "你们").replace("我", "你").replace("俺", "你")
+    back = re.sub("^自己", "你", back)
+    return re.sub("^你(?:也|就|还|真的|确实)?(?:应该|需要|可以)", "你打算", back)
+
+
+def _chinese_kind(text: str) -> Kind:
+    if _chinese_pattern("intent", _SUBJECT).match(text):
+        return "plan"
+    good = f"(?:{_alternatives('zh', 'good')})"
+    if _chinese_pattern("trouble").search(text) or re.search(
+        f"[不没无别].{{0,2}}{good}|{good}不[起出了]", text
+    ):
+        return "trouble"
+    if _MISSED.match(text):
+        return "plain"
+    kinds: tuple[Kind, ...] = ("plan", "wish")
+    for kind in kinds:
+        if _chinese_pattern(kind, _SUBJECT).match(text):
+            return kind
+    return "good" if _chinese_pattern("good").search(text) and "曾经" not in text else "plain"
+
+
+def _chinese_weight(text: str, place: float) -> float:
+    """Prefer what hurts or pleases, what the speaker says of himself, and what is said last (`place` in 0–1)."""
+    feelings = len(set(_chinese_pattern("trouble").findall(text))) + len(
+        set(_chinese_pattern("good").findall(text))
+    )
+    return (
+        (feelings > 0)
+        + 0.5 * min(feelings, 3)
+        + 0.5 * ("我" in text)
+        + 0.4 * place
+        - abs(len(text) - LIKELIEST_CHARACTERS) / 20
+    )
+
+
+@cache
+def _chinese_pattern(name: str, prefix: str = "") -> re.Pattern[str]:
+    """Return what finds the words of a list, at the beginning (`^…`) or the end (`$`) if wanted."""
+    words = _alternatives("zh", name)
+    return re.compile(f"(?:{words})$" if prefix == "$" else f"{prefix}(?:{words})")
+
+
+def _words(language: str, name: str) -> frozenset[str]:
+    """Return a list of words of a language by name."""
+    return _lists(language)[name]
+
+
+@cache
+def _alternatives(language: str, name: str) -> str:
+    """Return a list as the alternatives of a regular expression, longer words first."""
+    return "|".join(sorted(_words(language, name), key=lambda word: (-len(word), word)))
+
+
+@cache
+def _lists(language: str) -> dict[str, frozenset[str]]:
+    return read_lists("tasks.empathetic", f"texts/clauses_{language}.txt")

@@ -1,1 +1,0 @@
-"""How a trained model reads conversations and replies."""

@@ -1,1 +1,0 @@
-"""Replies that say back what the speaker has said."""

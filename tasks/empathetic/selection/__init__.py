@@ -1,1 +1,0 @@
-"""Replies that people wrote: a store of them, the search in it, and its making from a corpus or a file."""
