@@ -26,9 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paddle_dialog.data.epochs import EpochBatches
+from paddle_dialog.data.batching import EpochBatches, StreamedBatches, StreamedData
 from paddle_dialog.data.records import Record
-from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective, Perplexity

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.batching import LengthBucketSampler, pad_batch
 from paddle_dialog.errors import UserError
 
 LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=70)

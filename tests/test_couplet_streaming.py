@@ -10,7 +10,7 @@ import pytest
 from command import run_here
 from conftest import write_couplets
 
-from paddle_dialog.data.streaming import StreamedBatches
+from paddle_dialog.data.batching import StreamedBatches
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.couplet.config import CoupletDataConfig

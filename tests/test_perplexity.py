@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from paddle_dialog.metrics.perplexity import perplexity_per_example, token_perplexity
+from paddle_dialog.metrics.text import perplexity_per_example, token_perplexity
 
 
 def test_token_perplexity_by_hand():

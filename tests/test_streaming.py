@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.data.batching import StreamedBatches, StreamedData
 from paddle_dialog.data.files import count_lines, read_lines
-from paddle_dialog.data.streaming import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
 
 LINES = st.lists(st.text("ab", max_size=6), min_size=4, max_size=90)

@@ -3,8 +3,7 @@ import warnings
 
 import pytest
 
-from paddle_dialog.metrics.bleu import corpus_bleu
-from paddle_dialog.metrics.distinct import distinct_n
+from paddle_dialog.metrics.text import corpus_bleu, distinct_n
 
 
 def test_distinct_by_hand():

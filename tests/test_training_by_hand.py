@@ -12,7 +12,7 @@ from test_averaging import save
 from paddle_dialog.bundle.averaging import averaged
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.config.schema import TrainingConfig
-from paddle_dialog.data.streaming import StreamedBatches, StreamedData
+from paddle_dialog.data.batching import StreamedBatches, StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.classification import calibration_error
 from paddle_dialog.text.vocabulary import Vocabulary

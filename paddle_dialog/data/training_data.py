@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.data.streaming import StreamedData
+from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import Any
 
 from paddle import io
 
-from paddle_dialog.data.epochs import EpochBatches
-from paddle_dialog.data.streaming import StreamedData
+from paddle_dialog.data.batching import EpochBatches, StreamedData
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import num_ranks, rank, sum_over_ranks

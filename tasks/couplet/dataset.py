@@ -10,9 +10,8 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.config.schema import DataConfig
+from paddle_dialog.data.batching import StreamedData, target_arrays
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.lengths import target_arrays
-from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import can_be_level, can_be_oblique

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary

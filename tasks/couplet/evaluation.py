@@ -14,10 +14,8 @@ from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.metrics.bleu import corpus_bleu
-from paddle_dialog.metrics.distinct import distinct_n
 from paddle_dialog.metrics.likelihood import token_losses
-from paddle_dialog.metrics.perplexity import token_perplexity
+from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy

@@ -13,9 +13,8 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import grow_weights
-from paddle_dialog.data.epochs import EpochBatches
+from paddle_dialog.data.batching import EpochBatches, StreamedData
 from paddle_dialog.data.records import Record
-from paddle_dialog.data.streaming import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask

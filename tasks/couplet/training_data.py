@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.bundle.loading import load_model
-from paddle_dialog.data.streaming import StreamedData
+from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task

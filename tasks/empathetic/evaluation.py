@@ -11,10 +11,8 @@ import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.metrics import classification
-from paddle_dialog.metrics.bleu import corpus_bleu
-from paddle_dialog.metrics.distinct import distinct_n
 from paddle_dialog.metrics.likelihood import token_losses
-from paddle_dialog.metrics.perplexity import perplexity_per_example, token_perplexity
+from paddle_dialog.metrics.text import corpus_bleu, distinct_n, perplexity_per_example, token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer
 from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target

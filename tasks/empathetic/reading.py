@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.epochs import EpochBatches
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.batching import EpochBatches, pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import PoemDataConfig

@@ -12,7 +12,7 @@ import numpy as np
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.likelihood import token_losses
-from paddle_dialog.metrics.perplexity import token_perplexity
+from paddle_dialog.metrics.text import token_perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.poem.data import limit_length, read_texts

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.lengths import pad_batch
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line

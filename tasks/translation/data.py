@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from paddle_dialog.data.batching import pad_batch, target_arrays
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.lengths import pad_batch, target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary

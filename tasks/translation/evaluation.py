@@ -8,9 +8,8 @@ from pathlib import Path
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.metrics.bleu import corpus_bleu, corpus_chrf
 from paddle_dialog.metrics.likelihood import token_losses
-from paddle_dialog.metrics.perplexity import token_perplexity
+from paddle_dialog.metrics.text import corpus_bleu, corpus_chrf, token_perplexity
 from paddle_dialog.training.losses import PointerCrossEntropy
 from tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
 from tasks.translation.prediction import TranslationPredictor

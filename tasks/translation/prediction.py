@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.lengths import pad_batch
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import to_model
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS

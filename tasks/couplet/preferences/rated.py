@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.epochs import EpochBatches
+from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.interface import StepModel
@@ -176,7 +176,7 @@ class RatedDataset(io.Dataset):
         return self.examples.dataset[index] if index < ordinary else self._inputs[index - ordinary]
 
 
-class RatedBatches(EpochBatches, io.BatchSampler):
+class RatedBatches(EpochBatches):
     """Batches of ordinary examples and rated inputs; an epoch has every rated input once.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.config.models import CausalTransformerConfig
-from paddle_dialog.data.lengths import target_arrays
+from paddle_dialog.data.batching import target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig

@@ -1,0 +1,117 @@
+"""Metrics of generated text: BLEU and chrF by sacrebleu, distinct n-grams, perplexity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+
+def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    """Return corpus BLEU-4 with one reference each (Papineni et al. 2002).
+
+    sacrebleu with its own defaults on our tokens: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp.
+
+    Args:
+        hypotheses: token lists without blanks in a token; a string is a list of characters.
+        references: as many token lists.
+
+    Returns:
+        The score on sacrebleu's scale, 0–100.
+
+    Raises:
+        ValueError: there is nothing to score, or the numbers differ.
+    """
+    from sacrebleu.metrics import BLEU
+
+    if not hypotheses or len(hypotheses) != len(references):
+        raise ValueError(f"BLEU needs as many references as hypotheses: {len(references)}, {len(hypotheses)}")
+    # The tokens are final: `force` keeps sacrebleu from warning that the text looks tokenised.
+    bleu = BLEU(tokenize="none", force=True)
+    joined_references = [" ".join(tokens) for tokens in references]
+    score = bleu.corpus_score([" ".join(tokens) for tokens in hypotheses], [joined_references])
+    return float(score.score)
+
+
+def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Return corpus chrF2 with one reference each (Popović 2015): character n-grams up to 6, blanks left out.
+
+    Args:
+        hypotheses: texts.
+        references: as many texts.
+
+    Returns:
+        The score on sacrebleu's scale, 0–100.
+
+    Raises:
+        ValueError: there is nothing to score, or the numbers differ.
+    """
+    from sacrebleu.metrics import CHRF
+
+    if not hypotheses or len(hypotheses) != len(references):
+        raise ValueError(f"chrF needs as many references as hypotheses: {len(references)}, {len(hypotheses)}")
+    return float(CHRF().corpus_score(list(hypotheses), [list(references)]).score)
+
+
+def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
+    """Return distinct n-grams / all n-grams of the whole set (Li et al. 2016, section 5.2).
+
+    Args:
+        sequences: token lists; a string is a list of characters. No n-gram crosses from one to the next.
+        n: length of the n-grams, at least 1.
+
+    Returns:
+        The share in 0–1; 0 if no sequence is long enough for an n-gram.
+
+    Raises:
+        ValueError: `n` is below 1.
+    """
+    if n < 1:
+        raise ValueError(f"n is {n}, but an n-gram has at least one token")
+    seen: set[tuple[str, ...]] = set()
+    total = 0
+    for sequence in sequences:
+        ngrams = [tuple(sequence[start : start + n]) for start in range(len(sequence) - n + 1)]
+        seen.update(ngrams)
+        total += len(ngrams)
+    return len(seen) / total if total else 0.0
+
+
+def token_perplexity(total_nll: float, tokens: int) -> float:
+    """Return exp(total / tokens), the perplexity of a corpus.
+
+    Args:
+        total_nll: sum of -log p over all real tokens, in nats.
+        tokens: how many real tokens, end tokens included if their nll is.
+
+    Raises:
+        ValueError: there is no token.
+    """
+    if tokens <= 0:
+        raise ValueError(f"perplexity needs at least one token, not {tokens}")
+    return _exp(total_nll / tokens)
+
+
+def perplexity_per_example(nll: Sequence[float], tokens: Sequence[int]) -> float:
+    """Return exp of the mean over examples of each one's mean nll a token.
+
+    Short and long examples weigh the same, unlike in `token_perplexity`. The papers on
+    EmpatheticDialogues report this figure.
+
+    Args:
+        nll: sum of -log p over the tokens of each example, in nats.
+        tokens: number of real tokens of each example.
+
+    Raises:
+        ValueError: there is no example, one has no token, or the lengths differ.
+    """
+    if not nll or any(count <= 0 for count in tokens):
+        raise ValueError("perplexity needs at least one example and at least one token in each")
+    means = [total / count for total, count in zip(nll, tokens, strict=True)]
+    return _exp(math.fsum(means) / len(means))
+
+
+def _exp(mean: float) -> float:
+    try:
+        return math.exp(mean)
+    except OverflowError:
+        return math.inf
