@@ -230,9 +230,6 @@ class Task(ABC):
         """
         return ()
 
-    def initialise(self, config: Any, network: nn.Layer, data: TrainingData) -> None:  # noqa: B027
-        """Set weights that come from elsewhere; nothing by default."""
-
     def starting_weights(
         self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
     ) -> Mapping[str, np.ndarray]:

@@ -10,7 +10,7 @@ from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabular
 from paddle_dialog.bundle.weights import read_weights
 from tasks.empathetic.data.encoding import make_encoder, pad_sources
 from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
 
 Sections = dict[str, dict[str, Any]]
 VOCABULARY = make_vocabulary()

@@ -1,29 +1,40 @@
-"""Adversarial training: who learns from what, what is judged, and toys."""
+"""Adversarial training: who learns from what, the losses and the words that are drawn, toys, and runs."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 import pytest
+from command import run_here
 from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named
 
+from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.weights import read_weights
+from paddle_dialog.layers.pointer_generator import extended_log_probs, first_positions, log_mixture
+from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
-from tasks.empathetic.network.adversarial import (
-    WRITTEN,
-    AdversarialLoss,
-    Adversary,
-    emotional_loss,
-    semantic_loss,
-)
-from tasks.empathetic.network.adversarial_config import AdversarialConfig
+from tasks.empathetic.network.adversarial import Adversary, frozen, written_words
 from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.loss import contest_loss
 from tasks.empathetic.task import TASK
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)
-ON = {"semantic": 0.5, "emotional": 0.5, "size": 12}
+ON = {"weight": 0.5, "size": 12}
+
+RUN = """
+task: empathetic
+model: {{name: causal_transformer, width: 16, num_heads: 2, inner_width: 24, num_layers: 1, dropout: 0.1}}
+generator: {{context_weight: 0.5}}
+adversarial: {{weight: 0.2, size: 8}}
+data: {{max_length: 60, batch_size: 16, mark_turns: true}}
+training: {{max_steps: 4, learning_rate: 0.01, eval_every: 2, save_every: 2, show_examples: 1}}
+decoding: {{strategy: greedy, max_length: 5}}
+output_dir: {folder}/run
+"""
 
 
 def collated(config: Any, dialogues: list[Dialogue], vocabulary: Any) -> list[paddle.Tensor]:
@@ -52,7 +63,7 @@ def test_each_side_learns_from_its_own_part_of_the_contest(family: str, pointer:
         network.clear_gradients()
         paddle.seed(5)
         verdicts = network(source, lengths, target).verdicts
-        assert verdicts.shape == [3, 3, 34]
+        assert verdicts.shape == [3, 3]
         (verdicts[:, column] ** 2).sum().backward()
         return {
             name
@@ -74,27 +85,9 @@ def test_padding_changes_no_verdict() -> None:
 
     def of_people(dialogues: list[Dialogue]) -> np.ndarray:
         source, lengths, target, *_ = collated(config, dialogues, vocabulary)
-        return network(source, lengths, target).verdicts[0, 0].numpy()
+        return network(source, lengths, target).verdicts[:1, 0].numpy()
 
     np.testing.assert_allclose(of_people(DIALOGUES[1:2]), of_people([DIALOGUES[1], DIALOGUES[0]]), atol=1e-5)
-
-
-def test_the_emotion_is_judged_by_the_words_of_the_lexicon_alone() -> None:
-    vocabulary, config = make_vocabulary(), make_config(adversarial=ON)
-    network = make_network(config, len(vocabulary))
-    network.train()
-    adversary = adversary_of(network)
-    adversary.set_lexicon(EmotionLexicon(["awful"]), vocabulary)
-    assert adversary.lexicon.numpy().nonzero()[0].tolist() == [vocabulary.id("awful")]
-
-    def carried(reply: str) -> np.ndarray:
-        changed = [Dialogue(["someone stole my bike"], reply, "angry", None)]
-        source, lengths, target, *_ = collated(config, changed, vocabulary)
-        return network(source, lengths, target).verdicts[0, 0].numpy()
-
-    same, other, none = carried("that is awful ."), carried("oh awful !"), carried("that is oh .")
-    np.testing.assert_allclose(same[1:], other[1:], atol=1e-5)
-    assert not np.allclose(same[1:], none[1:], atol=1e-3) and not np.allclose(same[0], other[0], atol=1e-3)
 
 
 def test_the_switch_changes_no_other_weight_and_no_answer() -> None:
@@ -117,7 +110,7 @@ def test_the_switch_changes_no_other_weight_and_no_answer() -> None:
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     criteria = [TASK.build_criterion(make_config(**s)) for s in ({}, {"adversarial": ON})]
     losses = [float(criterion(*outputs[0], **named(labels))) for criterion in criteria]
-    assert losses[0] == losses[1] and isinstance(criteria[1], AdversarialLoss)
+    assert losses[0] == losses[1]
     contested.train()
     assert float(criteria[1](*contested(source, lengths, target), **named(labels))) > losses[1]
     np.testing.assert_array_equal(*(criterion.token_nll.numpy() for criterion in criteria))
@@ -134,11 +127,11 @@ def toy() -> list[Dialogue]:
 
 
 def test_either_side_learns_while_the_other_stands_still() -> None:
-    """The discriminators tell all words apart; then the network's words pass for people's and carry the emotion."""
+    """The discriminator tells all words apart; then the network's words pass for people's."""
     vocabulary = make_vocabulary(toy())
     config = make_config("lstm", adversarial=ON, generator={"pointer": False})
     network = make_network(config, len(vocabulary))
-    source, lengths, target, emotion, *_ = collated(config, toy() * 4, vocabulary)
+    source, lengths, target, *_ = collated(config, toy() * 4, vocabulary)
     network.train()
 
     def verdicts(seed: int) -> paddle.Tensor:
@@ -148,41 +141,34 @@ def test_either_side_learns_while_the_other_stands_still() -> None:
     def learn(parameters: Any, steps: int, rate: float) -> None:
         optimizer = paddle.optimizer.Adam(rate, parameters=parameters)
         for step in range(steps):
-            given = verdicts(step)
-            (semantic_loss(given[:, :, 0]) + emotional_loss(given[:, :, 1:], emotion)).backward()
+            contest_loss(verdicts(step)).backward()
             optimizer.step()
             network.clear_gradients()
 
-    def deceived() -> tuple[float, float]:
-        """Return how often the network's words, never drawn before, pass for people's, and for the emotion's."""
-        drawn = np.concatenate([verdicts(seed).numpy()[:, 2] for seed in range(1000, 1005)])  # [5B, 34]
-        carried = drawn[:, 1:].argmax(-1) == np.tile(emotion.numpy(), 5)
-        return float(np.mean(drawn[:, 0] > 0)), float(np.mean(carried))
+    def deceived() -> float:
+        """Return how often the network's words, never drawn before, pass for people's."""
+        return float(np.mean([verdicts(seed).numpy()[:, 2] > 0 for seed in range(1000, 1005)]))
 
     adversary = adversary_of(network)
     learn(adversary.parameters(), 120, 0.02)
-    told = verdicts(1000).numpy()
-    guesses = told[:, :2, 1:].argmax(-1)  # [B, 2]
-    assert np.mean([told[:, 0, 0] > 0, told[:, 1, 0] < 0]) > 0.9
-    assert np.mean([guesses[:, 0] == emotion.numpy(), guesses[:, 1] == WRITTEN]) > 0.9
-    assert {EMOTIONS[e] for e in guesses[:, 0]} == {"sad", "proud", "angry"}
-    assert max(deceived()) < 0.2
+    people, written, _ = verdicts(1000).numpy().T
+    assert np.mean([people > 0, written < 0]) > 0.9 and deceived() < 0.2
 
-    judged_by = {name: values.clone() for name, values in adversary.state_dict().items()}
+    weights = {name: values.clone() for name, values in adversary.state_dict().items()}
     others = [p for name, p in network.named_parameters() if not name.startswith("adversary.")]
     for _ in range(5):  # it goes up and down, and rounding decides when
         learn(others, 80, 0.02)
-        if min(deceived()) > 0.6:
+        if deceived() > 0.6:
             break
-    assert min(deceived()) > 0.6
-    for name, values in judged_by.items():
+    assert deceived() > 0.6
+    for name, values in weights.items():
         np.testing.assert_array_equal(values.numpy(), adversary.state_dict()[name].numpy())
 
 
 @FAMILIES
 def test_the_toy_is_still_learned_with_the_switch_on(family: str) -> None:
     vocabulary = make_vocabulary(toy())
-    config = make_config(family, adversarial={"semantic": 0.1, "emotional": 0.1, "size": 8})
+    config = make_config(family, adversarial={"weight": 0.1, "size": 8})
     paddle.seed(1)
     network, criterion = EmoPrepend(config, len(vocabulary)), TASK.build_criterion(config)
     source, lengths, target, *labels = collated(config, toy(), vocabulary)
@@ -198,7 +184,109 @@ def test_the_toy_is_still_learned_with_the_switch_on(family: str) -> None:
     pytest.fail("the reply was not learned")
 
 
-def test_the_defaults_are_off() -> None:
-    assert not AdversarialConfig().is_active
-    assert make_network(make_config(), 60).adversary is None
-    assert emotion_id("sad") < WRITTEN
+def test_the_loss_is_that_computed_by_hand() -> None:
+    sigmoid = lambda x: 1.0 / (1.0 + math.exp(-x))  # noqa: E731
+    logits = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]], np.float32)
+    rows = [-(math.log(sigmoid(p)) + math.log(sigmoid(-w))) / 2 - math.log(sigmoid(d)) for p, w, d in logits]
+    assert float(contest_loss(paddle.to_tensor(logits))) == pytest.approx(np.mean(rows), rel=1e-5)
+
+
+def test_the_mixture_is_that_of_the_pointer_generator() -> None:
+    rng = np.random.default_rng(0)
+    logits, gate = (paddle.to_tensor(rng.normal(size=shape).astype("float32")) for shape in ([2, 6], [2]))
+    attention = F.softmax(paddle.to_tensor(rng.normal(size=[2, 4]).astype("float32")))
+    ids = paddle.to_tensor([[1, 6, 1, 7], [5, 5, 2, 0]])
+    apart = np.exp(log_mixture(logits, gate, attention).numpy())  # [2, 6 + 4]
+    np.testing.assert_allclose(apart.sum(-1), 1.0, rtol=1e-5)
+    joined = np.concatenate([apart[:, :6], np.zeros([2, 2])], axis=1)
+    for row in range(2):
+        np.add.at(joined[row], ids.numpy()[row], apart[row, 6:])
+    expected = np.exp(extended_log_probs(logits, gate, attention, ids, first_positions(ids), 2).numpy())
+    np.testing.assert_allclose(joined, expected, atol=1e-6)
+
+
+def test_words_are_drawn_by_their_probability_and_pass_the_gradient_of_the_softmax() -> None:
+    paddle.seed(3)
+    words = paddle.eye(5)  # so that a vector says which word it is
+    logits = paddle.log(paddle.to_tensor([0.1, 0.2, 0.3, 0.35, 0.05])).expand([1, 4000, 5]).clone()
+    gate, attention = paddle.zeros([1, 4000]), paddle.to_tensor([0.25, 0.75]).expand([1, 4000, 2])
+    source = paddle.to_tensor([[4, 9]])  # 9 is outside the vocabulary and so unknown
+    drawn = written_words([logits, gate, attention], [source], words, 1.0).numpy()
+    assert set(np.unique(drawn.round(5))) == {0.0, 1.0} and (drawn.sum(-1).round(5) == 1.0).all()
+    shares = np.array([0.05, 0.1, 0.15, 0.175, 0.025 + 0.125])
+    shares[Vocabulary.unk_id] += 0.375
+    np.testing.assert_allclose(drawn.mean((0, 1)), shares, atol=0.03)
+
+    logits.stop_gradient = False
+    few = logits[:, :3]
+    paddle.seed(8)
+    vectors = written_words([few], [], words, 0.7)
+    weights = paddle.to_tensor(np.random.default_rng(1).normal(size=[1, 3, 5]).astype("float32"))
+    (gradient,) = paddle.grad((vectors * weights).sum(), few, retain_graph=True)
+    paddle.seed(8)
+    noise = -paddle.log(-paddle.log(paddle.rand([1, 3, 5])))
+    soft = F.softmax((few + noise) / 0.7)
+    (expected,) = paddle.grad((soft * weights).sum(), few)
+    np.testing.assert_allclose(gradient.numpy(), expected.numpy(), atol=1e-5)
+    np.testing.assert_array_equal(vectors.argmax(-1).numpy(), soft.argmax(-1).numpy())
+
+
+def test_a_frozen_layer_passes_gradients_and_takes_none() -> None:
+    layer, x = paddle.nn.Linear(2, 1), paddle.ones([1, 2])
+    layer.bias.stop_gradient, x.stop_gradient = True, False
+    with frozen(layer):
+        y = layer(x)
+    y.sum().backward()
+    assert layer.weight.grad is None and x.grad is not None
+    assert not layer.weight.stop_gradient and layer.bias.stop_gradient
+
+
+def run_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "run" / "last").glob("*.safetensors")}
+
+
+def test_a_run_resumes_to_the_bit_and_ships_no_discriminator(tmp_path: Path) -> None:
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "toy.yaml").write_text(RUN.format(folder=tmp_path / name), encoding="utf-8")
+    whole, parts = (tmp_path / name / "toy.yaml" for name in ("whole", "parts"))
+    outcome = run_here("train", "-c", whole)
+    assert outcome.status == 0, outcome.stderr
+    assert run_here("train", "-c", parts, "-o", "training.max_steps=2").status == 0
+    resumed = run_here("train", "-c", parts, "--resume", "auto")
+    assert resumed.status == 0, resumed.stderr
+    one, other = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
+    assert "training_only.safetensors" in one and one == other
+
+    for name in ("best", "last"):
+        bundle = load_bundle(tmp_path / "whole" / "run" / name)
+        assert not any("adversary" in key for key in bundle.weights)
+        assert ("training_only.safetensors" in bundle.extra) == (name == "last")
+        weights = ["-c", whole, "--weights", tmp_path / "whole" / "run" / name]
+        assert run_here("predict", *weights, "I won.", "--json").status == 0
+        evaluated = run_here("evaluate", *weights, "--data", "sample", "--json")
+        assert evaluated.status == 0, evaluated.stderr
+
+    begun = run_here(
+        "train", "-c", parts, "-o", f"training.start_from={tmp_path}/whole/run/best", "--overwrite"
+    )
+    assert begun.status == 0, begun.stderr
+    off = ["-o", "adversarial.weight=0", "-o", "training.max_steps=6"]
+    refused = run_here("train", "-c", whole, "--resume", "auto", *off)
+    assert refused.status == 2 and "adversary." in refused.stderr and "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("weight: -1", "adversarial.weight"),
+        ("temperature: 0", "adversarial.temperature"),
+        ("size: 0", "adversarial.size"),
+        ("meaning: 1", "adversarial.meaning"),
+    ],
+)
+def test_a_wrong_setting_is_told_in_one_line(setting: str, told: str, tmp_path: Path) -> None:
+    recipe = tmp_path / "toy.yaml"
+    recipe.write_text(f"task: empathetic\nadversarial: {{{setting}}}\n", encoding="utf-8")
+    outcome = run_here("train", "-c", recipe, "-o", f"output_dir={tmp_path}/run")
+    assert outcome.status == 2 and told in outcome.stderr and len(outcome.stderr.strip().splitlines()) == 1

@@ -15,8 +15,7 @@ from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabular
 
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.network.criterion import EmpatheticLoss
-from tasks.empathetic.network.outputs import Outputs
+from tasks.empathetic.network.loss import EmpatheticLoss, Outputs
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 LOG2 = math.log(2)

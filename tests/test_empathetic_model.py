@@ -17,8 +17,8 @@ from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.encoding import HINT, ROLE, WORD
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID
-from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.loss import EmpatheticLoss
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)
 ROOT = Path(__file__).parent.parent
@@ -128,10 +128,10 @@ def test_the_predicted_emotion_is_prepended_weighted_or_as_the_most_probable() -
     probabilities = network.emotion_probabilities(source, lengths)  # [B, 32]
     rows = network.embedding(paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + len(EMOTIONS)))
     state = network.encode(source, lengths)
-    np.testing.assert_allclose(state.emotion.numpy(), (probabilities @ rows).numpy(), atol=1e-5)
+    np.testing.assert_allclose(state.begin.numpy(), (probabilities @ rows).numpy(), atol=1e-5)
     network._emotion = replace(network._emotion, prepend_form="argmax")
     best = probabilities.argmax(-1)
-    np.testing.assert_allclose(network.encode(source, lengths).emotion.numpy(), rows[best].numpy(), atol=1e-5)
+    np.testing.assert_allclose(network.encode(source, lengths).begin.numpy(), rows[best].numpy(), atol=1e-5)
     assert not np.allclose(logits_of("predicted"), logits_of("predicted", "argmax"), atol=1e-3)
     assert not np.allclose(logits_of("predicted"), logits_of("none"), atol=1e-3)
 
@@ -140,7 +140,7 @@ def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
     network = make_network(make_config(), len(VOCABULARY))
     source, lengths, *_ = batch(make_config(), emotions=True)
     ids = paddle.to_tensor([FIRST_EMOTION_ID + emotion_id(d.emotion or "") for d in DIALOGUES])
-    given = network.encode(source, lengths).emotion
+    given = network.encode(source, lengths).begin
     np.testing.assert_allclose(given.numpy(), network.embedding(ids).numpy(), atol=1e-5)
     # What is told to the decoder does not change what the head predicts.
     plain, *_ = batch(make_config())

@@ -9,8 +9,8 @@ from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.vocabulary import not_words
-from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.loss import EmpatheticLoss
 
 VOCABULARY = make_vocabulary(DIALOGUES[1:])
 

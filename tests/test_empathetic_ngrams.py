@@ -23,8 +23,8 @@ from tasks.empathetic.data.emotion_classifier import (
 from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.ngrams import character_ngrams, once_each, word_features
-from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.loss import EmpatheticLoss
 
 BUCKETS = 1 << 16
 DIALOGUES = [

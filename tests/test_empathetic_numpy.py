@@ -26,7 +26,7 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.models.numpy_operators import UnsupportedModelError
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.numpy_model import numpy_emo_prepend
+from tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
 from tasks.empathetic.prediction import EmpatheticPredictor
 
 

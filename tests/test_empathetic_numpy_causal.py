@@ -12,9 +12,9 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import numpy_pointer_generator as pointer_generator
 from tasks.empathetic.data.dataset import Example, collate
-from tasks.empathetic.network.criterion import EmpatheticLoss
 from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.numpy_model import NumpyCausalEmoPrepend
+from tasks.empathetic.network.loss import EmpatheticLoss
+from tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
 
 
 def causal_models(sections: Sections) -> tuple[EmoPrepend, NumpyCausalEmoPrepend]:

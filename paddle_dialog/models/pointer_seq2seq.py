@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig
+from paddle_dialog.config.models import FamilyConfig, LstmAttentionConfig
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.operators import Dropout
@@ -22,6 +22,7 @@ class PointerState(NamedTuple):
 
     memory: Any  # the source as the decoder sees it
     past: Any  # the target so far
+    begin: Tensor | None  # takes the place of the begin token's embedding [N, E]
     copy_ids: Tensor  # extended ids of the source [N, S]
     first: Tensor  # the first position of each one's token [N, S]
     extra: Tensor  # ids beyond the vocabulary, the same number in every row [N]
@@ -30,16 +31,19 @@ class PointerState(NamedTuple):
 class PointerSeq2Seq(nn.Layer):
     """Offers `StepModel` with log-probabilities over an extended vocabulary.
 
-    Tokens outside the vocabulary have the ids V, V + 1, … in the order in which they occur in their source.
+    Tokens outside the vocabulary have the ids V, V + 1, … in the order in which they occur in their source. A network
+    whose source is more than tokens, or whose target begins with more than a token, derives from this one.
 
     Args:
         config: the family and its sizes.
         vocab_size: V, the same on both sides.
+        has_pointer: whether tokens can be copied; without it `step` returns logits of the vocabulary alone.
+        temperature: divides the vocabulary's logits.
     """
 
-    returns_log_probabilities = True
-
-    def __init__(self, config: ModelConfig, vocab_size: int) -> None:
+    def __init__(
+        self, config: FamilyConfig, vocab_size: int, has_pointer: bool = True, temperature: float = 1.0
+    ) -> None:
         super().__init__()
         table = (vocab_size, config.embedding_size)
         self.vocab_size = vocab_size
@@ -47,21 +51,22 @@ class PointerSeq2Seq(nn.Layer):
         self.own_target_embedding = (
             None if config.share_embeddings else TokenEmbedding(*table, scale=config.scale_embeddings)
         )
-        # The Transformer applies dropout to embeddings after adding positions.
+        # The Transformers apply dropout to embeddings after adding positions.
         self.embedding_dropout = Dropout(config.dropout if isinstance(config, LstmAttentionConfig) else 0.0)
         self.encoder, self.decoder = build_pair(config)
         tied_to = self.target_embedding if config.tie_output else None
-        self.generator = PointerGenerator(config.width, vocab_size, tied_to, bias=config.output_bias)
+        self.generator = PointerGenerator(
+            config.width, vocab_size, tied_to, has_pointer, temperature, bias=config.output_bias
+        )
         self.dropout = Dropout(config.dropout)
+        self.returns_log_probabilities = has_pointer
 
     @property
     def target_embedding(self) -> TokenEmbedding:
         """The decoder's table; a shared one is registered once, as `embedding`."""
         return self.embedding if self.own_target_embedding is None else self.own_target_embedding
 
-    def forward(
-        self, source: Tensor, source_lengths: Tensor, target: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         """Score every next token, given the true ones before it.
 
         Args:
@@ -72,26 +77,53 @@ class PointerSeq2Seq(nn.Layer):
         Returns:
             Logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
         """
-        memory, past = self._read(source, source_lengths)
-        hidden, attention = self.decoder(self._embed(target, self.target_embedding), memory, past)
-        logits, gate = self.generator(self.dropout(hidden))  # [B, T, V], [B, T]
+        logits, gate, attention = self.score(*self.read(source, source_lengths), target)
         return logits, gate, attention, source
+
+    def read(self, source: Tensor, lengths: Tensor) -> tuple[Any, Any]:
+        """Return the decoder's memory and past of sources [B, S] of the given lengths [B]."""
+        real = length_mask(lengths, source.shape[1])  # [B, S]
+        outputs, final = self.encoder(self.embed_source(source), lengths, real)  # [B, S, H]
+        return self.decoder.prepare(outputs, real, final)
+
+    def score(
+        self, memory: Any, past: Any, target: Tensor, begin: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Score every next token of targets.
+
+        Args:
+            memory: of the decoder.
+            past: of the decoder.
+            target: extended ids [B, T], begin token first.
+            begin: takes the place of the begin token's embedding [B, E].
+
+        Returns:
+            Logits [B, T, V], gate logits [B, T] (None without a pointer) and attention over the source [B, T, S].
+        """
+        hidden, attention = self.decoder(self.embed_target(target, begin), memory, past)
+        logits, gate = self.generator(self.dropout(hidden))
+        return logits, gate, attention
 
     def encode(self, source: Tensor, lengths: Tensor) -> PointerState:
         """Return the state before the first token, for sources [B, S] of the given lengths [B]."""
-        memory, past = self._read(source, lengths)
-        extra = paddle.clip(source.max() + 1 - self.vocab_size, min=0)  # []
-        extras = extra.reshape([1]).expand([source.shape[0]])  # [B]
-        return PointerState(memory, past, source, first_positions(source), extras)
+        return self.begin(*self.read(source, lengths), source)
+
+    def begin(self, memory: Any, past: Any, copy_ids: Tensor, begin: Tensor | None = None) -> PointerState:
+        """Return the state before the first token; `copy_ids` are the extended ids of the sources [B, S]."""
+        extra = paddle.clip(copy_ids.max() + 1 - self.vocab_size, min=0)  # []
+        extras = extra.reshape([1]).expand([copy_ids.shape[0]])  # [B]
+        return PointerState(memory, past, begin, copy_ids, first_positions(copy_ids), extras)
 
     def step(self, token: Tensor, state: PointerState) -> tuple[Tensor, PointerState]:
-        """Return log-probabilities [N, V + X] after one more token [N], and the new state."""
-        embedded = self._embed(token, self.target_embedding)  # [N, E]
+        """Score after one more token [N]; log-probabilities [N, V + X], logits [N, V] without a pointer."""
+        embedded = self.embed_target(token.unsqueeze(1), state.begin).squeeze(1)  # [N, E]
         hidden, attention, past = self.decoder.step(embedded, state.memory, state.past)
         logits, gate = self.generator(self.dropout(hidden))  # [N, V], [N]
+        state = state._replace(past=past)
+        if gate is None:
+            return logits, state
         extra = int(state.extra[0])
-        scores = extended_log_probs(logits, gate, attention, state.copy_ids, state.first, extra)
-        return scores, state._replace(past=past)
+        return extended_log_probs(logits, gate, attention, state.copy_ids, state.first, extra), state
 
     def reorder(self, state: PointerState, index: Tensor) -> PointerState:
         """Return the state of the rows `index` [M]."""
@@ -103,15 +135,24 @@ class PointerSeq2Seq(nn.Layer):
 
     def attention_weights(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         """Return the attention [B, T, S] of each target position over the source, for heat maps."""
-        return self(source, lengths, target)[2]
+        return self.score(*self.read(source, lengths), target)[2]
 
-    def _read(self, source: Tensor, lengths: Tensor) -> tuple[Any, Any]:
-        """Return the decoder's memory and past of sources [B, S]."""
-        real = length_mask(lengths, source.shape[1])  # [B, S]
-        outputs, final = self.encoder(self._embed(source, self.embedding), lengths, real)  # [B, S, H]
-        return self.decoder.prepare(outputs, real, final)
+    def embed_source(self, source: Tensor) -> Tensor:
+        """Embed sources [B, S] as [B, S, E]."""
+        return self.embedding_dropout(self.embedding(self.known(source)))
 
-    def _embed(self, ids: Tensor, table: TokenEmbedding) -> Tensor:
-        """Embed extended ids [...] as [..., E]; those beyond the vocabulary are read as unknown."""
-        known = paddle.where(ids < self.vocab_size, ids, paddle.full_like(ids, Vocabulary.unk_id))
-        return self.embedding_dropout(table(known))
+    def embed_target(self, tokens: Tensor, begin: Tensor | None) -> Tensor:
+        """Embed targets [N, T] as [N, T, E], with `begin` [N, E] in place of the begin token where it is given."""
+        embedded = self.target_embedding(self.known(tokens))  # [N, T, E]
+        return self.embedding_dropout(self.replace_begin(embedded, tokens, begin))
+
+    def replace_begin(self, embedded: Tensor, tokens: Tensor, begin: Tensor | None) -> Tensor:
+        """Put `begin` [N, E] in place of the begin token's embedding in embedded tokens [N, T, E]."""
+        if begin is None:
+            return embedded
+        first = (tokens == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [N, T, 1]
+        return embedded * (1.0 - first) + begin.unsqueeze(1) * first
+
+    def known(self, ids: Tensor) -> Tensor:
+        """Return extended ids of any shape; those beyond the vocabulary become unknown."""
+        return paddle.where(ids < self.vocab_size, ids, paddle.full_like(ids, Vocabulary.unk_id))

@@ -378,9 +378,7 @@ def _announce(task: Task, config: Any) -> None:
 
 def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
-    network = task.build_network(config, sizes)
-    task.initialise(config, network, data)
-    return network
+    return task.build_network(config, sizes)
 
 
 def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:

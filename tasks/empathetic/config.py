@@ -15,7 +15,6 @@ from paddle_dialog.config.models import (
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
-from tasks.empathetic.network.adversarial_config import AdversarialConfig
 
 _OWN = "; null takes what ships in tasks/empathetic/texts"
 
@@ -73,6 +72,24 @@ class GeneratorConfig:
         "needs a causal model, which learns each turn of a conversation once in an epoch",
     )
     temperature: float = setting(1.0, "divides the scores of the vocabulary", above=0.0)
+
+
+@dataclass(frozen=True)
+class AdversarialConfig:
+    """A discriminator that learns to tell the network's words from people's while the network learns to deceive it.
+
+    Only training needs it: checkpoints hold it, bundles that answer do not.
+    """
+
+    weight: float = at_least(
+        0.0,
+        0.0,
+        "weight, beside the reply's loss, of the contest about whether a person wrote a reply; 0 is none",
+    )
+    size: int = at_least(1, 64, "size of the discriminator's hidden layers")
+    temperature: float = setting(
+        1.0, "of the softmax through which the gradient of a drawn word passes", above=0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -270,8 +287,6 @@ class EmpatheticConfig(GenerationConfig):
         yield from super().problems()
         if self.language == "zh" and self.emotion.hints:
             yield "emotion.hints", "the lexicon is English; set it to false where language is zh"
-        if self.language == "zh" and self.adversarial.is_active:
-            yield "adversarial", "needs the English lexicon; leave it out where language is zh"
         if self.emotion.small_talk and not self.emotion.ngram_buckets:
             yield (
                 "emotion.small_talk",

@@ -19,7 +19,7 @@ from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_targ
 from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.data.sources import Dialogue, read_configured
-from tasks.empathetic.network.criterion import EmpatheticLoss
+from tasks.empathetic.network.loss import EmpatheticLoss
 from tasks.empathetic.prediction import EmpatheticPredictor
 
 

@@ -21,7 +21,7 @@ from tasks.empathetic.data.dialogue import checked_context
 from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
 from tasks.empathetic.data.language import Language, Tokens
-from tasks.empathetic.network.numpy_model import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
 
 if TYPE_CHECKING:
     from paddle import nn

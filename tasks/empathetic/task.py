@@ -85,26 +85,15 @@ class EmpatheticTask(GenerationTask):
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        """Build the loss: cross-entropy of reply and emotion, and the contest with any discriminators."""
-        from tasks.empathetic.network.criterion import EmpatheticLoss
+        """Build the loss: cross-entropy of reply and emotion, and the contest with any discriminator."""
+        from tasks.empathetic.network.loss import EmpatheticLoss
 
-        own = EmpatheticLoss(
+        return EmpatheticLoss(
             config.training.label_smoothing,
             config.emotion.weight,
             config.generator.context_weight,
+            config.adversarial.weight,
         )
-        if not config.adversarial.is_active:
-            return own
-        from tasks.empathetic.network.adversarial import AdversarialLoss
-
-        return AdversarialLoss(own, config.adversarial)
-
-    def initialise(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData) -> None:
-        """Give the discriminators the emotional words."""
-        if config.adversarial.is_active:
-            network.adversary.set_lexicon(
-                EmotionLexicon.load(config.emotion.lexicon), data.vocabularies[VOCABULARY]
-            )
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
         """Fit the n-gram classifier of the emotion."""

@@ -57,7 +57,7 @@ class TranslationPredictor(GenerationPredictor):
         self.config: TranslationConfig = config
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
-        arrays = model.numpy_model(partial(NumpyPointerSeq2Seq, config.model, len(self.vocabulary)))
+        arrays = model.numpy_model(partial(NumpyPointerSeq2Seq.of_arrays, config.model, len(self.vocabulary)))
         self.step_model: Any = self.network if arrays is None else arrays
 
     @property

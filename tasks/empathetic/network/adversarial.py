@@ -1,9 +1,9 @@
-"""Two discriminators that learn to tell the network's words from people's while the network learns to deceive them.
+"""A discriminator that learns to tell the network's words from people's while the network learns to deceive it.
 
-After Li et al. 2020, "EmpDG: Multi-resolution Interactive Empathetic Dialogue Generation": one discriminator judges
-the meaning of a reply, the other its emotional words. Ours differ from the paper: they learn together with the
-network in one optimiser step, by cross-entropy, on the words that the network would write at each position; and they
-do not see the speaker's answer to the reply, the paper's user feedback.
+After Li et al. 2020, "EmpDG: Multi-resolution Interactive Empathetic Dialogue Generation", whose discriminator of
+meaning this is. It differs from the paper: both sides learn together in one optimiser step, by cross-entropy, on the
+words that the network would write at each position; and it does not see the speaker's answer to the reply, the
+paper's user feedback.
 """
 
 from __future__ import annotations
@@ -18,85 +18,58 @@ from paddle import Tensor, nn
 from paddle_dialog.layers.masks import additive_mask
 from paddle_dialog.layers.pointer_generator import log_mixture
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.distributed import mean_over_ranks
-from tasks.empathetic.data.dataset import NO_EMOTION
-from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon
-from tasks.empathetic.network.adversarial_config import AdversarialConfig
-from tasks.empathetic.network.criterion import EmpatheticLoss
-from tasks.empathetic.network.outputs import Outputs, is_given
+from tasks.empathetic.config import AdversarialConfig
 
-WRITTEN = len(EMOTIONS)  # the class of the network's own words beside the emotions of people's
 LEAST = 1e-20  # keeps the logarithms of the noise finite
 
 
 class Adversary(nn.Layer):
-    """The discriminators of meaning and emotion, which only training needs.
+    """The discriminator, which only training needs.
 
     Args:
-        config: their settings.
+        config: its settings.
         word_size: of the word vectors E.
         context_size: of the encoder's outputs C.
-        vocab_size: V.
-
-    Attributes:
-        lexicon: float [V], 1 for the words by which the emotion is judged; all at first.
     """
 
     training_only = True
-    lexicon: Tensor
 
-    def __init__(self, config: AdversarialConfig, word_size: int, context_size: int, vocab_size: int) -> None:
+    def __init__(self, config: AdversarialConfig, word_size: int, context_size: int) -> None:
         super().__init__()
         self.temperature = config.temperature
-        self.semantic = SemanticDiscriminator(word_size, context_size, config.size)
-        self.emotional = EmotionalDiscriminator(word_size, config.size)
-        self.register_buffer("lexicon", paddle.ones([vocab_size]), persistable=False)
-
-    def set_lexicon(self, lexicon: EmotionLexicon, vocabulary: Vocabulary) -> None:
-        """Let only the words of a lexicon count for the emotion."""
-        marks = [float(token in lexicon) for token in vocabulary]
-        self.lexicon.set_value(paddle.to_tensor(marks))
+        self.discriminator = Discriminator(word_size, context_size, config.size)
 
     def forward(
-        self, reply: Sequence[Tensor], target: Tensor, outputs: Tensor, seen: Tensor, table: Tensor
+        self, reply: Sequence[Tensor], target: Tensor, outputs: Tensor, real: Tensor, table: Tensor
     ) -> Tensor:
-        """Return the discriminators' verdicts on people's words and on the network's.
+        """Return the verdicts on people's words and on the network's.
 
         Args:
             reply: the network's scores: logits [B, T, V], with a pointer also gate logits [B, T], attention
                 [B, T, S] and the context's extended ids [B, S].
             target: extended ids [B, T] of the true reply, begin token first.
             outputs: of the encoder [B, S, C].
-            seen: bool [B, S], the real positions of the contexts.
+            real: bool [B, S], the real positions of the contexts.
             table: the vocabulary's vectors [V, E].
 
         Returns:
-            float32 [B, 3, 34]: of people's words, for the discriminators to learn; of the network's, for the
-            discriminators; of the network's, for the network. Each is the logit of people's meaning, then the
-            logits of the 32 emotions and of `WRITTEN`.
+            Logits float32 [B, 3] that a person wrote the words: of people's words, for the discriminator to learn; of
+            the network's, for the discriminator; of the network's, for the network.
         """
         with paddle.amp.auto_cast(enable=False):
-            lexicon = self.lexicon.unsqueeze(-1)  # [V, 1]
-            scaled = table.detach().astype("float32") * table.shape[1] ** 0.5
-            words = paddle.concat([scaled, lexicon], axis=-1)  # [V, E + 1]
-            following, real = _following(target)  # [B, T] each
-            context = _mean(outputs.detach().astype("float32"), seen.astype("float32"))  # [B, C]
-            true = F.embedding(_known(following, words), words)  # [B, T, E + 1]
-            written = written_words(
-                [part.astype("float32") for part in reply[:3]], reply[3:], words, self.temperature
-            )
-            verdicts = [self._judge(true, real, context), self._judge(written.detach(), real, context)]
+            words = table.detach().astype("float32") * table.shape[1] ** 0.5  # [V, E]
+            following, is_word = _following(target)  # [B, T] each
+            context = _mean(outputs.detach().astype("float32"), real.astype("float32"))  # [B, C]
+            true = F.embedding(_known(following, words), words)  # [B, T, E]
+            scores = [part.astype("float32") for part in reply[:3]]
+            written = written_words(scores, reply[3:], words, self.temperature)  # [B, T, E]
+            verdicts = [self.discriminator(each, is_word, context) for each in (true, written.detach())]
             with frozen(self):
-                verdicts.append(self._judge(written, real, context))
-        return paddle.stack(verdicts, axis=1)  # [B, 3, 34]
-
-    def _judge(self, words: Tensor, real: Tensor, context: Tensor) -> Tensor:
-        meaning = self.semantic(words[:, :, :-1], real, context)  # [B, 1]
-        emotion = self.emotional(words[:, :, :-1], words[:, :, -1] * real)  # [B, 33]
-        return paddle.concat([meaning, emotion], axis=-1)
+                verdicts.append(self.discriminator(written, is_word, context))
+        return paddle.concat(verdicts, axis=1)  # [B, 3]
 
 
-class SemanticDiscriminator(nn.Layer):
+class Discriminator(nn.Layer):
     """Whether a person wrote a reply to a context: a convolution over its words, the maximum, a hidden layer.
 
     Args:
@@ -118,94 +91,6 @@ class SemanticDiscriminator(nn.Layer):
         reply = (features + additive_mask(real > 0, features.dtype).unsqueeze(-1)).max(axis=1)  # [B, D]
         both = paddle.concat([reply, paddle.tanh(self.context(context))], axis=-1)  # [B, 2D]
         return self.output(F.relu(self.hidden(both)))
-
-
-class EmotionalDiscriminator(nn.Layer):
-    """Which emotion a person's words carry, or that they are the network's: a hidden layer over their mean.
-
-    Args:
-        word_size: E.
-        size: of the hidden layer D.
-    """
-
-    def __init__(self, word_size: int, size: int) -> None:
-        super().__init__()
-        self.hidden = nn.Linear(word_size, size)
-        self.output = nn.Linear(size, len(EMOTIONS) + 1)
-
-    def forward(self, words: Tensor, visible: Tensor) -> Tensor:
-        """Return logits [B, 33] of words [B, T, E]; only those whose `visible` [B, T] is 1 are seen."""
-        return self.output(F.relu(self.hidden(_mean(words, visible))))
-
-
-class AdversarialLoss(nn.Layer):
-    """The loss of a network with an adversary: its own, and both sides' part of the contest.
-
-    The gradients of the discriminators' part reach only the discriminators, those of the other part only the rest, so
-    one step of the optimiser trains both sides.
-
-    Args:
-        own: the loss without an adversary.
-        config: the weights.
-    """
-
-    def __init__(self, own: EmpatheticLoss, config: AdversarialConfig) -> None:
-        super().__init__()
-        self._own = own
-        self._weights = config.semantic, config.emotional
-
-    @property
-    def token_nll(self) -> Tensor:
-        """The values of the loss without an adversary."""
-        return self._own.token_nll
-
-    def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss, a scalar; without the contest for a network in evaluation, which gives no verdicts.
-
-        Args:
-            parts, emotion, label, mask: as of `EmpatheticLoss`.
-        """
-        loss = self._own(*parts, emotion=emotion, label=label, mask=mask)
-        verdicts = Outputs(*parts).verdicts
-        if not is_given(verdicts):
-            return loss
-        semantic, emotional = self._weights
-        meaning, carried = verdicts[:, :, 0], verdicts[:, :, 1:]  # [B, 3], [B, 3, 33]
-        return loss + semantic * semantic_loss(meaning) + emotional * emotional_loss(carried, emotion)
-
-
-def semantic_loss(logits: Tensor) -> Tensor:
-    """Return both sides' loss, the network's in the form that does not saturate (Goodfellow et al. 2014, section 3).
-
-    Args:
-        logits: of people's meaning [B, 3], see `Adversary`.
-
-    Returns:
-        The mean of (-log σ(people's) - log σ(-network's)) / 2 - log σ(network's), [].
-    """
-    people, written, deceiving = logits.unbind(axis=1)  # [B] each
-    told_apart = 0.5 * (F.softplus(-people) + F.softplus(written))
-    count = paddle.full([], float(len(people)))
-    return mean_over_ranks((told_apart + F.softplus(-deceiving)).sum(), count)
-
-
-def emotional_loss(logits: Tensor, emotion: Tensor) -> Tensor:
-    """Return both sides' loss with the network's words as a further class (Salimans et al. 2016, section 5).
-
-    Args:
-        logits: of the emotions and of `WRITTEN` [B, 3, 33], see `Adversary`.
-        emotion: the annotated ones [B], or `NO_EMOTION`.
-
-    Returns:
-        The mean over the annotated rows of (-log p(emotion | people's) - log p(WRITTEN | network's)) / 2
-        - log p(emotion | network's), [].
-    """
-    annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
-    true = paddle.clip(emotion, min=0)
-    labels = paddle.stack([true, paddle.full_like(true, WRITTEN), true], axis=1)  # [B, 3]
-    nll = F.cross_entropy(logits, labels.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, 3]
-    loss = 0.5 * (nll[:, 0] + nll[:, 1]) + nll[:, 2]  # [B]
-    return mean_over_ranks((loss * annotated).sum(), annotated.sum())
 
 
 def written_words(

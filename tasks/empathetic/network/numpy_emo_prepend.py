@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from paddle_dialog.config.models import CausalTransformerConfig
-from paddle_dialog.models.numpy_operators import Embeddings, NumpyLinear, Weights, softmax
-from paddle_dialog.models.numpy_pointer_generator import NumpyPointer, same_words
-from paddle_dialog.models.numpy_state import DecoderState, NumpyDecoder, NumpyEncoder
+from paddle_dialog.models.numpy_causal_transformer import CausalState, NumpyCausalDecoder
+from paddle_dialog.models.numpy_operators import Weights, attention_pool, softmax
+from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
+from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
+from paddle_dialog.models.numpy_state import PrefixTrie
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
+from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
-from tasks.empathetic.network.numpy_heads import NumpyEmotionHead
 
 REMEMBERED = 2  # readings: of the contexts, and of the empty context that re-ranking needs
+
+
+def numpy_emo_prepend(
+    config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
+) -> NumpyEmoPrepend:
+    """Build a trained model over arrays.
+
+    Args:
+        config: it was trained with.
+        vocab_size: V.
+        arrays: its weights by structured name.
+
+    Raises:
+        UnsupportedModelError: the family has no steps over arrays for these settings, or the weights are not the
+            config's.
+    """
+    weights = Weights(arrays)
+    is_causal = isinstance(config.model, CausalTransformerConfig)
+    model = (NumpyCausalEmoPrepend if is_causal else NumpyEmoPrepend)(config, vocab_size, weights)
+    weights.check_all_taken()
+    return model
 
 
 class Reading(NamedTuple):
@@ -27,28 +51,14 @@ class Reading(NamedTuple):
     lengths: np.ndarray  # [B]
     outputs: np.ndarray  # [B, S, D]
     final: Any  # further input of the decoder
-    emotions: np.ndarray  # probabilities [B, 32]
+    emotions: np.ndarray  # probabilities [B, C]
 
 
-class NumpyEmoState(NamedTuple):
-    """The state of a decoding step."""
-
-    reply: DecoderState
-    emotion: np.ndarray | None  # replaces the begin token [B, D]
-    copy_ids: np.ndarray  # extended ids of the context [B, S]
-    same: np.ndarray  # which of them are the same word [B, S, S]
-    extra: int  # ids beyond the vocabulary
-
-
-class NumpyEmoPrepend:
+class NumpyEmoPrepend(NumpyPointerSeq2Seq):
     """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`.
-
-    A step writes into the cache of the state it is given, which must not be used afterwards.
 
     Args:
         config: of the network.
-        encoder: made of the same weights.
-        decoder: made of the same weights.
         vocab_size: V.
         weights: of the network.
 
@@ -56,85 +66,25 @@ class NumpyEmoPrepend:
         UnsupportedModelError: a weight is missing or has another shape.
     """
 
-    uses_arrays = True
-
-    def __init__(
-        self,
-        config: EmpatheticConfig,
-        encoder: NumpyEncoder,
-        decoder: NumpyDecoder,
-        vocab_size: int,
-        weights: Weights,
-    ) -> None:
-        self._emotions = len(EMOTIONS_OF[config.language])
-        self._size, self._emotion, self._encoder, self._decoder = vocab_size, config.emotion, encoder, decoder
-        self._width = config.model.width
-        self._tables = Embeddings(config.model, vocab_size, weights, "embedding", "generator.output")
+    def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
+        model, generator = config.model, config.generator
+        super().__init__(model, vocab_size, weights, generator.pointer, generator.temperature)
+        self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
         self._reply_role = None
-        if isinstance(config.model, CausalTransformerConfig) and config.emotion.roles:
+        if isinstance(model, CausalTransformerConfig) and config.emotion.roles:
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
-        self._head = NumpyEmotionHead(config, weights, encoder.output_size)
-        self._output = self._tables.output
-        self._temperature = np.float32(config.generator.temperature)
-        self._pointer = None
-        if config.generator.pointer:
-            self._pointer = NumpyPointer(NumpyLinear.named(weights, "generator.gate", config.model.width, 1))
-        self.returns_log_probabilities = config.generator.pointer
+        self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
         self._readings: list[Reading] = []  # the newest last
 
     def emotion_probabilities(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return probabilities [B, 32] of the emotions, whatever emotion the packed source [B, S, k] gives."""
+        """Return probabilities [B, C] of the emotions, whatever emotion the packed source [B, S, k] gives."""
         return self._read(source, lengths).emotions.copy()
 
-    def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyEmoState:
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyPointerState:
         """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
         reading = self._read(source, lengths)
-        copy_ids = source[:, :, WORD]  # [B, S]
-        return NumpyEmoState(
-            self._decoder.prepare(reading.outputs, reading.final, lengths),
-            self._prepended(reading.emotions, source[:, 0, HINT]),
-            copy_ids,
-            same_words(copy_ids),
-            max(int(copy_ids.max()) + 1 - self._size, 0),
-        )
-
-    def step(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, NumpyEmoState]:
-        """Score after one more word [N], and the new state.
-
-        Returns:
-            Log-probabilities over the extended vocabulary [N, V + X] with a pointer, else logits [N, V].
-        """
-        rows = state.reply.rows
-        hidden, attention, reply = self._append(token, state)  # [N, D], [B, R, S]
-        state = state._replace(reply=reply)
-        logits = self._output(hidden)  # [N, V]
-        if self._temperature != 1.0:
-            logits /= self._temperature
-        if self._pointer is None:
-            return logits, state
-        weights = rows.collect(np.matmul(attention, state.same))  # [N, S]
-        return self._pointer(hidden, logits, weights, state.copy_ids[rows.inputs], state.extra), state
-
-    def reorder(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
-        """Return the state of the rows `index` [M]."""
-        reply, left = state.reply.reorder(index)
-        if left is None:
-            return state._replace(reply=reply)
-        emotion = None if state.emotion is None else state.emotion[left]
-        return NumpyEmoState(reply, emotion, state.copy_ids[left], state.same[left], state.extra)
-
-    def reorder_within(self, state: NumpyEmoState, index: np.ndarray) -> NumpyEmoState:
-        """Reorder rows that stay with their context; what belongs to it is not copied."""
-        return state._replace(reply=state.reply.reorder_within(index))
-
-    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Return attention [B, T, S] of each target position [B, T] over the context."""
-        state, weights = self.encode(source, lengths), []
-        for place in range(target.shape[1]):
-            _, attention, reply = self._append(target[:, place], state)  # [B, 1, S]
-            state = state._replace(reply=reply)
-            weights.append(attention[:, 0])  # [B, S]
-        return np.stack(weights, axis=1)
+        past = self._decoder.prepare(reading.outputs, reading.final, lengths)
+        return self._begin(past, source[:, :, WORD], self._prepended(reading.emotions, source[:, 0, HINT]))
 
     def reply_states(
         self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
@@ -149,14 +99,12 @@ class NumpyEmoPrepend:
         """
         state, sums = self.encode(source, lengths), np.zeros((len(target), self._width), np.float32)  # [K, D]
         last = np.empty_like(sums)  # [K, D]
-        growing, rows = (
-            np.arange(len(target)),
-            np.zeros(len(target), np.int64),
-        )  # replies that go on; their rows
+        growing = np.arange(len(target))  # replies that go on
+        rows = np.zeros(len(target), np.int64)  # theirs
         tokens, size = target[:1, 0], int(target.max()) + 1
         for place in range(1, target.shape[1] + 1):
-            hidden, _, reply = self._append(tokens, state)  # [N, D], a row for each beginning
-            state = state._replace(reply=reply)
+            hidden, _, past = self._append(tokens, state)  # [N, D], a row for each beginning
+            state = state._replace(past=past)
             sums[growing] += hidden[rows]
             last[growing] = hidden[rows]
             goes_on = sizes[growing] > place
@@ -167,24 +115,19 @@ class NumpyEmoPrepend:
             tokens, state = grown % size, self.reorder(state, grown // size)
         return np.concatenate([sums / sizes[:, None].astype(np.float32), last], axis=1)
 
-    def _append(self, token: np.ndarray, state: NumpyEmoState) -> tuple[np.ndarray, np.ndarray, DecoderState]:
-        """Return one more word [N] of every row; see `NumpyDecoder.step`."""
-        x = self._embed_reply(token, state.emotion, state.reply.rows.inputs)  # [N, E]
-        return self._decoder.step(self._decoder.inputs(x), state.reply)
-
     def _read(self, source: np.ndarray, lengths: np.ndarray) -> Reading:
         """Read contexts; the last ones are cached, since emotions and replies are asked for one after the other."""
         for place, known in enumerate(self._readings):
             if np.array_equal(known.source, source) and np.array_equal(known.lengths, lengths):
                 self._readings.append(self._readings.pop(place))
                 return known
-        outputs, final = self._encoder.read(self._embed_context(source), lengths)  # [B, S, D]
-        emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, 32]
+        outputs, final = self._encoder.read(self._embed_source(source), lengths)  # [B, S, D]
+        emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, C]
         reading = Reading(source.copy(), lengths.copy(), outputs, final, emotions)
         self._readings = [*self._readings, reading][-REMEMBERED:]
         return reading
 
-    def _embed_context(self, source: np.ndarray) -> np.ndarray:
+    def _embed_source(self, source: np.ndarray) -> np.ndarray:
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
         embedded = self._tables.source[self._known(source[:, :, WORD])]  # [B, S, D]
         if self._emotion.roles:
@@ -194,36 +137,149 @@ class NumpyEmoPrepend:
         embedded *= self._tables.factor
         return embedded
 
-    def _embed_reply(
-        self, tokens: np.ndarray, emotion: np.ndarray | None = None, inputs: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Embed words of replies as [..., D].
-
-        Args:
-            tokens: ids of any shape, or those of N rows [N] where there is an emotion.
-            emotion: replaces the begin token [B, D].
-            inputs: the context of each row [N].
-        """
+    def _embed_target(self, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray) -> np.ndarray:
+        """Embed words of replies [N] as [N, D]; see `NumpyPointerSeq2Seq`."""
         embedded: np.ndarray = self._tables.target[self._known(tokens)] * self._tables.factor
         if self._reply_role is not None:
             embedded += self._reply_role
-        if emotion is not None and inputs is not None:
-            begins = np.flatnonzero(tokens == Vocabulary.bos_id)
-            embedded[begins] = emotion[inputs[begins]]
-        return embedded
+        return self._replace_begin(embedded, tokens, begin, inputs)
 
-    def _prepended(self, probabilities: np.ndarray, given: np.ndarray) -> np.ndarray | None:
-        """Embed the emotion as [B, D]: the given one, an id [B], or the predicted one where that is 0."""
+    def _prepended(self, probabilities: np.ndarray, known: np.ndarray) -> np.ndarray | None:
+        """Embed the emotion as [B, D]: the known one, an id [B], or the predicted one where that is 0."""
         if self._emotion.prepend == "none":
             return None
-        chosen = np.where(given > 0, given - FIRST_EMOTION_ID, probabilities.argmax(axis=1))  # [B]
-        weights = np.eye(self._emotions, dtype=np.float32)[chosen]  # [B, 32]
+        chosen = np.where(known > 0, known - FIRST_EMOTION_ID, probabilities.argmax(axis=1))  # [B]
+        weights = np.eye(self._emotions, dtype=np.float32)[chosen]  # [B, C]
         if self._emotion.prepend_form == "weighted":
-            weights = np.where(given[:, None] > 0, weights, probabilities)
-        table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [32, D]
+            weights = np.where(known[:, None] > 0, weights, probabilities)
+        table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [C, D]
         embedded: np.ndarray = weights @ (table * self._tables.factor)
         return embedded
 
-    def _known(self, ids: np.ndarray) -> np.ndarray:
-        """Return ids inside the vocabulary; the others become unknown."""
-        return np.where(ids < self._size, ids, Vocabulary.unk_id)
+
+class NumpyCausalEmoPrepend(NumpyEmoPrepend):
+    """EmoPrepend in the causal family, which reads many replies to a context in one pass; arguments as above."""
+
+    def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
+        super().__init__(config, vocab_size, weights)
+        assert isinstance(self._decoder, NumpyCausalDecoder)
+        self._causal = self._decoder
+        self._context: tuple[bytes, ...] = ()  # the one of the replies read last
+        self._outputs: dict[tuple[int, ...], np.ndarray] = {}  # of those replies, mean and last [2 D]
+
+    def score_replies(self, state: NumpyPointerState, replies: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return log p(reply | context) per token, the end token counted.
+
+        Args:
+            state: of `encode` for a single context, before any step; it stays as it is.
+            replies: K of them, extended ids without begin and end token.
+
+        Returns:
+            float64 [K].
+
+        Raises:
+            UserError: a reply is longer than the model has positions for.
+        """
+        return self.text_log_probs(state, replies) / [len(reply) + 1 for reply in replies]
+
+    def text_log_probs(self, state: NumpyPointerState, texts: Sequence[Sequence[int]]) -> np.ndarray:
+        """See `TextScorer`; texts that begin alike share what is computed of their beginnings."""
+        tree = PrefixTrie.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
+        hidden, attention = self._follow(tree, state)  # [N, D], [N, S]
+        self._remember(texts, state, tree, hidden)
+        numbers, nodes, labels = tree.scored()  # [P] each
+        scores = label_log_softmax(self._tables.output, hidden, nodes, labels, self._temperature)  # [P]
+        if self._pointer is not None:
+            copied = state.copy_ids[0, : attention.shape[1]] == labels[:, None]  # [P, S]
+            weights = np.where(copied, attention[nodes], np.float32(0)).sum(axis=1)  # [P]
+            scores = self._pointer.label_log_probs(hidden, nodes, scores, weights, labels < self._size)
+        return np.bincount(numbers, scores.astype(np.float64), minlength=len(texts))
+
+    def reply_states(
+        self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
+    ) -> np.ndarray:
+        """Return mean and last outputs [K, 2 D]; see `NumpyEmoPrepend`. What was scored last is not read again."""
+        texts = [tuple(reply[1:size].tolist()) for reply, size in zip(target, sizes, strict=True)]
+        state = self.encode(source, lengths)
+        is_known = _context(state) == self._context
+        new = [text for text in texts if not is_known or text not in self._outputs]
+        if new:
+            tree = PrefixTrie.of(new, Vocabulary.bos_id, Vocabulary.eos_id)
+            self._remember(new, state, tree, self._follow(tree, state)[0])
+        return np.stack([self._outputs[text] for text in texts])
+
+    def _follow(self, tree: PrefixTrie, state: NumpyPointerState) -> tuple[np.ndarray, np.ndarray]:
+        """Return the output [N, D] at each node of replies to the only context, and attention over it [N, S]."""
+        assert isinstance(state.past, CausalState)
+        inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N]
+        return self._causal.follow(self._embed_target(tree.tokens, state.begin, inputs), tree, state.past)
+
+    def _remember(
+        self, texts: Sequence[Sequence[int]], state: NumpyPointerState, tree: PrefixTrie, hidden: np.ndarray
+    ) -> None:
+        """Keep mean and last output of each reply, as long as the context is the same."""
+        if _context(state) != self._context:
+            self._context, self._outputs = _context(state), {}
+        nodes, ends = tree.scored()[1], np.cumsum(tree.sizes)  # [P], [K]
+        sums = np.add.reduceat(hidden[nodes], ends - tree.sizes)  # [K, D]
+        means = sums / tree.sizes[:, None].astype(np.float32)
+        for text, mean, last in zip(texts, means, hidden[nodes[ends - 1]], strict=True):
+            self._outputs[tuple(map(int, text))] = np.concatenate([mean, last])
+
+
+def _context(state: NumpyPointerState) -> tuple[bytes, ...]:
+    """Return what tells the only context of a state, as it was read, and the emotion before the reply from others."""
+    assert isinstance(state.past, CausalState)
+    emotion = b"" if state.begin is None else state.begin.tobytes()
+    return state.past.keys.tobytes(), emotion
+
+
+class NumpyEmotionHead:
+    """The logits of `EmotionHead.answer`.
+
+    Args:
+        config: of the network.
+        weights: of the network.
+        width: of the encoder's outputs D.
+    """
+
+    def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
+        buckets, count = config.emotion.ngram_buckets, len(EMOTIONS_OF[config.language])
+        self._query = None
+        if config.emotion.head == "attention":
+            self._query = weights.take("emotion_head.query.weight", width, 1)
+        self._output = weights.take("emotion_head.output.weight", width, count)
+        self._share = np.float32(config.emotion.encoder_share)
+        self._table = self._idf = self._plainness = None
+        self._column_weights = column_weights(config.emotion.character_weight)  # [G]
+        if buckets:
+            self._table = weights.take("emotion_head.ngram_table", buckets, count)
+            self._idf = weights.take("emotion_head.ngram_idf", buckets)
+            if config.emotion.small_talk:
+                self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
+
+    def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
+        """Return logits [B, C].
+
+        Args:
+            outputs: of the encoder [B, S, D].
+            lengths: [B].
+            ngrams: buckets of each position [B, S, G].
+        """
+        pooled = outputs[:, 0] if self._query is None else attention_pool(outputs, self._query, lengths)
+        logits = pooled @ self._output  # [B, C]
+        if self._table is None or self._idf is None:
+            return logits
+        logits *= self._share
+        for row, buckets in enumerate(ngrams):  # [S, G]
+            kept = buckets > 0  # bucket 0 means none and has no weight
+            present = buckets[kept]
+            weights = self._idf[present] * np.broadcast_to(self._column_weights, buckets.shape)[kept]
+            length = np.sqrt(np.dot(weights, weights))
+            if length > 0:
+                weights /= length
+                logits[row] += weights @ self._table[present]
+            if self._plainness is not None:
+                plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
+                logits[row] *= LEAST_CLARITY + (1 - LEAST_CLARITY) / (1 + np.exp(plainness))
+        return logits

@@ -1,6 +1,8 @@
-"""The training loss: the reply's and the emotion's."""
+"""The training loss of EmoPrepend, and what the network gives it."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import paddle
 import paddle.nn.functional as F
@@ -10,13 +12,53 @@ from paddle_dialog.layers.pointer_generator import label_nll
 from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.empathetic.data.dataset import NO_EMOTION
-from tasks.empathetic.network.outputs import Outputs, is_given
+
+
+class Outputs(NamedTuple):
+    """Scores of a batch; a part that this network or this mode does not have is an empty tensor.
+
+    Args:
+        logits: of the reply's words [B, T, V].
+        gate: logits of generating over copying [B, T], of a network with a pointer.
+        attention: over the context [B, T, S], with a pointer.
+        copy_ids: the context's extended ids [B, S], with a pointer.
+        context_logits: of the K context words to learn [K, V], in training, where contexts are learned.
+        context_ids: of these words [K].
+        verdicts: logits of the adversary [B, 3], in training, where there is one.
+        emotion: logits [B, C] of the encoder's classifier.
+    """
+
+    logits: Tensor
+    gate: Tensor
+    attention: Tensor
+    copy_ids: Tensor
+    context_logits: Tensor
+    context_ids: Tensor
+    verdicts: Tensor
+    emotion: Tensor
+
+    @classmethod
+    def of(cls, logits: Tensor, emotion: Tensor, **others: Tensor) -> Outputs:
+        """Return outputs of which those that are not given are empty."""
+        fields = dict.fromkeys(cls._fields, paddle.zeros([0])) | others
+        return cls(**{**fields, "logits": logits, "emotion": emotion})
+
+    @property
+    def reply(self) -> tuple[Tensor, ...]:
+        """The scores of the reply: logits; with a pointer also gate, attention and the context's ids."""
+        return self[:4] if is_given(self.gate) else self[:1]
+
+
+def is_given(output: Tensor) -> bool:
+    """Return whether an output is there."""
+    return output.shape != [0]
 
 
 class EmpatheticLoss(nn.Layer):
     """Mean nll per word, plus λ times the mean nll of the annotated emotions.
 
-    If contexts are learned, their words are in that mean, each with its weight, and never smoothed.
+    If contexts are learned, their words are in that mean, each with its weight, and never smoothed. The contest with
+    an adversary is added with its weight.
 
     `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
@@ -25,6 +67,7 @@ class EmpatheticLoss(nn.Layer):
             words can be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
         emotion_weight: λ.
         context_weight: weight of a context's word beside one of the reply, if contexts are learned.
+        adversarial_weight: of the contest with an adversary, if there is one.
     """
 
     token_nll: Tensor
@@ -34,9 +77,11 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: float = 0.0,
         emotion_weight: float = 1.0,
         context_weight: float = 0.0,
+        adversarial_weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
+        self.adversarial_weight = adversarial_weight
         self.label_smoothing = label_smoothing
         self.emotion_weight = emotion_weight
         self._generation = SequenceCrossEntropy(label_smoothing)
@@ -57,7 +102,10 @@ class EmpatheticLoss(nn.Layer):
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
-        return mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
+        loss = mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
+        if not is_given(outputs.verdicts):
+            return loss
+        return loss + self.adversarial_weight * contest_loss(outputs.verdicts)
 
     def _reply_total(self, reply: tuple[Tensor, ...], label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the reply's tokens."""
@@ -80,9 +128,27 @@ class EmpatheticLoss(nn.Layer):
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
-    """Return mean cross-entropy of logits [B, 32] over the annotated rows of `emotion` [B]."""
+    """Return mean cross-entropy of logits [B, C] over the annotated rows of `emotion` [B]."""
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
     nll = (
         F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     )  # [B]
     return mean_over_ranks(nll.sum(), annotated.sum())
+
+
+def contest_loss(logits: Tensor) -> Tensor:
+    """Return the loss of an adversary and of the network that deceives it.
+
+    The network's has the form that does not saturate (Goodfellow et al. 2014, "Generative Adversarial Nets",
+    section 3).
+
+    Args:
+        logits: verdicts of `Adversary` [B, 3].
+
+    Returns:
+        The mean of (-log σ(people's) - log σ(-network's)) / 2 - log σ(network's), [].
+    """
+    people, written, deceiving = logits.unbind(axis=1)  # [B] each
+    adversary = 0.5 * (F.softplus(-people) + F.softplus(written))
+    count = paddle.full([], float(len(people)))
+    return mean_over_ranks((adversary + F.softplus(-deceiving)).sum(), count)
