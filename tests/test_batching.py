@@ -87,27 +87,8 @@ def test_replicas_share_the_steps_of_one_with_the_larger_batch(
             assert set(together) == set(whole) and len(together) == replicas
 
 
-@PROPERTY
-@given(LENGTHS, OPTIONS, st.integers(1, 3))
-def test_drop_last_leaves_only_full_batches_and_repeats_none(
-    lengths: list[int], options: dict[str, Any], replicas: int
-) -> None:
-    step = options["batch_size"] * replicas
-    options = options | {"drop_last": True, "num_replicas": replicas}
-    if len(lengths) < step:
-        with pytest.raises(UserError, match=f"at least {step} are needed"):
-            LengthBucketSampler(lengths, **options)
-        return
-    batches = [batch for rank in range(replicas) for batch in batches_of(lengths, **options, rank=rank)]
-    assert {len(batch) for batch in batches} == {options["batch_size"]}
-    assert len(batches) == len(lengths) // step * replicas
-    indices = [index for batch in batches for index in batch]
-    assert len(set(indices)) == len(indices)
-
-
 def test_without_shuffling_the_order_is_by_length_then_position() -> None:
     assert batches_of([3, 1, 2, 1, 3], batch_size=2, shuffle=False) == [[1, 3], [2, 0], [4]]
-    assert batches_of([3, 1, 2, 1, 3], batch_size=2, shuffle=False, drop_last=True) == [[1, 3], [2, 0]]
 
 
 def test_two_columns_sort_groups_of_like_targets_by_source() -> None:
@@ -132,17 +113,6 @@ def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
         assert [lengths[b[0]] for b in one] != sorted(lengths[b[0]] for b in one)
         for other in seen[:n]:
             assert {frozenset(b) for b in one} != {frozenset(b) for b in other}
-
-
-def test_dropped_examples_are_not_always_the_longest() -> None:
-    lengths = list(range(1, 12))
-    dropped = {
-        (
-            set(range(11)) - {i for b in batches_of(lengths, epoch, batch_size=5, drop_last=True) for i in b}
-        ).pop()
-        for epoch in range(40)
-    }
-    assert len(dropped) > 5
 
 
 def test_pools_save_padding() -> None:
@@ -181,21 +151,9 @@ def test_data_loader_follows_epoch_and_skip(workers: int) -> None:
         assert [batch.tolist() for batch in loader] == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"batch_size": 0}, "batch_size: 0"),
-        ({"bucket_batches": 0}, "bucket_batches: 0"),
-        ({"seed": -1}, "seed: -1"),
-        ({"rank": 2, "num_replicas": 2}, "rank: 2"),
-        ({"lengths": []}, "0 examples"),
-    ],
-)
-def test_impossible_arguments_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        LengthBucketSampler(**({"lengths": [1, 2], "batch_size": 1} | changes))
-    with pytest.raises(ValueError, match="shape"):
-        LengthBucketSampler([[1, 2, 3]], 1)  # type: ignore[list-item]
+def test_no_example_makes_no_batch() -> None:
+    with pytest.raises(UserError, match="no example"):
+        LengthBucketSampler([], 1)
 
 
 def test_resuming_beyond_the_epoch_is_refused() -> None:

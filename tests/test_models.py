@@ -84,42 +84,6 @@ def test_steps_equal_the_teacher_forced_pass(config: ModelConfig, target_length:
 
 
 @FAMILIES
-def test_rows_repeated_before_the_first_step_go_their_own_ways(config: ModelConfig) -> None:
-    network = make(config)
-    source, lengths, _ = batch()
-    rows = [2, 2, 0, 1, 1]
-    target = paddle.to_tensor(np.random.default_rng(5).integers(4, VOCABULARY, (len(rows), TARGET)))
-    index = paddle.to_tensor(rows)
-    state = network.reorder(network.encode(source, lengths), index)
-    stepwise, _ = steps(network, state, target)
-    full = network(source[index], lengths[index], target).numpy()
-    np.testing.assert_allclose(stepwise, full, atol=1e-5)
-
-
-@FAMILIES
-def test_rows_reordered_between_steps_keep_their_past(config: ModelConfig) -> None:
-    network = make(config)
-    source, lengths, target = batch()
-    _, state = steps(network, network.encode(source, lengths), target[:, :3])
-    index = paddle.to_tensor([1, 1, 2, 0])
-    followed = target[index]
-    followed[:, 3:] = paddle.to_tensor(np.random.default_rng(6).integers(4, VOCABULARY, (4, TARGET - 3)))
-    stepwise, _ = steps(network, network.reorder(state, index), followed, first=3)
-    full = network(source[index], lengths[index], followed).numpy()
-    np.testing.assert_allclose(stepwise, full[:, 3:], atol=1e-5)
-
-
-@FAMILIES
-def test_a_row_alone_equals_the_row_in_a_padded_batch(config: ModelConfig) -> None:
-    network = make(config)
-    source, lengths, target = batch()
-    together = network(source, lengths, target).numpy()
-    for row, length in enumerate(LENGTHS):
-        alone = network(source[row : row + 1, :length], lengths[row : row + 1], target[row : row + 1])
-        np.testing.assert_allclose(alone.numpy()[0], together[row], atol=1e-5)
-
-
-@FAMILIES
 def test_what_stands_in_the_padding_does_not_matter(config: ModelConfig) -> None:
     network = make(config)
     source, lengths, target = batch()

@@ -1,6 +1,5 @@
 """tools/predict.py: every way of input, its answers, and several processes."""
 
-import dataclasses
 import json
 import os
 import pty
@@ -18,7 +17,6 @@ from couplet_toys import FORM
 from serving_toys import PATIENCE, eventually
 
 import paddle_dialog
-from paddle_dialog.bundle.folder import load_bundle, save_bundle
 
 FIRST = "天山春红风"
 
@@ -98,16 +96,6 @@ def test_sampling_repeats_with_its_seed_and_varies_without(model):
     )
     assert one == again != other
     assert len(one[0]) == 5
-
-
-def test_weights_under_older_names_answer_alike(lstm, tmp_path):
-    bundle = load_bundle(lstm.folder / "best")
-    renamed = {re.sub("^decoder.cell", "cell", name): values for name, values in bundle.weights.items()}
-    assert renamed.keys() != bundle.weights.keys()
-    save_bundle(dataclasses.replace(bundle, weights=renamed), tmp_path / "renamed")
-    now = run_here("predict", "-c", lstm.config, FIRST, "--weights", lstm.folder / "best")
-    older = run_here("predict", "-c", lstm.config, FIRST, "--weights", tmp_path / "renamed")
-    assert (older.status, older.stdout) == (0, now.stdout)
 
 
 def test_the_reference_engine_finds_what_the_fast_one_finds(lstm):

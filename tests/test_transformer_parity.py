@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import paddle
-import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import TransformerConfig
@@ -173,48 +172,6 @@ def test_gradients_equal_paddle() -> None:
     parts = theirs.layers[0].self_attn
     separate = [p.weight.grad.numpy() for p in (parts.q_proj, parts.k_proj, parts.v_proj)]
     np.testing.assert_allclose(fused, np.concatenate(separate, axis=1), atol=1e-4)
-
-
-def test_cached_decoding_equals_the_full_pass() -> None:
-    decoder, _ = decoder_pair()
-    target, memory = vectors(TARGET, 12), decoder.prepare_memory(vectors(SOURCE, 13))
-    full, full_cache, full_weights = decoder(target, memory, future_mask(), source_mask())
-    past = None
-    for t in range(TARGET):
-        step, past, weights = decoder(target[:, t : t + 1], memory, None, source_mask(), past)
-        np.testing.assert_allclose(step.numpy()[:, 0], full.numpy()[:, t], atol=1e-5)
-        np.testing.assert_allclose(weights.numpy()[:, 0], full_weights.numpy()[:, t], atol=1e-5)
-    assert past is not None
-    for stepwise, at_once in zip(past, full_cache, strict=True):
-        np.testing.assert_allclose(stepwise[0].numpy(), at_once[0].numpy(), atol=1e-5)
-        np.testing.assert_allclose(stepwise[1].numpy(), at_once[1].numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize("changed", [1, 3, TARGET - 1])
-def test_future_tokens_do_not_influence_earlier_outputs(changed: int) -> None:
-    decoder, _ = decoder_pair()
-    memory = decoder.prepare_memory(vectors(SOURCE, 14))
-    target = vectors(TARGET, 15)
-    other = paddle.concat([target[:, :changed], vectors(TARGET, 16)[:, changed:]], axis=1)
-    before, after = (decoder(x, memory, future_mask(), source_mask())[0].numpy() for x in (target, other))
-    np.testing.assert_allclose(before[:, :changed], after[:, :changed], atol=1e-6)
-    assert (np.abs(before - after)[:, changed:].max(axis=(0, 2)) > 0.01).all()
-
-
-def test_padding_does_not_influence_real_positions() -> None:
-    encoder, _ = encoder_pair()
-    decoder, _ = decoder_pair()
-    source, target, mask = vectors(SOURCE, 17), vectors(TARGET, 18), source_mask()
-    encoded = [encoder(x, mask) for x in (source, with_noise_in_padding(source))]
-    for row, length in enumerate(SOURCE_LENGTHS):
-        first, second = (x.numpy()[row, :length] for x in encoded)
-        np.testing.assert_allclose(first, second, atol=1e-6)
-    decoded = [decoder(target, decoder.prepare_memory(x), future_mask(), mask) for x in encoded]
-    np.testing.assert_allclose(decoded[0][0].numpy(), decoded[1][0].numpy(), atol=1e-6)
-    weights = decoded[0][2].numpy()  # [B, T, S]
-    np.testing.assert_allclose(weights.sum(axis=2), 1.0, atol=1e-5)
-    for row, length in enumerate(SOURCE_LENGTHS):
-        assert np.abs(weights[row, :, length:]).max(initial=0.0) < 1e-20
 
 
 def test_without_bias_only_norms_have_one() -> None:

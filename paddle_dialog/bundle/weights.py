@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.older_names import with_present_names
 
 if TYPE_CHECKING:
     from paddle import Tensor, nn
@@ -45,13 +44,12 @@ def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copy weights into a network, casting to its precision.
 
-    A parameter that several layers share may stand under any one of its names, or under all; a network with
-    `older_names` takes those too. Weights that only training needs may be missing, and then keep their values.
+    A parameter that several layers share may stand under any one of its names, or under all. Weights that only
+    training needs may be missing, and then keep their values.
 
     Raises:
         UserError: names or shapes differ: the weights belong to another model.
     """
-    weights = with_present_names(weights, getattr(network, "older_names", {}))
     state = network.state_dict()
     first_names = _first_names(state)
     # The name in the file for each first name.

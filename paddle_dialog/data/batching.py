@@ -137,14 +137,12 @@ class LengthBucketSampler(EpochBatches):
         batch_size: examples in a batch of one replica; those of the last step cut may be smaller.
         shuffle: False for one fixed order by length.
         seed: 0 or more; the epoch number is mixed into it.
-        drop_last: leave out so many examples that all batches are full and none is given out twice: with
-            shuffling a random choice in each epoch, otherwise the longest.
         bucket_batches: steps in a pool; more means less padding and less random batches.
         num_replicas: processes that share the epoch.
         rank: which of them this one is, from 0.
 
     Raises:
-        UserError: an argument is out of its range, or there would be no batch.
+        UserError: there is no example.
     """
 
     def __init__(
@@ -153,7 +151,6 @@ class LengthBucketSampler(EpochBatches):
         batch_size: int,
         shuffle: bool = True,
         seed: int = 0,
-        drop_last: bool = False,
         bucket_batches: int = 100,
         num_replicas: int = 1,
         rank: int = 0,
@@ -161,32 +158,18 @@ class LengthBucketSampler(EpochBatches):
         keys = np.asarray(lengths)
         if not (keys.ndim == 1 or (keys.ndim == 2 and keys.shape[1] == 2)):
             raise ValueError(f"lengths must be of shape [N] or [N, 2], not {list(keys.shape)}")
-        for name, value in (("batch_size", batch_size), ("bucket_batches", bucket_batches)):
-            if value < 1:
-                raise UserError(f"{name}: {value} is too small; it must be at least 1")
-        if seed < 0:
-            raise UserError(f"seed: {seed} is negative; it must be 0 or more")
-        if not 0 <= rank < num_replicas:
-            raise UserError(
-                f"rank: {rank} is not one of {num_replicas} replicas; it must be from 0 to one below"
-            )
-        smallest = batch_size * num_replicas if drop_last else 1
-        if len(keys) < smallest:
-            raise UserError(
-                f"batch_size: {len(keys)} examples do not make one batch; at least {smallest} are needed"
-            )
+        if len(keys) == 0:
+            raise UserError("there is no example to make a batch of")
         self._keys = keys.reshape(len(keys), -1)  # [N, 1 or 2]
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
-        self.drop_last = drop_last
         self.bucket_batches = bucket_batches
         self.num_replicas = num_replicas
         self.rank = rank
 
     def __len__(self) -> int:
-        step, count = self._step_size, len(self._keys)
-        return count // step if self.drop_last else -(-count // step)
+        return -(-len(self._keys) // self._step_size)
 
     @property
     def _step_size(self) -> int:
@@ -203,16 +186,14 @@ class LengthBucketSampler(EpochBatches):
         """Return all indices in the order they are cut in, and where each step starts."""
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         count = len(self._keys)
-        used = len(self) * self._step_size if self.drop_last else count
         if self.shuffle:
-            # Drop before sorting; afterwards it would always be the longest of a pool.
-            shuffled = generator.permutation(count)[:used]
+            shuffled = generator.permutation(count)
             pool = self.bucket_batches * self._step_size
-            pools = [self._by_length(shuffled[start : start + pool]) for start in range(0, used, pool)]
+            pools = [self._by_length(shuffled[start : start + pool]) for start in range(0, count, pool)]
             indices = np.concatenate(pools)
         else:
-            indices = self._by_length(np.arange(count))[:used]
-        starts = np.arange(0, used, self._step_size)
+            indices = self._by_length(np.arange(count))
+        starts = np.arange(0, count, self._step_size)
         return indices, generator.permutation(starts) if self.shuffle else starts
 
     def _by_length(self, indices: Int64Array) -> Int64Array:

@@ -11,7 +11,6 @@ from paddle_dialog.models.families import numpy_pair
 from paddle_dialog.models.numpy_operators import Embeddings, Weights
 from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
 from paddle_dialog.models.numpy_state import DecoderState, NumpyTargetReader
-from paddle_dialog.models.older_names import SEQ2SEQ_NAMES, with_present_names
 from paddle_dialog.text.vocabulary import Vocabulary
 
 POSITIONS = 256  # read at once, so that what is computed of them stays in the cache
@@ -32,7 +31,7 @@ class NumpySeq2Seq:
     uses_arrays = True
 
     def __init__(self, config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
-        weights = Weights(with_present_names(arrays, SEQ2SEQ_NAMES))
+        weights = Weights(arrays)
         self._encoder, self._decoder = numpy_pair(config, weights)
         tables = Embeddings(config, vocab_size, weights, "source_embedding", "output")
         self._source = tables.source * tables.factor  # [V, E]

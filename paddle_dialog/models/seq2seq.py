@@ -11,7 +11,6 @@ from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.operators import Linear
 from paddle_dialog.models.families import build_pair
-from paddle_dialog.models.older_names import SEQ2SEQ_NAMES
 from paddle_dialog.models.pair import gather_rows
 
 
@@ -29,8 +28,6 @@ class Seq2Seq(nn.Layer):
         config: the family and its sizes.
         vocab_size: number V of tokens, the same on both sides.
     """
-
-    older_names = SEQ2SEQ_NAMES
 
     def __init__(self, config: ModelConfig, vocab_size: int) -> None:
         super().__init__()

@@ -20,7 +20,6 @@ from paddle_dialog.config.loader import dump
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
-from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.task import Display, Task
 from paddle_dialog.training.batches import Step, TrainingBatches
 from paddle_dialog.training.distributed import (
@@ -383,7 +382,7 @@ def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
 
 def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
     """Return the weights that a network takes from the bundle `training.start_from`."""
-    given = with_present_names(start.weights, getattr(network, "older_names", {}))
+    given = start.weights
     taken = task.starting_weights(read_weights(network), given)
     anew = sorted(taken.keys() - given.keys())
     if anew:

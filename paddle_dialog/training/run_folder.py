@@ -23,7 +23,6 @@ from paddle_dialog.config.loader import dump, flat
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.older_names import with_present_names
 from paddle_dialog.objective import Objective
 from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import is_main
@@ -78,7 +77,7 @@ def restore_training_state(
     names = _structured_names(network)
     parameters = {structured: name for name, structured in names.items()}
     state = {}
-    moments = with_present_names(parse_tensors(bundle.extra[OPTIMIZER]), getattr(network, "older_names", {}))
+    moments = parse_tensors(bundle.extra[OPTIMIZER])
     for key, value in moments.items():
         structured, accumulator = key.split("::")
         if structured not in parameters:
