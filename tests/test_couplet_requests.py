@@ -1,12 +1,189 @@
-"""What `predict` is asked for: characters of either script, numbers in their range, and the same best 下联 always."""
+"""What `predict` is asked for: locked characters, banned words, either script; what is refused; the best stays."""
 
+from __future__ import annotations
+
+import json
+
+import paddle
 import pytest
-from couplet_toys import LEVEL, OBLIQUE, toy
+from command import run_here
+from couplet_toys import LEVEL, NO_RULES, OBLIQUE, toy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from paddle_dialog.bundle.folder import Bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
+from paddle_dialog.config.loader import dump
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
-from tasks.couplet.form import rhythm_opposed
+from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.config import CoupletConfig, CoupletDataConfig
+from tasks.couplet.form import form_report
+from tasks.couplet.rules import check_locks, parse_template
 
 ROOMY = LEVEL + OBLIQUE + "，。"
+STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample"}]
+
+
+def best(predictor, first, **options):
+    return predictor.predict([first], **options)[0][0]
+
+
+def test_a_template_names_positions():
+    assert parse_template("??？ 花，", "一二三四五") == {3: "花", 4: "，"}
+    assert parse_template("？？", "一二") == {}
+
+
+@pytest.mark.parametrize("template", ["？？花", "", "？？？？？花"])
+def test_a_template_of_another_length_is_refused(template):
+    with pytest.raises(
+        UserError, match=f"has {len(template)} characters and the 上联 '春雨山月' 4; give one"
+    ):
+        parse_template(template, "春雨山月")
+
+
+@pytest.mark.parametrize(("lock", "complaint"), [({4: "花"}, "it has 0 to 3"), ({-1: "花"}, "it has 0 to 3")])
+def test_a_lock_outside_the_line_is_refused(lock, complaint):
+    with pytest.raises(UserError, match=complaint):
+        check_locks(lock, "春雨山月")
+
+
+@pytest.mark.parametrize("character", ["", "春山", " "])
+def test_a_lock_is_one_character(character):
+    with pytest.raises(UserError, match=r"position 0 holds .*; give exactly one character"):
+        check_locks({0: character}, "春雨")
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
+def test_locked_characters_stand_and_the_rest_keeps_the_rules(data, strategy):
+    first = data.draw(st.text("春雨月，龘", min_size=1, max_size=5).filter(lambda line: line.strip("，")))
+    template = "".join(data.draw(st.sampled_from("？？？花柳靐")) for _ in first)
+    answer = best(toy(ROOMY, data.draw(st.integers(0, 9)), **strategy), first, template=template)
+    assert len(answer.text) == len(first)
+    assert all(lock in ("？", char) for lock, char in zip(template, answer.text, strict=True))
+    # What a rule says of positions without a lock holds.
+    assert not set(answer.text) & (set(first) - {"，"})
+    assert all(answer.text[p] == char for p, char in enumerate(first) if char == "，" and template[p] == "？")
+    assert answer.form == form_report(first, answer.text)
+    assert ("mirror_repeats" in answer.relaxed) is not answer.form.repeats_mirrored
+
+
+def test_a_locked_character_is_repeated_where_the_first_line_repeats():
+    answer = best(toy(ROOMY, 5), "雨雪雨月", lock={2: "风"})
+    assert (answer.text[0], answer.text[2]) == ("风", "风") and answer.text.count("风") == 2
+    assert answer.relaxed == []
+
+
+def test_a_character_locked_further_on_is_not_used_before():
+    for seed in range(6):
+        wished = best(toy(ROOMY, seed), "雨雪月").text[0]
+        answer = best(toy(ROOMY, seed), "雨雪月", lock={1: wished})
+        assert answer.text.count(wished) == 1 and answer.relaxed == []
+
+
+def test_a_lock_wins_over_each_rule_and_this_is_told():
+    predictor = toy(ROOMY, 5)
+    for lock, relaxed in [
+        ({3: "绿"}, ["final_tone"]),
+        ({0: "雨"}, ["no_shared_character"]),
+        ({0: "风", 2: "花"}, ["mirror_repeats"]),
+        ({1: "风", 3: "风"}, ["mirror_repeats"]),
+        ({1: "，"}, ["copy_punctuation"]),
+    ]:
+        answer = best(predictor, "雨雪雨月", lock=lock)
+        assert all(answer.text[place] == char for place, char in lock.items())
+        assert answer.relaxed == relaxed
+    assert best(predictor, "雨，月", lock={1: "风"}).relaxed == ["copy_punctuation"]
+
+
+def test_a_locked_character_that_the_vocabulary_lacks_is_shown():
+    predictor = toy(ROOMY, 5)
+    answer = best(predictor, "雨雪雨月", template="靐？？？")
+    assert (answer.text[0], answer.text[2]) == ("靐", "靐")
+    unknown = predictor.vocabulary.unk_id
+    ids = [predictor.vocabulary.id(char) for char in answer.text]
+    assert ids[0] == ids[2] == unknown and answer.relaxed == []
+    source = predictor.vocabulary.id("雨")
+    expected = predictor.network.text_log_prob(source, tuple(ids)) / 5
+    assert answer.score == pytest.approx(expected)
+
+
+def test_locks_hold_without_any_rule():
+    answer = best(toy(ROOMY, 5, {"enabled": False}), "雨雪雨月", lock={3: "雨"})
+    assert answer.text[3] == "雨" and answer.relaxed == []
+
+
+def test_the_reference_engine_cannot_lock():
+    with pytest.raises(UserError, match="reference engine cannot lock"):
+        best(toy(ROOMY, 5, {"enabled": False}, engine="reference"), "雨雪", template="花？")
+
+
+def test_answers_with_a_banned_word_are_left_out(tmp_path):
+    words = tmp_path / "words.txt"
+    for seed in range(6):
+        plain = [c.text for c in toy(ROOMY, seed, beam_size=20, n_best=20).predict(["雨雪，月"])[0]]
+        words.write_text(f"{plain[0][:2]}\n\n {plain[1][1]}，\n", encoding="utf-8")
+        predictor = toy(ROOMY, seed, {"banned_words": str(words)}, beam_size=20, n_best=3)
+        fit = [text for text in plain if plain[0][:2] not in text and plain[1][1] + "，" not in text]
+        assert [c.text for c in predictor.predict(["雨雪，月"])[0]] == fit[:3]
+
+
+def test_a_line_whose_answers_all_have_banned_words_gets_none(tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("花靐\n", encoding="utf-8")
+    predictor = toy(ROOMY, 1, {"banned_words": str(words)})
+    found = predictor.predict(["雨雪月"], n_best=3, lock={1: "花", 2: "靐"})
+    assert found == [[]]
+    differing = toy(ROOMY, 1, {"banned_words": str(words)}, choice={"distance": 0.5})
+    assert differing.predict(["雨雪月", "雨雪月"], n_best=3, lock={1: "花", 2: "靐"}) == [[], []]
+    with pytest.raises(UserError, match="'雨雪月': every 下联 that was found has a word of"):
+        list(predictor.predict_records(["雨雪月"], template="？花靐"))
+
+
+def test_a_missing_file_of_banned_words_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"none\.txt: no such file"):
+        best(toy(ROOMY, 0, {"banned_words": str(tmp_path / "none.txt")}), "雨雪")
+
+
+def test_the_command_locks_bans_and_tells_what_it_relaxed(tmp_path):
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *ROOMY])
+    model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
+    config = CoupletConfig(task="couplet", model=model, data=CoupletDataConfig(max_length=12))
+    paddle.seed(3)
+    weights = read_weights(Seq2Seq(model, len(vocabulary)))
+    save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")
+    recipe = tmp_path / "recipe.yaml"
+    words = tmp_path / "words.txt"
+    words.write_text("春", encoding="utf-8")
+    recipe.write_text(f"task: couplet\nrules: {{banned_words: {words}}}\n", encoding="utf-8")
+    arguments = ("-c", recipe, "--weights", tmp_path / "bundle")
+
+    outcome = run_here("predict", *arguments, "--json", "--n-best", 3, "--template", "？？??花", "雨雨，雪月")
+    record = json.loads(outcome.stdout)
+    assert record["first"] == "雨雨，雪月" and len(record["predictions"]) == 3
+    for prediction in record["predictions"]:
+        text = prediction["text"]
+        assert text[0] == text[1] and text[2] == "，" and text[4] == "花" and len(text) == 5
+        assert "春" not in text and prediction.keys() == {"text", "score", "form"}
+
+    banned = run_here("predict", *arguments, "--template", "春？", "雨雪", "-o", "decoding.strategy=greedy")
+    assert "every 下联 that was found has a word of rules.banned_words" in banned.error_line()
+
+    outcome = run_here("predict", *arguments, "--template", "雨？", "雨雪", "-o", "decoding.strategy=greedy")
+    first, second, note = outcome.stdout.rstrip("\n").split("\t")
+    assert (first, second[0], note) == ("雨雪", "雨", "relaxed: no_shared_character")
+
+    refused = run_here("predict", *arguments, "--template", "？花", "雨雪月")
+    assert refused.error_line().startswith(
+        "error: the template '？花' has 2 characters and the 上联 '雨雪月' 3; "
+    )
+
+
+def test_rules_off_leave_the_text_to_the_model():
+    predictor = toy("雨，", 0, dict(NO_RULES))
+    assert best(predictor, "雨雪").relaxed == []
 
 
 def test_a_line_in_traditional_characters_is_answered_as_in_simplified_ones():
@@ -42,17 +219,3 @@ def test_what_cannot_be_is_refused(asked, said):
 
 def test_a_lock_of_the_mark_for_any_character_locks_nothing():
     assert toy(ROOMY).predict(["春雨"], lock={0: "？"}) == toy(ROOMY).predict(["春雨"])
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "opposed"),
-    [
-        ("春雨", "山鸟", False),  # 雨 and 鸟 are both oblique; the first place is free
-        ("雨雨", "鸟春", True),
-        ("春雨山，春", "春山鸟，鸟", True),  # even places and ends: 雨 山, 山 鸟 and 春 鸟
-        ("春雨山，春", "春山山，鸟", False),  # 山 ends the first clause of both
-        ("春雨山", "春", True),  # lengths that differ are another fault
-    ],
-)
-def test_the_even_places_and_the_ends_are_opposed(first, second, opposed):
-    assert rhythm_opposed(first, second) is opposed
