@@ -1,40 +1,25 @@
-"""A judge of what a model writes: reads the decoder's states over a text, fitted to blind ratings."""
+"""A judge of what a model writes: a linear map of the decoder's states over a text, fitted to blind ratings."""
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import logging
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.folder import file_errors
+from paddle_dialog.bundle.folder import file_errors, load_bundle, save_bundle
+from paddle_dialog.command_line import base_parser
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import find_model
 
 logger = logging.getLogger("paddle_dialog")
 
 JUDGE = "judge.safetensors"  # in a bundle
+SCORE_SCALE = 3.0  # a score's weight is penalised a ninth of a state's
 _WEIGHTS = "weights"
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """What a text gains by being like certain others: shares · exp(-|x - centre|²), of texts x over their scales.
-
-    Args:
-        centres: of M texts, divided by the scales, float32 [M, D].
-        scales: of the D numbers, float32 [D].
-        shares: float32 [M].
-    """
-
-    centres: np.ndarray
-    scales: np.ndarray
-    shares: np.ndarray
-
-    def __call__(self, states: np.ndarray) -> np.ndarray:
-        """Return the values [N] of states [N, D]."""
-        values: np.ndarray = bells(states / self.scales, self.centres) @ self.shares
-        return values
 
 
 class Judge:
@@ -42,28 +27,19 @@ class Judge:
 
     Args:
         weights: float32 [D].
-        kernel: is added to the linear map; None is none.
     """
 
-    def __init__(self, weights: np.ndarray, kernel: Kernel | None = None) -> None:
+    def __init__(self, weights: np.ndarray) -> None:
         self.weights = weights.astype(np.float32)
-        self.kernel = kernel
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         """Return the values [N] of states [N, D]."""
         values: np.ndarray = states @ self.weights
-        return values if self.kernel is None else values + self.kernel(states)
+        return values
 
     def to_bytes(self) -> bytes:
-        """Return the file of a bundle; the kernel's centres are rounded to half precision."""
-        arrays = {_WEIGHTS: self.weights}
-        if self.kernel is not None:
-            arrays |= {
-                "centres": self.kernel.centres.astype(np.float16),
-                "scales": self.kernel.scales.astype(np.float32),
-                "shares": self.kernel.shares.astype(np.float32),
-            }
-        return save(arrays)
+        """Return the file of a bundle."""
+        return save({_WEIGHTS: self.weights})
 
     @classmethod
     def from_bytes(cls, content: bytes, width: int, where: str = JUDGE) -> Judge:
@@ -78,28 +54,12 @@ class Judge:
             UserError: the content is something else, or of another width.
         """
         with file_errors(where, "judge", "fit it anew"):
-            arrays = load(content)
-            weights, kernel = arrays[_WEIGHTS], None
-            if "centres" in arrays:
-                kernel = Kernel(arrays["centres"].astype(np.float32), arrays["scales"], arrays["shares"])
-        widths = [weights.shape] + ([] if kernel is None else [kernel.scales.shape, kernel.centres.shape[1:]])
-        if any(one != (width,) for one in widths):
+            weights = load(content)[_WEIGHTS]
+        if weights.shape != (width,):
             raise UserError(
                 f"{where}: reads {weights.size} numbers of a text, and this model has {width}; fit it anew"
             )
-        return cls(weights, kernel)
-
-
-def bells(texts: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return exp(-|text - centre|²) of texts [N, D] and centres [M, D], [N, M]."""
-    near: np.ndarray = np.exp(-distances(texts, centres))
-    return near
-
-
-def distances(texts: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return |text - centre|² of texts [N, D] and centres [M, D], [N, M]."""
-    apart = (texts**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * texts @ centres.T  # [N, M]
-    return np.maximum(apart, 0)
+        return cls(weights)
 
 
 def judge_of_bundle(content: bytes | None, width: int, weight: float) -> Judge | None:
@@ -119,3 +79,65 @@ def judge_of_bundle(content: bytes | None, width: int, weight: float) -> Judge |
         logger.info("these weights have no judge (%s): candidates are ordered without one", JUDGE)
         return None
     return Judge.from_bytes(content, width)
+
+
+def fit_order(
+    rows: np.ndarray,
+    values: np.ndarray,
+    inputs: np.ndarray,
+    scores: int,
+    penalty: float,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the weights [F] whose sum orders the texts of one input as their values do.
+
+    Ridge regression (Hoerl and Kennard 1970) of what a value has more than the mean of its input on the same of the
+    features, each divided by its deviation first; the penalty spares the scores, which are few beside the states.
+
+    Args:
+        rows: features [N, F].
+        values: of the N texts.
+        inputs: number of the input that each text answers [N].
+        scores: how many of the features are scores; they come first.
+        penalty: of the squared weights.
+        sample_weight: how much each text counts [N]; None counts all alike.
+    """
+    sizes: np.ndarray = rows.std(axis=0)
+    sizes[sizes == 0] = 1.0  # a feature that never varies gets no weight
+    sizes[:scores] /= SCORE_SCALE
+    _, inputs = np.unique(inputs, return_inverse=True)
+    counts = np.ones(len(rows)) if sample_weight is None else sample_weight
+    centred = _centred(rows / sizes, inputs, counts)  # [N, F]
+    goals = _centred(values[:, None], inputs, counts)[:, 0]  # [N]
+    weighted = centred.T * counts  # [F, N]
+    weights: np.ndarray = np.linalg.solve(weighted @ centred + penalty * np.eye(len(sizes)), weighted @ goals)
+    return weights / sizes
+
+
+def _centred(rows: np.ndarray, inputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Subtract from rows [N, F] the weighted mean of their input."""
+    sums = np.zeros((inputs.max(initial=0) + 1, rows.shape[1]))
+    np.add.at(sums, inputs, rows * counts[:, None])
+    centred: np.ndarray = rows - (sums / np.bincount(inputs, counts)[:, None])[inputs]
+    return centred
+
+
+def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
+    """Return a command line with `--weights`, `--ratings` and `--output`.
+
+    Args:
+        purpose: docstring of the command.
+        ratings: what stands in their file.
+    """
+    parser = base_parser(purpose)
+    parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
+    parser.add_argument("--ratings", required=True, metavar="FILE", help=ratings)
+    parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
+    return parser
+
+
+def save_with_judge(arguments: argparse.Namespace, judge: Judge) -> None:
+    """Write the bundle of `--weights` with a judge to `--output`."""
+    bundle = load_bundle(find_model(arguments.weights))
+    files = {**bundle.extra, JUDGE: judge.to_bytes()}
+    save_bundle(dataclasses.replace(bundle, extra=files), Path(arguments.output))

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.decoding import (
-    BannedWords,
     ForbiddenTokens,
     ForcedPrefix,
     MinimumLength,
@@ -84,23 +83,12 @@ def test_no_repeat_n_gram_equals_its_definition(text, size):
     assert forbidden(table) == [[token for token in range(4) if repeats([*text, token])]]
 
 
-def test_banned_words_forbid_only_their_last_token():
-    banned = BannedWords([[7], [4, 5], [4, 6], [1, 4, 2], []])
-    assert forbidden(applied(banned, [])) == [[7]]
-    assert forbidden(applied(banned, [4], [5])) == [[5, 6, 7], [7]]
-    assert forbidden(applied(banned, [1, 4], [4, 1])) == [[2, 5, 6, 7], [7]]
-
-
 def permitted(text, number):
     """Return the rules of the search below, restated on finished texts."""
     first = [[4], [1, 1]][number]
     pairs = list(pairwise(text))
     return (
-        len(text) >= 2
-        and [*text[: len(first)]] == first
-        and 0 not in text
-        and (1, 4) not in pairs
-        and len(set(pairs)) == len(pairs)
+        len(text) >= 2 and [*text[: len(first)]] == first and 0 not in text and len(set(pairs)) == len(pairs)
     )
 
 
@@ -112,7 +100,6 @@ def test_a_constrained_wide_beam_equals_filtering_every_text(seed):
         ForcedPrefix([[4], [1, 1]]),
         ForbiddenTokens([[0]]),
         MinimumLength(2, EOS),
-        BannedWords([[1, 4]]),
         NoRepeatNGram(2),
     ]
     options = SearchOptions(beam_size=100, n_best=4, max_length=4, processors=rules)

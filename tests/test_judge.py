@@ -7,8 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, Kernel, judge_of_bundle
-from paddle_dialog.judge_fit import SPARING, fit_judge, fit_order
+from paddle_dialog.judge import JUDGE, SCORE_SCALE, Judge, fit_order, judge_of_bundle
 
 
 def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:
@@ -38,43 +37,15 @@ def test_the_fit_is_ridge_regression_within_each_input() -> None:
     rows = random.normal(size=(400, 5)) * [1, 10, 0.1, 3, 0] + 2
     easy = random.normal(size=600) * 20  # some inputs are easy to answer well, which must not matter
     values = rows @ [0.5, -0.1, 3, 0, 0] + easy[inputs] + random.normal(size=400) * 0.1
-    scaled = rows / [*rows.std(0)[:4], 1] * [SPARING, SPARING, 1, 1, 1]
+    scaled = rows / [*rows.std(0)[:4], 1] * [SCORE_SCALE, SCORE_SCALE, 1, 1, 1]
     means = np.stack([scaled[inputs == one].mean(0) for one in inputs])
     goals = values - [values[inputs == one].mean() for one in inputs]
     expected = Ridge(alpha=30, fit_intercept=False).fit(scaled - means, goals).coef_
     found = fit_order(rows, values, inputs, 2, 30)
-    spared = np.array([SPARING, SPARING, 1, 1])
+    spared = np.array([SCORE_SCALE, SCORE_SCALE, 1, 1])
     np.testing.assert_allclose(found[:4], expected[:4] * spared / rows.std(0)[:4], rtol=1e-6)
     assert found[4] == 0
     np.testing.assert_allclose(found[:3], [0.5, -0.1, 3], rtol=0.2)
-
-
-def test_a_kernel_adds_what_texts_like_its_centres_are_worth() -> None:
-    kernel = Kernel(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([2.0, 4.0]), np.array([3.0, -1.0]))
-    judge = Judge(np.array([1.0, 0.0]), kernel)
-    states = np.array([[2.0, 0.0], [0.0, 4.0]])  # over the scales: the first centre itself, and (0, 1)
-    expected = [2 + 3 - np.exp(-1), 0 + 3 * np.exp(-2) - np.exp(-1)]
-    np.testing.assert_allclose(judge(states), expected, rtol=1e-6)
-    again = Judge.from_bytes(judge.to_bytes(), 2)
-    np.testing.assert_allclose(again(states), expected, rtol=1e-6)
-    with pytest.raises(UserError, match="reads 2 numbers of a text, and this model has 4"):
-        Judge.from_bytes(judge.to_bytes(), 4)
-
-
-def test_the_kernel_learns_an_order_that_no_linear_judge_has() -> None:
-    """Good is what is on one side in exactly one of two numbers; one score is worth as much everywhere."""
-    random = np.random.default_rng(2)
-    states, scores = random.normal(size=(3000, 2)), random.normal(size=(3000, 1))
-    inputs = np.repeat(np.arange(500), 6)
-    values = (states[:, 0] * states[:, 1] < 0) + scores[:, 0] + random.normal(size=500)[inputs]
-    weights, judge = fit_judge(scores, states, values, inputs, 10.0)
-    np.testing.assert_allclose(weights, [1.0], atol=0.05)
-    assert judge.kernel is not None
-    corners = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
-    found = judge(corners)
-    assert found[:2].min() > found[2:].max() + 0.5
-    linear = corners @ fit_order(states, values, inputs, 0, 10.0)
-    assert linear[:2].min() < linear[2:].max()
 
 
 def test_texts_that_count_nothing_change_nothing() -> None:
@@ -82,6 +53,6 @@ def test_texts_that_count_nothing_change_nothing() -> None:
     rows, inputs = random.normal(size=(60, 2)), np.repeat(np.arange(12), 5)
     values = rows @ [1.0, -1.0]
     wrong = np.where(np.arange(60) < 30, -values, values)
-    heed = (np.arange(60) >= 30).astype(float) + 1e-9
-    found = fit_order(rows, wrong, inputs, 0, 1e-6, heed)
+    counts = (np.arange(60) >= 30).astype(float) + 1e-9
+    found = fit_order(rows, wrong, inputs, 0, 1e-6, counts)
     np.testing.assert_allclose(found, [1.0, -1.0], rtol=1e-3)

@@ -6,7 +6,6 @@ offers the `StepModel` interface. `reference` runs the same beam search with Pad
 
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import (
-    BannedWords,
     ForbiddenTokens,
     ForcedPrefix,
     LogitsProcessor,
@@ -19,7 +18,6 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 
 __all__ = [
-    "BannedWords",
     "ForbiddenTokens",
     "ForcedPrefix",
     "Hypothesis",

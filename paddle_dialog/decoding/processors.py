@@ -148,35 +148,6 @@ class NoRepeatNGram:
         scores[row, windows[row, place, context]] = FORBIDDEN
 
 
-class BannedWords:
-    """Forbid the last token of a word of one or more tokens where the rest of it has just been written."""
-
-    def __init__(self, words: Sequence[Sequence[int]]) -> None:
-        """Set the words.
-
-        Args:
-            words: ids of each word; empty words are ignored.
-        """
-        self._endings: dict[tuple[int, ...], list[int]] = {}
-        for word in words:
-            if word:
-                self._endings.setdefault(tuple(word[:-1]), []).append(word[-1])
-        self._lengths = sorted({len(start) for start in self._endings})
-
-    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
-        for length in self._lengths:
-            if length > prefixes.length:
-                break
-            if length == 0:
-                scores[:, self._endings[()]] = FORBIDDEN
-                continue
-            for row, tail in enumerate(prefixes.tokens[:, -length:].tolist()):
-                endings = self._endings.get(tuple(tail))
-                if endings is not None:
-                    scores[row, endings] = FORBIDDEN
-
-
 def allow_only(scores: np.ndarray, row: int, token: int) -> None:
     """Forbid every token of a row but one, whose score stays.
 

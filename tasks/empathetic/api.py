@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.processors import BannedWords
 from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
@@ -159,10 +158,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor, self._words = predictor, words
-        known = predictor.vocabulary
-        banned = ([*map(known.id, predictor.language.tokenise(word))] for word in words.words)
-        # A word outside the vocabulary could only be copied, and a context with such a word is refused.
-        self._processors = [BannedWords([ids for ids in banned if known.unk_id not in ids])]
         predictor.answer(
             [[EXAMPLE]], emotions=[predictor.emotions[0]]
         )  # fills caches, so that the first request is quick
@@ -209,7 +204,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             [item.emotion for item in items],
             settings.decoding,
             settings.seed,
-            self._processors,
+            lambda text: not self._words.finds(text),
         )
         answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
         self._forget()
@@ -237,12 +232,11 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def _record(self, item: ReplyItem, answer: Answer) -> Record | NoResult:
         if answer.care:
             return answer.as_dict()
-        kept = [prediction for prediction in answer.predictions if not self._words.finds(prediction.text)]
-        if not kept:
+        if not answer.predictions:
             return NoResult(ALL_BANNED)
-        record = dataclasses.replace(answer, predictions=kept).as_dict()
+        record = answer.as_dict()
         if item.attention:
-            record["attention"] = _attention(self._predictor, item, kept[0].tokens)
+            record["attention"] = _attention(self._predictor, item, answer.predictions[0].tokens)
         return record
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge_command import judge_parser, save_with_judge
-from paddle_dialog.judge_fit import fit_judge
+from paddle_dialog.judge import Judge, fit_order, judge_parser, save_with_judge
 from tasks.empathetic.answer import ReplyPrediction
 from tasks.empathetic.prediction import EmpatheticPredictor
 from tasks.empathetic.reading import ReadContext, log_probs
@@ -124,18 +123,19 @@ def main(arguments: argparse.Namespace) -> None:
         states.append(own_states)
         if number % 100 == 0:
             print(f"{number:,} contexts", file=sys.stderr)
-    weights, judge = fit_judge(
-        np.concatenate(scores),
-        np.concatenate(states),
+    sizes = [len(one.values) for one in rated]
+    weights = fit_order(
+        np.concatenate([np.concatenate(scores), np.concatenate(states)], axis=1),
         np.concatenate([one.values for one in rated]),
-        np.repeat(np.arange(len(rated)), [len(one.values) for one in rated]),
+        np.repeat(np.arange(len(rated)), sizes),
+        len(FITTED),
         PENALTY,
-        np.repeat([one.weight for one in rated], [len(one.values) for one in rated]),
+        np.repeat([one.weight for one in rated], sizes),
     )
     print("judge: 1.0")
-    for name, weight in zip(FITTED, weights, strict=True):
+    for name, weight in zip(FITTED, weights[: len(FITTED)], strict=True):
         print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
-    save_with_judge(arguments, judge)
+    save_with_judge(arguments, Judge(weights[len(FITTED) :]))
 
 
 def make_parser() -> argparse.ArgumentParser:

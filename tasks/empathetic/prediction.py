@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         emotions: Sequence[str | None] | None = None,
         decoding: EmpatheticDecodingConfig | None = None,
         seed: int | None = None,
-        processors: Sequence[LogitsProcessor] = (),
+        accepts: Callable[[str], bool] = lambda text: True,
     ) -> list[Answer]:
         """Predict emotions and write replies.
 
@@ -107,7 +107,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             emotions: the emotion of each, which replaces the model's prediction where it is not None.
             decoding: how to search and rank; as the config says by default.
             seed: of the draws; the config's by default.
-            processors: rules of the search beside those of `decoding`.
+            accepts: tells of the text of a candidate whether it may be said.
 
         Returns:
             An answer to each context.
@@ -118,7 +118,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         check_request(contexts, n_best)
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
-        options = self.search_options(settings, count, seed, processors)
+        options = self.search_options(settings, count, seed)
         read = self.read(contexts, emotions)
         answers: list[Answer | None] = [None] * len(read)
         order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0]))
@@ -130,7 +130,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             ranked = iter(self._ranked(asked, options, settings))
             for row, context, sentence in zip(rows, batch, cared, strict=True):
                 if sentence is None:
-                    answers[row] = self._answer(context, next(ranked)[:count], settings.clear_emotion)
+                    replies = [reply for reply in next(ranked) if accepts(reply.text)][:count]
+                    answers[row] = self._answer(context, replies, settings.clear_emotion)
                 else:
                     answers[row] = self._caring(context, sentence)
         return [answer for answer in answers if answer is not None]
@@ -255,15 +256,11 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         ]
 
     def search_options(
-        self,
-        settings: EmpatheticDecodingConfig,
-        n_best: int,
-        seed: int | None = None,
-        processors: Sequence[LogitsProcessor] = (),
+        self, settings: EmpatheticDecodingConfig, n_best: int, seed: int | None = None
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
         seed = self.config.seed if seed is None else seed
-        return search_options(settings, n_best, seed, processors, self.store is not None, self.emotions)
+        return search_options(settings, n_best, seed, self.store is not None, self.emotions)
 
 
 def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> str | None:
@@ -313,12 +310,7 @@ def _predictions(
 
 
 def search_options(
-    settings: EmpatheticDecodingConfig,
-    n_best: int,
-    seed: int,
-    more: Sequence[LogitsProcessor],
-    has_store: bool,
-    emotions: Sequence[str],
+    settings: EmpatheticDecodingConfig, n_best: int, seed: int, has_store: bool, emotions: Sequence[str]
 ) -> SearchOptions:
     """Return the options of the search for candidates.
 
@@ -326,7 +318,6 @@ def search_options(
         settings: of decoding.
         n_best: replies asked for. Where they are ranked, there are more candidates.
         seed: of the draws.
-        more: rules of the search beside those of the settings.
         has_store: people's replies are candidates too, so the generator need not write all `n_best`.
         emotions: of the language, whose entries are no words.
     """
@@ -335,7 +326,7 @@ def search_options(
         count = 1 if settings.strategy == "greedy" else settings.rerank.candidates
     elif ranks(settings):
         count = max(count, settings.rerank.candidates)
-    processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)]), *more]
+    processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)])]
     if settings.min_length:
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
     if settings.no_repeat_ngram:

@@ -18,9 +18,7 @@ from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import Judge
-from paddle_dialog.judge_command import judge_parser, save_with_judge
-from paddle_dialog.judge_fit import fit_order
+from paddle_dialog.judge import Judge, fit_order, judge_parser, save_with_judge
 from paddle_dialog.text.characters import is_hanzi
 from tasks.couplet.composing.prediction import ComposingPredictor
 from tasks.couplet.composing.proposals import Scores, quality
