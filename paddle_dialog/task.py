@@ -75,8 +75,6 @@ class Task(ABC):
     objective: ClassVar[Objective]
     unit: ClassVar[str] = "examples"  # what `count_units` counts
     vocabulary_names: ClassVar[tuple[str, ...]] = ()
-    can_stream: ClassVar[bool] = False  # whether `prepare_data` heeds `data.streaming`
-    starts_from: ClassVar[str | None] = None  # task of the weights that a run may start from; None is its own
     path_keys: ClassVar[
         tuple[str, ...]
     ] = ()  # settings of the task's own that may name a file, e.g. `data.more`
@@ -229,23 +227,6 @@ class Task(ABC):
         Nothing by default. The first brings the tab of the page and the details of the model card.
         """
         return ()
-
-    def starting_weights(
-        self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
-    ) -> Mapping[str, np.ndarray]:
-        """Return the weights that a network takes from the bundle `training.start_from`: all, under its own names.
-
-        Args:
-            own: the network's first weights by name.
-            given: those of the bundle.
-
-        Returns:
-            Weights by name; the log lists those that are not from the bundle.
-
-        Raises:
-            UserError: the bundle lacks some that cannot be learned anew.
-        """
-        return given
 
     def fitted_weights(self, config: Any, data: TrainingData) -> Mapping[str, np.ndarray]:
         """Return weights, by name, that are computed from the training data when a run begins, and then stay.

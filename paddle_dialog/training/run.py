@@ -15,8 +15,9 @@ import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: be
 from paddle import nn
 
 from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.weights import read_weights, set_weights
+from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
+from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
@@ -365,8 +366,6 @@ class Run(paddle.callbacks.Callback):
 
 def _announce(task: Task, config: Any) -> None:
     """Open the log in the run's folder, write the settings there, and seed the first weights."""
-    if config.data.streaming and not task.can_stream:
-        raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
     make_folder(Path(config.output_dir))
     logger.info("configuration:\n%s", dump(config).rstrip())
     path = describe_path()
@@ -376,14 +375,16 @@ def _announce(task: Task, config: Any) -> None:
 
 
 def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
+    if config.data.streaming and not isinstance(data.train, StreamedData):
+        raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     return task.build_network(config, sizes)
 
 
 def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
-    """Return the weights that a network takes from the bundle `training.start_from`."""
+    """Return the weights that a network takes from the bundle `training.start_from`, grown to its size."""
     given = start.weights
-    taken = task.starting_weights(read_weights(network), given)
+    taken = grow_weights(read_weights(network), given)
     anew = sorted(taken.keys() - given.keys())
     if anew:
         logger.info("learned anew, as %s has none: %s", where, ", ".join(anew))

@@ -298,7 +298,7 @@ def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None
     named = config.training.start_from
     if named is None:
         return task.prepare_data(config, None), None
-    start = load_start(Path(named), task.starts_from or task.name)
+    start = load_start(Path(named), task.name)
     return task.prepare_data_like(config, start), start
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.bundle.weights import grow_weights
 from paddle_dialog.data.batching import EpochBatches, StreamedData
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
@@ -41,7 +40,6 @@ class CoupletTask(GenerationTask):
 
     name = "couplet"
     config_class = CoupletConfig
-    can_stream = True
     path_keys = ("data.verse", "preferences.ratings")
     file_names = (COUPLET_INDEX, JUDGE)
 
@@ -77,12 +75,6 @@ class CoupletTask(GenerationTask):
         from paddle_dialog.models.seq2seq import Seq2Seq
 
         return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
-
-    def starting_weights(
-        self, own: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
-    ) -> Mapping[str, np.ndarray]:
-        """Return the given weights; rows of marks and further layers are added to those of a smaller network."""
-        return grow_weights(own, given)
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""
