@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.layers.attention import Attention, make_score
+from paddle_dialog.layers.attention import Attention, ScoreName
 from paddle_dialog.layers.operators import Dropout, Linear
 
 LayerStates = list[tuple[Tensor, Tensor]]  # hidden and cell state of each layer, [B, H] each
@@ -127,7 +127,7 @@ class AttentionCell(nn.Layer):
         hidden_size: int,
         memory_size: int,
         num_layers: int,
-        score: Literal["additive", "dot", "scaled_dot", "bilinear"] = "dot",
+        score: ScoreName = "dot",
         dropout: float = 0.0,
         input_feeding: bool = True,
     ) -> None:
@@ -143,7 +143,7 @@ class AttentionCell(nn.Layer):
         )
         self.dropout = Dropout(dropout)
         self.memory_projection = Linear(memory_size, hidden_size)
-        self.attention = Attention(make_score(score, hidden_size, hidden_size, hidden_size))
+        self.attention = Attention(score, hidden_size)
         self.output_projection = Linear(2 * hidden_size, hidden_size)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
@@ -175,7 +175,8 @@ class AttentionCell(nn.Layer):
             out, new_state = cell(x, layer_states[layer])  # [B, H]
             new_states.append(new_state)
             x = self.dropout(out)
-        output, weights = self._attend(x, memory)  # [B, H], [B, S]
+        context, weights = self.attention(x, memory.keys, memory.values, memory.mask)  # [B, H], [B, S]
+        output = self.output_projection(paddle.concat([context, x], axis=-1))  # [B, H]
         return output, weights, (new_states, output)
 
     def unroll(
@@ -197,10 +198,3 @@ class AttentionCell(nn.Layer):
             outputs.append(output)
             weights.append(attention)
         return paddle.stack(outputs, axis=1), paddle.stack(weights, axis=1)
-
-    def _attend(self, x: Tensor, memory: AttentionMemory) -> tuple[Tensor, Tensor]:
-        """Return outputs and attention weights [..., S] of the top cell's dropped out states `x` [..., H]."""
-        context, weights = self.attention(
-            x, memory.keys, memory.values, memory.mask, return_weights=True
-        )  # [..., H], [..., S]
-        return self.output_projection(paddle.concat([context, x], axis=-1)), weights
