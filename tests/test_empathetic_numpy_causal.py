@@ -1,20 +1,28 @@
 """What the causal family offers over arrays beside steps: given replies scored in one pass."""
 
+from pathlib import Path
+
 import numpy as np
 import paddle
 import pytest
-from empathetic_array_cases import CAUSAL_CASES, VOCABULARY, Sections, models, packed
-from empathetic_toys import named
+from empathetic_array_cases import CAUSAL_CASES, CONTEXTS, VOCABULARY, Sections, models, packed
+from empathetic_toys import make_config, make_network, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.bundle.folder import Bundle
+from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models import numpy_pointer_generator as pointer_generator
+from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
 from tasks.empathetic.data.dataset import Example, collate
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.loss import EmpatheticLoss
 from tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reading import log_probs
 
 
 def causal_models(sections: Sections) -> tuple[EmoPrepend, NumpyCausalEmoPrepend]:
@@ -42,17 +50,21 @@ def test_given_replies_score_as_by_steps_and_as_in_training(sections: Sections, 
     few = st.sampled_from([1, 5, size - 1]) | st.integers(1, size - 1)  # so that some begin alike
     replies = data.draw(st.lists(st.lists(few.filter(lambda i: i not in (2, 3)), max_size=6), min_size=1))
     state = made.encode(source, lengths)
-    found = made.score_replies(state, replies)
+    found = scores(made, state, replies)
     assert found.dtype == np.float64 and found.shape == (len(replies),)
     sizes = [len(reply) + 1 for reply in replies]
-    np.testing.assert_allclose(made.score_replies(state, replies), found)  # the state stays as it is
+    np.testing.assert_allclose(scores(made, state, replies), found)  # the state stays as it is
     by_steps = text_log_probs(
         made, np.repeat(source, len(replies), axis=0), np.repeat(lengths, len(replies)), replies
     )
     np.testing.assert_allclose(found, by_steps / sizes, atol=1e-4)
-    by_tree = text_log_probs(made, source, lengths, replies, [0] * len(replies))
-    np.testing.assert_allclose(found, by_tree / sizes, atol=1e-6)
     np.testing.assert_allclose(found, -teacher_forced_nll(network, source, lengths, replies), atol=1e-4)
+
+
+def scores(made: NumpyCausalEmoPrepend, state: NumpyPointerState, replies: list[list[int]]) -> np.ndarray:
+    """Return log p per token of each reply to the context of a state."""
+    found: np.ndarray = made.read_replies(state, replies)[0] / [len(reply) + 1 for reply in replies]
+    return found
 
 
 def teacher_forced_nll(
@@ -75,10 +87,8 @@ def test_padding_of_the_only_context_does_not_count() -> None:
     padded, alone = source[short : short + 1], source[short : short + 1, : lengths[short]]
     assert padded.shape != alone.shape
     replies = [[5, 6, 7], [], [5, int(alone[0, 2, 0])]]
-    scores = [
-        made.score_replies(made.encode(s, lengths[short : short + 1]), replies) for s in (padded, alone)
-    ]
-    np.testing.assert_allclose(*scores, atol=1e-6)
+    both = [scores(made, made.encode(s, lengths[short : short + 1]), replies) for s in (padded, alone)]
+    np.testing.assert_allclose(*both, atol=1e-6)
 
 
 def test_a_vocabulary_of_many_parts_is_normalised_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,34 +96,31 @@ def test_a_vocabulary_of_many_parts_is_normalised_as_one(monkeypatch: pytest.Mon
     source, lengths = packed("causal", CAUSAL_CASES[1], [None] * 5)
     state = made.encode(source[:1, : lengths[0]], lengths[:1])
     replies = [[5, len(VOCABULARY) - 1], [6], [6, 46]]
-    expected = made.score_replies(state, replies)
+    expected = scores(made, state, replies)
     monkeypatch.setattr(pointer_generator, "WORDS_AT_ONCE", 7)
-    np.testing.assert_allclose(made.score_replies(state, replies), expected, atol=1e-6)
+    np.testing.assert_allclose(scores(made, state, replies), expected, atol=1e-6)
 
 
 def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
     sections = {"model": {"max_positions": 24}, "data": {"max_length": 12, "max_target_length": 8}}
     made = causal_models({**sections, "decoding": {"max_length": 10}})[1]
     state = made.encode(np.full((1, 13, 4), 5), np.array([13]))
-    assert np.isfinite(made.score_replies(state, [[5] * 10])).all()
+    assert np.isfinite(scores(made, state, [[5] * 10])).all()
     with pytest.raises(UserError, match=r"a reply of 11 tokens cannot be scored.* 10 positions left"):
-        made.score_replies(state, [[5] * 11])
+        scores(made, state, [[5] * 11])
 
 
-def test_a_context_is_read_once_for_emotion_and_replies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = causal_models(CAUSAL_CASES[0])[1]
-    source, lengths = packed("causal", CAUSAL_CASES[0], [None] * 5)
-    read = []
-    monkeypatch.setattr(
-        made._encoder,
-        "read",
-        lambda x, lengths, read_=made._encoder.read: (read.append(1), read_(x, lengths))[1],
-    )
-    blank = source[:1, :1], np.array([1])
-    made.emotion_probabilities(source, lengths)
-    for _ in range(2):
-        made.encode(source, lengths)
-        made.encode(*blank)
-    assert len(read) == 2
+def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_config("causal", decoding={"max_length": 5, "rerank": {"candidates": 3}})
+    network = make_network(config, len(VOCABULARY))
+    bundle = Bundle("empathetic", "", {"text": VOCABULARY}, read_weights(network))
+    trained = TrainedModel.of_bundle(bundle, lambda sizes: network, Path())
+    predictor = EmpatheticPredictor(config, trained)
+    encoder, lengths = predictor.model._encoder, []  # type: ignore[union-attr]
+    read = encoder.read
+    monkeypatch.setattr(encoder, "read", lambda x, sizes: (lengths.append(len(x)), read(x, sizes))[1])
+    (answer,) = predictor.answer([CONTEXTS[0]], 2)
+    (context,) = predictor.understand(predictor.read([CONTEXTS[0]]))
+    likely = log_probs(predictor.encoder, [each.tokens for each in answer.predictions], context)
+    np.testing.assert_allclose(likely, [each.score for each in answer.predictions], atol=1e-4)
+    assert lengths == [1, 1]

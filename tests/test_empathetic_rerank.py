@@ -39,7 +39,7 @@ def texts(found: EmpatheticPredictor, n_best: int = 4) -> list[list[tuple[str, .
 def test_every_text_stands_once() -> None:
     found = [candidate("oh no !", -1.0), candidate("why ?", -2.0), candidate("oh no !", -1.5)]
     plain = predictor()
-    reranker = Reranker(plain.network, plain.encoder)
+    reranker = Reranker(plain.encoder)
     assert reranker.order(contexts(plain, 3), [found, [], found[:1]], ReplyRerankConfig()) == [
         found[:2],
         [],
@@ -50,7 +50,7 @@ def test_every_text_stands_once() -> None:
 def test_what_was_replied_before_comes_last() -> None:
     found = [candidate("that is awful .", -0.1), candidate("why ?", -2.0), candidate("oh no !", -3.0)]
     plain = predictor()
-    reranker = Reranker(plain.network, plain.encoder)
+    reranker = Reranker(plain.encoder)
     asked, weights = contexts(plain, 3), ReplyRerankConfig(overlap_last=1e-6)
     ordered = reranker.order(asked, [found, found, found], weights)
     assert ordered == [found, found, [*found[1:], found[0]]]  # the third conversation has it
@@ -74,7 +74,7 @@ def test_joy_at_what_was_denied(turn: str, reply: str, rejoices: bool) -> None:
 
 def test_joy_at_what_was_denied_comes_last() -> None:
     plain, found = predictor(), [candidate("wonderful !", -0.1), candidate("oh no !", -3.0)]
-    reranker = Reranker(plain.network, plain.encoder)
+    reranker = Reranker(plain.encoder)
     asked = plain.understand(plain.read([["i am not happy"], ["i am happy"]]))
     ordered = reranker.order(asked, [found, found], ReplyRerankConfig(overlap_last=1e-6))
     assert ordered == [found[::-1], found]

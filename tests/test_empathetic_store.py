@@ -128,7 +128,7 @@ def test_people_and_model_are_ordered_by_one_sum() -> None:
         similar = store.similarities(read.terms)
         sums = []
         for p in answer.predictions:
-            likely = log_probs(found.network, found.encoder, [p.tokens], read.packed)[0]
+            likely = log_probs(found.encoder, [p.tokens], read)[0]
             assert p.score == pytest.approx(likely, abs=1e-4)
             sums.append(0.5 * likely + 1.0)
             if p.row is not None:

@@ -14,10 +14,13 @@ from empathetic_toys import make_config, save_model
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.command_line import run_tool
+from paddle_dialog.decoding.interface import evaluation_mode, to_model
 from paddle_dialog.judge import JUDGE
-from tasks.empathetic.data.encoding import make_encoder
+from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
 from tasks.empathetic.judge_fitting import main, make_parser
-from tasks.empathetic.reading import log_probs, reply_states
+from tasks.empathetic.network.emo_prepend import EmoPrepend
+from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend
+from tasks.empathetic.reading import ReadBatch, ReadContext, log_probs, reply_states
 
 REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
 
@@ -28,11 +31,25 @@ def test_states_over_arrays_are_those_of_the_network(family: str, sections: Sect
     encoder = make_encoder(make_config(family, **sections), VOCABULARY)
     emotion = 3 if sections.get("emotion", {}).get("prepend") == "gold" else None
     for turns in CONTEXTS[:4]:
-        packed = encoder.pack(encoder.context(turns), emotion)
-        expected, found = (reply_states(model, encoder, REPLIES, packed) for model in (network, arrays))
-        np.testing.assert_allclose(found, expected, atol=2e-5)
-        alone = reply_states(arrays, encoder, REPLIES[1:2], packed)
+        theirs, ours, other = (read(model, encoder, turns, emotion) for model in (network, arrays, arrays))
+        found = reply_states(encoder, REPLIES, ours)
+        np.testing.assert_allclose(found, reply_states(encoder, REPLIES, theirs), atol=2e-5)
+        alone = reply_states(encoder, REPLIES[1:2], other)
         np.testing.assert_allclose(alone[0], found[1], atol=2e-5)  # padding counts for nothing
+
+
+def read(
+    model: EmoPrepend | NumpyEmoPrepend,
+    encoder: DialogueEncoder,
+    turns: list[str],
+    emotion: int | None = None,
+) -> ReadContext:
+    """Return a context that a model has read."""
+    packed = encoder.pack(encoder.context(turns), emotion)
+    source, lengths = (to_model(model, array) for array in pad_sources([packed[0]]))
+    with evaluation_mode(model):
+        batch = ReadBatch(model, model.read_contexts(source, lengths)[0])
+    return ReadContext(turns, packed, encoder.language, emotion, batch=batch)
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +110,12 @@ def test_a_bundle_without_a_judge_and_bad_ratings_are_told(recipe: Path, tmp_pat
 
 
 def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:
-    """Scores and states come of one reading, whichever context was answered in between."""
+    """Scores and states come of one reading, whichever context is answered in between."""
     _, arrays = models("causal", {})
-    _, fresh = models("causal", {})
     encoder = make_encoder(make_config("causal"), VOCABULARY)
-    packs = [encoder.pack(encoder.context(turns)) for turns in CONTEXTS[:2]]
-    for packed in (packs[0], packs[1], packs[1], packs[0]):
-        log_probs(arrays, encoder, REPLIES[:2], packed)
-        found = reply_states(arrays, encoder, REPLIES[::-1], packed)
-        np.testing.assert_allclose(found, reply_states(fresh, encoder, REPLIES[::-1], packed), atol=2e-6)
+    contexts = [read(arrays, encoder, turns) for turns in CONTEXTS[:2]]
+    for number in (0, 1, 1, 0):
+        log_probs(encoder, REPLIES[:2], contexts[number])
+        found = reply_states(encoder, REPLIES[::-1], contexts[number])
+        fresh = read(arrays, encoder, CONTEXTS[number])
+        np.testing.assert_allclose(found, reply_states(encoder, REPLIES[::-1], fresh), atol=2e-6)

@@ -67,23 +67,6 @@ class StepModel(Protocol):
 
 
 @runtime_checkable
-class TextScorer(Protocol):
-    """A step model that scores given texts faster than by its steps."""
-
-    def text_log_probs(self, state: Any, texts: Sequence[Sequence[int]], /) -> np.ndarray:
-        """Return the teacher-forced log-probability of each text, its end token included.
-
-        Args:
-            state: of `encode` for a single input, before any step; it stays as it is.
-            texts: M texts, ids without start and end token.
-
-        Returns:
-            log p(text, end | input), float64 [M].
-        """
-        ...
-
-
-@runtime_checkable
 class TextReader(Protocol):
     """A step model that reads given texts whole, and shows its states over them."""
 

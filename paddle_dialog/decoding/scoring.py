@@ -11,7 +11,6 @@ from paddle_dialog.decoding.interface import (
     Array,
     StepModel,
     TextReader,
-    TextScorer,
     evaluation_mode,
     to_array,
     to_model,
@@ -27,18 +26,19 @@ def text_log_probs(
     inputs: Sequence[int] | None = None,
     bos_id: int = 2,
     eos_id: int = 3,
+    state: Any = None,
 ) -> np.ndarray:
     """Return the teacher-forced log-probability of each text, its end token included.
 
     Args:
-        model: offers `StepModel`; one that offers `TextReader` too is asked for all texts at once, one that offers
-            `TextScorer` for those of a single input.
+        model: offers `StepModel`; one that offers `TextReader` too is asked for all texts at once.
         source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position; array or tensor.
         lengths: [B] int64.
         texts: M texts, ids without start and end token.
         inputs: the row of the source that each text belongs to; by default there is one text for each row.
         bos_id: start token.
         eos_id: end token.
+        state: what `model.encode` returns for these inputs, where they are read already.
 
     Returns:
         log p(text, end | input), float64 [M].
@@ -47,9 +47,8 @@ def text_log_probs(
     if isinstance(model, TextReader):
         return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
     with evaluation_mode(model):
-        state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
-        if source.shape[0] == 1 and isinstance(model, TextScorer):
-            return model.text_log_probs(state, texts)
+        if state is None:
+            state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
         first = np.full(source.shape[0], bos_id, dtype=np.int64)  # [B]
         return _step_by_step(model, state, first, texts, rows, eos_id)
 

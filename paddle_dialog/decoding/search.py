@@ -131,7 +131,9 @@ def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
     return lambda length: 1.0
 
 
-def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptions) -> list[list[Hypothesis]]:
+def decode(
+    model: StepModel, source: Array, lengths: Array, options: SearchOptions, state: Any = None
+) -> list[list[Hypothesis]]:
     """Write texts for a batch of inputs.
 
     Every text ends with the end token: at the length limit of its input it is the only token left, so
@@ -145,6 +147,7 @@ def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptio
             tensor, whatever the model works on.
         lengths: real length of each row, [B] int64.
         options: how to search.
+        state: what `model.encode` returns for these inputs, where they are read already; else the search reads them.
 
     Returns:
         For each input at most `n_best` hypotheses, highest `rank_score` first.
@@ -161,7 +164,10 @@ def decode(model: StepModel, source: Array, lengths: Array, options: SearchOptio
         return []
     search = _sample if options.strategy == "sample" else _beam_search
     with evaluation_mode(model):
-        return search(model, to_array(source), to_array(lengths), options)
+        source, lengths = to_array(source), to_array(lengths)
+        if state is None:
+            state = model.encode(to_model(model, source), to_model(model, lengths))
+        return search(model, state, source, lengths, options)
 
 
 class _CachedModel:
@@ -169,18 +175,16 @@ class _CachedModel:
 
     Args:
         model: that is stepped.
-        source: ids [B, S].
-        lengths: [B].
+        state: of the inputs, before the first token.
+        inputs: how many there are, B.
         options: of the search.
     """
 
-    def __init__(
-        self, model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
-    ) -> None:
+    def __init__(self, model: StepModel, state: Any, inputs: int, options: SearchOptions) -> None:
         self._model = model
         self._options = options
-        self._cache = model.encode(to_model(model, source), to_model(model, lengths))
-        self._inputs = np.arange(len(source))
+        self._cache = state
+        self._inputs = np.arange(inputs)
         self._reorder_within = getattr(model, "reorder_within", None)
         self._normalised = bool(getattr(model, "returns_log_probabilities", False))
         self._table = ScoreTable()
@@ -318,14 +322,14 @@ class _Beam:
 
 
 def _beam_search(
-    model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
+    model: StepModel, state: Any, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
 ) -> list[list[Hypothesis]]:
     """Search with a beam for each input; a beam of one is greedy search."""
     limits = options.limits(len(source))  # [B]
     size = 1 if options.strategy == "greedy" else options.beam_size
     divisor = length_divisor(options.length_penalty, options.alpha)
     beams = [_Beam(options, size, limit, divisor) for limit in limits.tolist()]
-    cached = _CachedModel(model, source, lengths, options)
+    cached = _CachedModel(model, state, len(source), options)
     inputs: np.ndarray = np.arange(len(beams))  # [N] input of each growing prefix
     tokens: np.ndarray = np.zeros((len(beams), 0), dtype=np.int64)  # [N, t]
     totals: np.ndarray = np.zeros(len(beams))  # [N] processed log-probabilities
@@ -371,7 +375,7 @@ def _candidates(
 
 
 def _sample(
-    model: StepModel, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
+    model: StepModel, state: Any, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
 ) -> list[list[Hypothesis]]:
     """Draw `n_best` texts for each input; fewer where the processors leave no token to draw.
 
@@ -382,7 +386,7 @@ def _sample(
     for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
         numbers += uniform_numbers(options.seed, options.n_best, ids[:length].ravel().tolist(), limit + 1)
     texts: list[list[Hypothesis]] = [[] for _ in limits]
-    cached = _CachedModel(model, source, lengths, options)
+    cached = _CachedModel(model, state, len(source), options)
     inputs = np.arange(len(limits))  # [N] input of each row
     tokens = np.zeros((len(limits), 0), dtype=np.int64)  # [N, t]
     rows = np.repeat(inputs, options.n_best)  # [M] row of each growing text

@@ -86,7 +86,7 @@ def measured(
     found = _candidates(predictor, context, texts, rows)
     known = predictor.reranker.features
     features = [known[name]([context], [found]) for name in FITTED]
-    return np.stack(features, axis=1), judged_states(predictor.model, predictor.encoder, found, context)
+    return np.stack(features, axis=1), judged_states(predictor.encoder, found, context)
 
 
 def _candidates(
@@ -99,7 +99,7 @@ def _candidates(
     reflected = {one.text: one for one in predictor.reflected(context, MOST_REFLECTIONS)}
     found |= {text: reflected[text] for text in texts if text in reflected and text not in found}
     others = {text: predictor.language.tokens_of(text) for text in texts if text not in found}
-    scores = log_probs(predictor.model, predictor.encoder, [*others.values()], context.packed)
+    scores = log_probs(predictor.encoder, [*others.values()], context)
     for (text, tokens), score in zip(others.items(), scores, strict=True):
         found[text] = ReplyPrediction(text, float(score), tokens)
     return [found[text] for text in texts]

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.interface import Hypothesis, StepModel, to_model
+from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.judge import Judge
@@ -21,7 +21,7 @@ from tasks.empathetic.care import care_responder
 from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from tasks.empathetic.data.encoding import DialogueEncoder, Packed, pad_sources
+from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from tasks.empathetic.data.vocabulary import not_words
 from tasks.empathetic.reading import ContextReader, ReadContext, log_probs
 from tasks.empathetic.reflection import Reflector
@@ -67,7 +67,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         self.store = store
         wanted = config.replies.reflections > 0 and config.replies.store is not False
         self.reflector = Reflector(self.language.name, self.emotions) if wanted else None
-        self.reranker = Reranker(self.model, self.encoder, store, judge)
+        self.reranker = Reranker(self.encoder, store, judge)
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
@@ -209,7 +209,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         """Return the generator's replies and the nearest of the store, for contexts of one batch."""
         found: list[list[ReplyPrediction]] = [[] for _ in contexts]
         if self.config.replies.generate or self.store is None:
-            found = write_replies(self.model, self.encoder, [context.packed for context in contexts], options)
+            found = write_replies(self.encoder, contexts, options)
         if self.store is not None:
             count = self.config.replies.candidates
             found = [own + self.stored(context, count) for own, context in zip(found, contexts, strict=True)]
@@ -230,7 +230,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         rows = highest(similarities, count) if rows is None else rows
         texts = [self.store.texts[row] for row in rows]
         tokens = [self.language.tokens_of(text) for text in texts]
-        scores = log_probs(self.model, self.encoder, tokens, context.packed).tolist()
+        scores = log_probs(self.encoder, tokens, context).tolist()
         return [
             ReplyPrediction(
                 text,
@@ -249,7 +249,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             return []
         replies = self.reflector.replies(context.turns[-1], context.emotions, count)
         tokens = [self.language.tokens_of(reply.text) for reply in replies]
-        scores = log_probs(self.model, self.encoder, tokens, context.packed).tolist()
+        scores = log_probs(self.encoder, tokens, context).tolist()
         return [
             ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion)
             for reply, score, words in zip(replies, scores, tokens, strict=True)
@@ -270,24 +270,26 @@ def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> 
 
 
 def write_replies(
-    model: StepModel, encoder: DialogueEncoder, packed: Sequence[Packed], options: SearchOptions
+    encoder: DialogueEncoder, contexts: Sequence[ReadContext], options: SearchOptions
 ) -> list[list[ReplyPrediction]]:
     """Write replies.
 
     Args:
-        model: of the network.
-        encoder: that packed the contexts.
-        packed: contexts with their extended ids.
+        encoder: of the contexts.
+        contexts: of one batch that the model has read.
         options: of the search.
 
     Returns:
         The candidates of each context in the order of the search.
     """
-    source, lengths = (to_model(model, array) for array in pad_sources([one for one, _ in packed]))
-    found = decode(model, source, lengths, options)
+    batch = contexts[0].batch
+    assert batch is not None, "the model has not read the contexts"
+    sources, lengths = pad_sources([context.packed[0] for context in contexts])
+    state = batch.state_of([context.row for context in contexts])
+    found = decode(contexts[0].model, sources, lengths, options, state)
     return [
-        _predictions(encoder, hypotheses, extended)
-        for hypotheses, (_, extended) in zip(found, packed, strict=True)
+        _predictions(encoder, hypotheses, context.packed[1])
+        for hypotheses, context in zip(found, contexts, strict=True)
     ]
 
 

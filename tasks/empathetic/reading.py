@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
-from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -21,12 +21,34 @@ from tasks.empathetic.data.dialogue import checked_context
 from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
 from tasks.empathetic.data.language import Language, Tokens
-from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
+from tasks.empathetic.network.numpy_emo_prepend import (
+    NumpyCausalEmoPrepend,
+    NumpyEmoPrepend,
+    numpy_emo_prepend,
+)
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from tasks.empathetic.network.emo_prepend import EmoPrepend
+
+
+@dataclass(frozen=True)
+class ReadBatch:
+    """Contexts that a model has read together.
+
+    Args:
+        model: the model.
+        state: before the first word, a row for each context.
+    """
+
+    model: EmoPrepend | NumpyEmoPrepend
+    state: Any
+
+    def state_of(self, rows: Sequence[int]) -> Any:
+        """Return the state of some of the contexts."""
+        with evaluation_mode(self.model):
+            return self.model.reorder(self.state, to_model(self.model, np.array(rows, dtype=np.int64)))
 
 
 @dataclass(frozen=True)
@@ -38,7 +60,10 @@ class ReadContext:
         packed: as the encoder packs it.
         language: of the conversation.
         given: the emotion that the user has given, a class id, or None.
-        predicted: probabilities of the emotions [32]; None before the model has run.
+        predicted: probabilities of the emotions [C]; None before the model has run.
+        batch: the contexts that the model has read together, this one among them; None before the model has run.
+        row: of this one in the batch.
+        states: the decoder's mean and last outputs [2 D] over replies that were scored, by their tokens.
     """
 
     turns: Sequence[str]
@@ -46,6 +71,21 @@ class ReadContext:
     language: Language
     given: int | None = None
     predicted: np.ndarray | None = None
+    batch: ReadBatch | None = None
+    row: int = 0
+    states: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
+
+    @property
+    def model(self) -> EmoPrepend | NumpyEmoPrepend:
+        """The model that has read the context."""
+        assert self.batch is not None, "the model has not read the context"
+        return self.batch.model
+
+    @cached_property
+    def state(self) -> Any:
+        """The model's state before the first word of a reply to this context alone."""
+        assert self.batch is not None, "the model has not read the context"
+        return self.batch.state_of([self.row])
 
     @cached_property
     def words(self) -> list[tuple[str, ...]]:
@@ -59,7 +99,7 @@ class ReadContext:
 
     @property
     def emotions(self) -> np.ndarray:
-        """Probabilities of the emotions [32]; 1 for the given one, if any."""
+        """Probabilities of the emotions [C]; 1 for the given one, if any."""
         if self.given is not None:
             return np.eye(len(self.language.emotions))[self.given]
         assert self.predicted is not None, "the model was not asked"
@@ -143,65 +183,59 @@ class ContextReader:
         ]
 
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
-        """Add predicted emotions to the contexts of one batch."""
+        """Let the model read the contexts of one batch; add predicted emotions and states."""
         sources = [context.packed[0] for context in contexts]
         source, lengths = (to_model(self.model, array) for array in pad_sources(sources))
         with evaluation_mode(self.model):
-            probabilities = to_array(self.model.emotion_probabilities(source, lengths)).copy()  # [B, 32]
+            state, emotions = self.model.read_contexts(source, lengths)
+        batch = ReadBatch(self.model, state)
         return [
-            dataclasses.replace(context, predicted=own)
-            for context, own in zip(contexts, probabilities, strict=True)
+            dataclasses.replace(context, predicted=probabilities, batch=batch, row=row)
+            for row, (context, probabilities) in enumerate(
+                zip(contexts, to_array(emotions).copy(), strict=True)
+            )
         ]
 
 
-class JudgedModel(StepModel, Protocol):
-    """A model whose states a judge of replies reads; `EmoPrepend` or its array form."""
-
-    def reply_states(self, source: Array, source_lengths: Array, target: Array, sizes: Array, /) -> Array:
-        """Return the mean and last outputs [K, 2 D] over each of K replies [K, T] to one context [1, S, k]."""
-        ...
-
-
-def reply_states(
-    model: JudgedModel, encoder: DialogueEncoder, replies: Sequence[Sequence[str]], packed: Packed
-) -> np.ndarray:
-    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D].
-
-    Args:
-        model: that reads them.
-        encoder: of the model.
-        replies: as tokens; at least one.
-        packed: the context and its extended ids, as the encoder packs it.
-    """
-    source, extended = packed
-    ids = [
-        np.array([Vocabulary.bos_id, *encoder.target(encoder.numbers(reply), extended).tolist()])
-        for reply in replies
-    ]
-    target, sizes = pad_batch(ids, Vocabulary.pad_id)
-    arrays = [to_model(model, array) for array in (source[None], np.array([len(source)]), target, sizes)]
-    with evaluation_mode(model):
-        return to_array(model.reply_states(*arrays)).copy()
-
-
 def log_probs(
-    model: StepModel,
-    encoder: DialogueEncoder,
-    replies: Sequence[Sequence[str]],
-    packed: Packed | None = None,
+    encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
 ) -> np.ndarray:
     """Return log p(reply | context) per token, the end token counted, float64 [N].
 
     Args:
-        model: that computes it.
         encoder: of the model.
         replies: as tokens.
-        packed: the context and its extended ids, as the encoder packs it; None is no context, the CLS position alone,
-            where words outside the vocabulary count as unknown.
+        context: that the model has read; states of the replies are kept there if they cost nothing more.
     """
     if not replies:
         return np.zeros(0)
-    source, extended = encoder.pack(encoder.context([])) if packed is None else packed
+    model, (source, extended) = context.model, context.packed
     ids = [encoder.target(encoder.numbers(reply), extended).tolist() for reply in replies]
-    totals = text_log_probs(model, source[None], np.array([len(source)]), ids, inputs=[0] * len(ids))
+    if isinstance(model, NumpyCausalEmoPrepend):
+        totals, states = model.read_replies(context.state, ids)
+        context.states.update(zip(replies, states, strict=True))
+    else:
+        arrays = source[None], np.array([len(source)])
+        totals = text_log_probs(model, *arrays, ids, inputs=[0] * len(ids), state=context.state)
     return totals / [len(reply) + 1 for reply in replies]
+
+
+def reply_states(
+    encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
+) -> np.ndarray:
+    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D].
+
+    Args:
+        encoder: of the model.
+        replies: as tokens; at least one.
+        context: that the model has read.
+    """
+    new = [reply for reply in dict.fromkeys(replies) if reply not in context.states]
+    if new:
+        model = context.model
+        numbers = [encoder.target(encoder.numbers(reply), context.packed[1]) for reply in new]
+        target, sizes = pad_batch([np.append(Vocabulary.bos_id, ids) for ids in numbers], Vocabulary.pad_id)
+        with evaluation_mode(model):
+            states = model.reply_states(context.state, to_model(model, target), to_model(model, sizes))
+        context.states.update(zip(new, to_array(states).copy(), strict=True))
+    return np.stack([context.states[reply] for reply in replies])

@@ -11,13 +11,12 @@ from typing import cast
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.judge import Judge
 from tasks.empathetic.answer import ReplyPrediction
 from tasks.empathetic.config import ReplyRerankConfig
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.overlap import echo, overlaps, rejoices_at_denied, repetition
-from tasks.empathetic.reading import JudgedModel, ReadContext, reply_states
+from tasks.empathetic.reading import ReadContext, reply_states
 from tasks.empathetic.store import ReplyStore
 
 AGAINST = frozenset({"echo", "repetition"})  # subtracted
@@ -30,8 +29,7 @@ class Reranker:
     """Orders candidates by a weighted sum.
 
     Args:
-        model: whose states over the candidates the judge reads.
-        encoder: of the model's sources.
+        encoder: of the model that reads the contexts.
         store: of the candidates that people wrote; None where there are none.
         judge: of the bundle; None where there is none.
 
@@ -41,12 +39,10 @@ class Reranker:
 
     def __init__(
         self,
-        model: StepModel,
         encoder: DialogueEncoder,
         store: ReplyStore | None = None,
         judge: Judge | None = None,
     ) -> None:
-        self._model = model
         self._encoder = encoder
         self._store = store
         self._judge = judge
@@ -99,9 +95,9 @@ class Reranker:
 
     def _judged(self, contexts: Sequence[ReadContext], lists: Lists) -> np.ndarray:
         """Return the judge's values [N]."""
-        judge, model = cast(Judge, self._judge), cast(JudgedModel, self._model)
+        judge = cast(Judge, self._judge)
         return _joined(
-            judge(judged_states(model, self._encoder, own, context))
+            judge(judged_states(self._encoder, own, context))
             for context, own in zip(contexts, lists, strict=True)
             if own
         )
@@ -155,18 +151,17 @@ def judged_width(width: int) -> int:
 
 
 def judged_states(
-    model: JudgedModel, encoder: DialogueEncoder, replies: Sequence[ReplyPrediction], context: ReadContext
+    encoder: DialogueEncoder, replies: Sequence[ReplyPrediction], context: ReadContext
 ) -> np.ndarray:
     """Return the decoder's mean and last outputs, and again those of reflected replies, else 0, float32 [N, 4 D].
 
     So reflections, which begin with words that are right in any case, are judged by weights of their own.
 
     Args:
-        model: that reads them.
         encoder: of the model.
         replies: to the context; at least one.
         context: of them.
     """
-    states = reply_states(model, encoder, [one.tokens for one in replies], context.packed)  # [N, 2 D]
+    states = reply_states(encoder, [one.tokens for one in replies], context)  # [N, 2 D]
     is_reflected = np.array([[one.origin == "reflected"] for one in replies])  # [N, 1]
     return np.concatenate([states, states * is_reflected], axis=1)

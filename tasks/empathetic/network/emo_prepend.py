@@ -30,6 +30,7 @@ class _Read(NamedTuple):
     past: Any  # of the decoder
     emotion: Tensor | None  # embedding of the emotion [B, E], which takes the place of the begin token's
     logits: Tensor  # of the emotions, by the encoder alone [B, C]
+    answer: Tensor  # logits of the emotions, with those of the n-grams [B, C]
 
 
 class EmoPrepend(PointerSeq2Seq):
@@ -101,13 +102,20 @@ class EmoPrepend(PointerSeq2Seq):
 
     def encode(self, source: Tensor, lengths: Tensor) -> PointerState:
         """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+        return self.read_contexts(source, lengths)[0]
+
+    def read_contexts(self, source: Tensor, lengths: Tensor) -> tuple[PointerState, Tensor]:
+        """Return the state before the first word, and probabilities [B, C] of the emotions; see `encode`.
+
+        The probabilities do not depend on an emotion that the source gives.
+        """
         read = self._read(source, lengths)
-        return self.begin(read.memory, read.past, source[:, :, WORD], read.emotion)
+        state = self.begin(read.memory, read.past, source[:, :, WORD], read.emotion)
+        return state, F.softmax(read.answer, axis=-1)
 
     def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
-        """Return probabilities [B, C] of the emotions, whatever emotion the source gives."""
-        logits = self._read(source, source_lengths).logits  # [B, C]
-        return F.softmax(self.emotion_head.answer(logits, source[:, :, NGRAMS:]), axis=-1)
+        """Return probabilities [B, C] of the emotions; see `read_contexts`."""
+        return self.read_contexts(source, source_lengths)[1]
 
     def attention_weights(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         """Return attention [B, T, S] of each target position over the context, for heat maps."""
@@ -120,18 +128,19 @@ class EmoPrepend(PointerSeq2Seq):
         gate = self.score(read.memory, read.past, target, read.emotion)[1]
         return None if gate is None else F.sigmoid(-gate)
 
-    def reply_states(self, source: Tensor, source_lengths: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
+    def reply_states(self, state: PointerState, target: Tensor, sizes: Tensor) -> Tensor:
         """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
 
         Args:
-            source: packed [1, S, k].
-            source_lengths: its length [1].
+            state: of the context, before the first word.
             target: extended ids [K, T], begin token first.
             sizes: how many of them are real [K].
         """
         count = target.shape[0]
-        read = self._read(source.expand([count, -1, -1]), source_lengths.expand([count]))
-        hidden, _ = self.decoder(self.embed_target(target, read.emotion), read.memory, read.past)  # [K, T, D]
+        state = self.reorder(state, paddle.zeros([count], dtype="int64"))
+        hidden, _ = self.decoder(
+            self.embed_target(target, state.begin), state.memory, state.past
+        )  # [K, T, D]
         real = length_mask(sizes, target.shape[1]).astype(hidden.dtype).unsqueeze(-1)  # [K, T, 1]
         mean = (hidden * real).sum(1) / sizes.astype(hidden.dtype).unsqueeze(-1)  # [K, D]
         places = paddle.stack([paddle.arange(count), sizes - 1], axis=1)  # [K, 2]
@@ -161,7 +170,7 @@ class EmoPrepend(PointerSeq2Seq):
         logits = self.emotion_head(outputs, real)  # [B, C]
         memory, past = self.decoder.prepare(outputs, real, final)
         answer = self.emotion_head.answer(logits, source[:, :, NGRAMS:])  # [B, C]
-        return _Read(outputs, memory, past, self._prepended(answer, source[:, 0, HINT]), logits)
+        return _Read(outputs, memory, past, self._prepended(answer, source[:, 0, HINT]), logits, answer)
 
     def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""

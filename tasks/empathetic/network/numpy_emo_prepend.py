@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from tasks.empathetic.data.emotions import EMOTIONS_OF
 from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
 from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
-
-REMEMBERED = 2  # readings: of the contexts, and of the empty context that re-ranking needs
 
 
 def numpy_emo_prepend(
@@ -44,16 +41,6 @@ def numpy_emo_prepend(
     return model
 
 
-class Reading(NamedTuple):
-    """Contexts as the encoder has read them."""
-
-    source: np.ndarray  # packed [B, S, k]
-    lengths: np.ndarray  # [B]
-    outputs: np.ndarray  # [B, S, D]
-    final: Any  # further input of the decoder
-    emotions: np.ndarray  # probabilities [B, C]
-
-
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
     """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`.
 
@@ -74,30 +61,35 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         if isinstance(model, CausalTransformerConfig) and config.emotion.roles:
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
         self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
-        self._readings: list[Reading] = []  # the newest last
 
     def emotion_probabilities(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return probabilities [B, C] of the emotions, whatever emotion the packed source [B, S, k] gives."""
-        return self._read(source, lengths).emotions.copy()
+        """Return probabilities [B, C] of the emotions; see `read_contexts`."""
+        return self.read_contexts(source, lengths)[1]
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyPointerState:
         """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
-        reading = self._read(source, lengths)
-        past = self._decoder.prepare(reading.outputs, reading.final, lengths)
-        return self._begin(past, source[:, :, WORD], self._prepended(reading.emotions, source[:, 0, HINT]))
+        return self.read_contexts(source, lengths)[0]
 
-    def reply_states(
-        self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
-    ) -> np.ndarray:
+    def read_contexts(self, source: np.ndarray, lengths: np.ndarray) -> tuple[NumpyPointerState, np.ndarray]:
+        """Return the state before the first word, and probabilities [B, C] of the emotions; see `encode`.
+
+        The probabilities do not depend on an emotion that the source gives.
+        """
+        outputs, final = self._encoder.read(self._embed_source(source), lengths)  # [B, S, D]
+        emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, C]
+        past = self._decoder.prepare(outputs, final, lengths)
+        begin = self._prepended(emotions, source[:, 0, HINT])  # [B, D]
+        return self._begin(past, source[:, :, WORD], begin), emotions
+
+    def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
 
         Args:
-            source: packed [1, S, k].
-            lengths: its length [1].
+            state: of the context, before the first word.
             target: extended ids [K, T], begin token first.
             sizes: how many of them are real [K].
         """
-        state, sums = self.encode(source, lengths), np.zeros((len(target), self._width), np.float32)  # [K, D]
+        sums = np.zeros((len(target), self._width), np.float32)  # [K, D]
         last = np.empty_like(sums)  # [K, D]
         growing = np.arange(len(target))  # replies that go on
         rows = np.zeros(len(target), np.int64)  # theirs
@@ -114,18 +106,6 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             grown, rows = np.unique(rows * size + target[growing, place], return_inverse=True)
             tokens, state = grown % size, self.reorder(state, grown // size)
         return np.concatenate([sums / sizes[:, None].astype(np.float32), last], axis=1)
-
-    def _read(self, source: np.ndarray, lengths: np.ndarray) -> Reading:
-        """Read contexts; the last ones are cached, since emotions and replies are asked for one after the other."""
-        for place, known in enumerate(self._readings):
-            if np.array_equal(known.source, source) and np.array_equal(known.lengths, lengths):
-                self._readings.append(self._readings.pop(place))
-                return known
-        outputs, final = self._encoder.read(self._embed_source(source), lengths)  # [B, S, D]
-        emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, C]
-        reading = Reading(source.copy(), lengths.copy(), outputs, final, emotions)
-        self._readings = [*self._readings, reading][-REMEMBERED:]
-        return reading
 
     def _embed_source(self, source: np.ndarray) -> np.ndarray:
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
@@ -164,74 +144,43 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         super().__init__(config, vocab_size, weights)
         assert isinstance(self._decoder, NumpyCausalDecoder)
         self._causal = self._decoder
-        self._context: tuple[bytes, ...] = ()  # the one of the replies read last
-        self._outputs: dict[tuple[int, ...], np.ndarray] = {}  # of those replies, mean and last [2 D]
 
-    def score_replies(self, state: NumpyPointerState, replies: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return log p(reply | context) per token, the end token counted.
+    def read_replies(
+        self, state: NumpyPointerState, replies: Sequence[Sequence[int]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Read replies to one context; those that begin alike share what is computed of their beginnings.
 
         Args:
-            state: of `encode` for a single context, before any step; it stays as it is.
+            state: of the context, before the first word; it stays as it is.
             replies: K of them, extended ids without begin and end token.
 
         Returns:
-            float64 [K].
+            log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D]; see `reply_states`.
 
         Raises:
             UserError: a reply is longer than the model has positions for.
         """
-        return self.text_log_probs(state, replies) / [len(reply) + 1 for reply in replies]
-
-    def text_log_probs(self, state: NumpyPointerState, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """See `TextScorer`; texts that begin alike share what is computed of their beginnings."""
-        tree = PrefixTrie.of(texts, Vocabulary.bos_id, Vocabulary.eos_id)
-        hidden, attention = self._follow(tree, state)  # [N, D], [N, S]
-        self._remember(texts, state, tree, hidden)
-        numbers, nodes, labels = tree.scored()  # [P] each
+        assert isinstance(state.past, CausalState)
+        trie = PrefixTrie.of(replies, Vocabulary.bos_id, Vocabulary.eos_id)
+        inputs = np.zeros(len(trie.tokens), dtype=np.int64)  # [N]
+        embedded = self._embed_target(trie.tokens, state.begin, inputs)  # [N, D]
+        hidden, attention = self._causal.follow(embedded, trie, state.past)  # [N, D], [N, S]
+        numbers, nodes, labels = trie.scored()  # [P] each
         scores = label_log_softmax(self._tables.output, hidden, nodes, labels, self._temperature)  # [P]
         if self._pointer is not None:
             copied = state.copy_ids[0, : attention.shape[1]] == labels[:, None]  # [P, S]
             weights = np.where(copied, attention[nodes], np.float32(0)).sum(axis=1)  # [P]
             scores = self._pointer.label_log_probs(hidden, nodes, scores, weights, labels < self._size)
-        return np.bincount(numbers, scores.astype(np.float64), minlength=len(texts))
+        ends = np.cumsum(trie.sizes)  # [K]
+        sums = np.add.reduceat(hidden[nodes], ends - trie.sizes)  # [K, D]
+        means = sums / trie.sizes[:, None].astype(np.float32)
+        states = np.concatenate([means, hidden[nodes[ends - 1]]], axis=1)
+        return np.bincount(numbers, scores.astype(np.float64), minlength=len(replies)), states
 
-    def reply_states(
-        self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray, sizes: np.ndarray
-    ) -> np.ndarray:
-        """Return mean and last outputs [K, 2 D]; see `NumpyEmoPrepend`. What was scored last is not read again."""
-        texts = [tuple(reply[1:size].tolist()) for reply, size in zip(target, sizes, strict=True)]
-        state = self.encode(source, lengths)
-        is_known = _context(state) == self._context
-        new = [text for text in texts if not is_known or text not in self._outputs]
-        if new:
-            tree = PrefixTrie.of(new, Vocabulary.bos_id, Vocabulary.eos_id)
-            self._remember(new, state, tree, self._follow(tree, state)[0])
-        return np.stack([self._outputs[text] for text in texts])
-
-    def _follow(self, tree: PrefixTrie, state: NumpyPointerState) -> tuple[np.ndarray, np.ndarray]:
-        """Return the output [N, D] at each node of replies to the only context, and attention over it [N, S]."""
-        assert isinstance(state.past, CausalState)
-        inputs = np.zeros(len(tree.tokens), dtype=np.int64)  # [N]
-        return self._causal.follow(self._embed_target(tree.tokens, state.begin, inputs), tree, state.past)
-
-    def _remember(
-        self, texts: Sequence[Sequence[int]], state: NumpyPointerState, tree: PrefixTrie, hidden: np.ndarray
-    ) -> None:
-        """Keep mean and last output of each reply, as long as the context is the same."""
-        if _context(state) != self._context:
-            self._context, self._outputs = _context(state), {}
-        nodes, ends = tree.scored()[1], np.cumsum(tree.sizes)  # [P], [K]
-        sums = np.add.reduceat(hidden[nodes], ends - tree.sizes)  # [K, D]
-        means = sums / tree.sizes[:, None].astype(np.float32)
-        for text, mean, last in zip(texts, means, hidden[nodes[ends - 1]], strict=True):
-            self._outputs[tuple(map(int, text))] = np.concatenate([mean, last])
-
-
-def _context(state: NumpyPointerState) -> tuple[bytes, ...]:
-    """Return what tells the only context of a state, as it was read, and the emotion before the reply from others."""
-    assert isinstance(state.past, CausalState)
-    emotion = b"" if state.begin is None else state.begin.tobytes()
-    return state.past.keys.tobytes(), emotion
+    def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return mean and last outputs [K, 2 D]; see `NumpyEmoPrepend`."""
+        replies = [reply[1:size].tolist() for reply, size in zip(target, sizes, strict=True)]
+        return self.read_replies(state, replies)[1]
 
 
 class NumpyEmotionHead:
