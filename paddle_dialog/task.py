@@ -133,9 +133,9 @@ class Task(ABC):
         """Return this process's share of the dev examples as batches of indices; no example is in two shares."""
         from paddle_dialog.data.batching import LengthBucketSampler
 
-        own = range(rank, len(examples.lengths), processes)
-        batches = LengthBucketSampler(examples.lengths[own], config.data.batch_size, shuffle=False)
-        return [[own[index] for index in batch] for batch in batches]
+        share = range(rank, len(examples.lengths), processes)
+        batches = LengthBucketSampler(examples.lengths[share], config.data.batch_size, shuffle=False)
+        return [[share[index] for index in batch] for batch in batches]
 
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Return what the log shows of the first `count` dev, else training, examples; nothing by default."""

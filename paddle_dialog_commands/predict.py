@@ -49,8 +49,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
     """Return the function that answers texts by the arguments, the task's own included."""
-    own = arguments.task_options.items()
-    options = {name: checked_text(v) if isinstance(v, str) else v for name, v in own if v is not None}
+    options = {
+        name: checked_text(value) if isinstance(value, str) else value
+        for name, value in arguments.task_options.items()
+        if value is not None
+    }
     n_best = arguments.n_best
     if n_best is not None:
         if not isinstance(predictor, GenerationPredictor):
@@ -133,8 +136,8 @@ def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], Us
             try:
                 records += answer([text])
             except UserError as error:
-                told = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
-                return records, UserError(told)
+                message = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
+                return records, UserError(message)
         return records, fault
 
 

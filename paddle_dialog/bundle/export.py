@@ -89,8 +89,8 @@ def _without_paths(card: str, task: Task, config: ExperimentConfig) -> str:
 def _paths(task: Task, config: ExperimentConfig) -> dict[str, str]:
     """Return the paths in a config by their keys."""
     keys = ("data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys)
-    found = {key: attrgetter(key)(config) for key in keys}
-    return {key: path for key, path in found.items() if path is not None}
+    paths = {key: attrgetter(key)(config) for key in keys}
+    return {key: path for key, path in paths.items() if path is not None}
 
 
 def _all_halved(weights: Mapping[str, np.ndarray], source: Path) -> dict[str, np.ndarray]:

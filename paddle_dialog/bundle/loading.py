@@ -54,7 +54,7 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
             f"{folder}: is a model of the task '{bundle.task}', and the config is of '{task.name}'; "
             "name other weights with --weights or another config with -c"
         )
-    found, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
+    bundle_task, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
     if recipe is not None:
         if recipe.language != config.language:
             raise UserError(
@@ -65,8 +65,8 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
         config = dataclasses.replace(config, seed=recipe.seed, **sections)
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
-    trained = TrainedModel.of_bundle(bundle, partial(found.build_network, config), folder)
-    return LoadedModel(found, config, trained)
+    trained = TrainedModel.of_bundle(bundle, partial(bundle_task.build_network, config), folder)
+    return LoadedModel(bundle_task, config, trained)
 
 
 def load_predictor(

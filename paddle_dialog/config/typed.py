@@ -50,10 +50,10 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
     """
     builder = _Builder()
     built = builder.section(cls, mapping, "")
-    if len(builder.found) == 1:
-        raise UserError(f"{where}: {builder.found[0]}")
-    if builder.found:
-        raise UserError("\n".join([f"{where}: {len(builder.found)} problems:", *builder.found]))
+    if len(builder.problems) == 1:
+        raise UserError(f"{where}: {builder.problems[0]}")
+    if builder.problems:
+        raise UserError("\n".join([f"{where}: {len(builder.problems)} problems:", *builder.problems]))
     return built
 
 
@@ -62,14 +62,14 @@ def _join(prefix: str, key: str) -> str:
 
 
 class _Builder:
-    """Converts values by type hint; notes problems in `found` and returns `_FAILED` instead of raising."""
+    """Converts values by type hint; notes them in `problems` and returns `_FAILED` instead of raising."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.problems: list[str] = []
 
     def fail(self, key: str, problem: str) -> Any:
         name = key if key.isprintable() else shown(key)
-        self.found.append(f"{name or 'the top level'}: {problem}")
+        self.problems.append(f"{name or 'the top level'}: {problem}")
         return _FAILED
 
     def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> Any:
@@ -189,8 +189,8 @@ class _Builder:
     def cross_check(self, instance: Any, key: str) -> None:
         check = getattr(instance, "problems", None)
         if callable(check):
-            found: Iterable[tuple[str, str]] = check()
-            for relative, problem in found:
+            problems: Iterable[tuple[str, str]] = check()
+            for relative, problem in problems:
                 self.fail(_join(key, relative), problem)
 
     def cross_check_tree(self, value: Any, key: str) -> None:
@@ -199,9 +199,6 @@ class _Builder:
             for field in dataclasses.fields(value):
                 self.cross_check_tree(getattr(value, field.name), _join(key, field.name))
             self.cross_check(value, key)
-        elif isinstance(value, Mapping):
-            for name, item in value.items():
-                self.cross_check_tree(item, _join(key, str(name)))
         elif isinstance(value, (list, tuple)):
             for index, item in enumerate(value):
                 self.cross_check_tree(item, f"{key}[{index}]")

@@ -366,8 +366,7 @@ def _candidates(
         count: candidates of an input.
     """
     rows, tokens, scores = best_candidates(table, totals, inputs, count)  # [M] each
-    own = log_probs[rows] + table.log_probs(rows, tokens)
-    columns = (inputs[rows], rows, tokens, scores, own)
+    columns = (inputs[rows], rows, tokens, scores, log_probs[rows] + table.log_probs(rows, tokens))
     every = list(map(Candidate._make, zip(*(column.tolist() for column in columns), strict=True)))
     starts = group_starts(inputs[rows]).tolist() if every else []
     for start, stop in pairwise([*starts, len(every)]):
@@ -412,4 +411,4 @@ def _sample(
         inputs = inputs[parents]
         if len(rows):
             cached.reorder(parents, inputs)
-    return [sorted(found, key=lambda text: (-text.rank_score, text.tokens)) for found in texts]
+    return [sorted(drawn, key=lambda text: (-text.rank_score, text.tokens)) for drawn in texts]

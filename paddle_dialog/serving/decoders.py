@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -33,14 +33,8 @@ class DecoderLost(Exception):
 
 
 Answer = Record | NoResult | DecodingFailed
-
-
-class Decode(Protocol):
-    """Answers a batch of jobs of equal settings, in order."""
-
-    def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
-        """See `decode_here`; raises `DecoderLost`."""
-        ...
+# Answers a batch of jobs of equal settings, in order; may raise `DecoderLost`.
+Decode = Callable[[Endpoint[Any], Sequence[Any], Any], list[Answer]]
 
 
 def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:

@@ -21,7 +21,7 @@ R = TypeVar("R", bound=BaseModel)
 ANSWERED: Any = Field(None, description="Of the model that answered.")
 LANGUAGE: Any = Field(
     None,
-    description="Which model answers: en or zh; by default that of the newest text whose language can be told, "
+    description="Which model answers: en or zh; by default that of the newest text whose language is clear, "
     "one of a single English word last, or the only one there is.",
 )
 
@@ -46,11 +46,11 @@ def bounded(model: type[R], **bounds: Any) -> type[R]:
     """
     fields: dict[str, Any] = {}
     for name, bound in bounds.items():
-        own = copy(model.model_fields[name])
-        kind, limit = bound if isinstance(bound, tuple) else (own.annotation, bound)
+        field = copy(model.model_fields[name])
+        kind, limit = bound if isinstance(bound, tuple) else (field.annotation, bound)
         if not limit.is_required():
-            own.default = limit.default
-        fields[name] = (Annotated[kind, limit], own)
+            field.default = limit.default
+        fields[name] = (Annotated[kind, limit], field)
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
@@ -169,8 +169,8 @@ class ByLanguage(Endpoint[Any]):
 
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        language, own = settings
-        answers = self._endpoints[language].answer(items, own)
+        language, inner = settings
+        answers = self._endpoints[language].answer(items, inner)
         return [a if isinstance(a, NoResult) else {**a, "language": language} for a in answers]
 
     def _language(self, request: BaseModel) -> str:
@@ -188,8 +188,8 @@ class ByLanguage(Endpoint[Any]):
         if len(self._endpoints) > 1:
             texts = [*self.texts(request)][::-1]
             # One English word, such as "OK", is said in Chinese conversations too.
-            told = [language_of(text) for text in (*filterfalse(is_one_word, texts), *texts)]
-            found = next((language for language in told if language in self._endpoints), None)
-            if found is not None:
-                return found
+            languages = [language_of(text) for text in (*filterfalse(is_one_word, texts), *texts)]
+            served = next((language for language in languages if language in self._endpoints), None)
+            if served is not None:
+                return served
         return next(iter(self._endpoints))

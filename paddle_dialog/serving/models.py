@@ -32,7 +32,7 @@ _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[
 
 
 @dataclass(frozen=True)
-class FoundModel:
+class ServedModel:
     """A model that can be loaded.
 
     Args:
@@ -61,7 +61,7 @@ def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeC
     return build(ServeConfig, read_config(find_recipe(path), overrides), str(path))
 
 
-def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
+def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
     """Find the bundles of a server's models.
 
     Returns:
@@ -70,7 +70,7 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
     Raises:
         UserError: a model is unknown or wrongly configured, its named weights do not exist, or none is left.
     """
-    found: list[FoundModel] = []
+    models: list[ServedModel] = []
     missing: list[str] = []
     of_task: dict[str, Sequence[Endpoint[Any]]] = {}
     for name, source in config.models.items():
@@ -90,18 +90,18 @@ def find_models(config: ServeConfig) -> tuple[list[FoundModel], list[str]]:
         if task.name in of_task and not all(endpoint.takes_models for endpoint in endpoints):
             raise UserError(f"models.{name}: another model of the task '{task.name}' is served already")
         of_task[task.name] = endpoints
-        found.append(FoundModel(task, recipe, folder, endpoints))
-    if not found:
+        models.append(ServedModel(task, recipe, folder, endpoints))
+    if not models:
         raise UserError("no model to serve: " + "; ".join(missing))
-    return found, missing
+    return models, missing
 
 
-def endpoints_of(found: Iterable[FoundModel]) -> list[Endpoint[Any]]:
+def endpoints_of(models: Iterable[ServedModel]) -> list[Endpoint[Any]]:
     """Return the endpoints of models, each once: models of several languages share theirs."""
-    return list(dict.fromkeys(endpoint for model in found for endpoint in model.endpoints))
+    return list(dict.fromkeys(endpoint for model in models for endpoint in model.endpoints))
 
 
-def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> list[ModelCard]:
+def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -> list[ModelCard]:
     """Load models and hand them to their endpoints.
 
     Raises:
@@ -109,7 +109,7 @@ def load_models(found: Sequence[FoundModel], words: WordFilter, device: str) -> 
     """
     select_device(device)
     cards = []
-    for model in found:
+    for model in models:
         predictor = load_predictor(model.folder, model.task, model.recipe)
         details = {endpoint.path: endpoint.use(predictor, words) for endpoint in model.endpoints}
         path, *further = details

@@ -17,7 +17,7 @@ from paddle_dialog.processes import can_fork, usable_cores
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, ForkServer, RemoteDecoder, decode_here
-from paddle_dialog.serving.models import FoundModel, ModelCard, endpoints_of, find_models, load_models
+from paddle_dialog.serving.models import ModelCard, ServedModel, endpoints_of, find_models, load_models
 from paddle_dialog.serving.telemetry import configure_log
 from paddle_dialog.serving.word_filter import WordFilter
 
@@ -37,22 +37,22 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
     signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)
-    found, missing = find_models(config)
+    models, missing = find_models(config)
     for sentence in missing:
         print(sentence, file=sys.stderr)
-    for model in found:
+    for model in models:
         print(f"{model.task.name}: weights {model.folder}", file=sys.stderr)
     configure_log()
     with _listen(config.host, config.port) as listener:
         # Import Paddle now, before the server runs: importing it replaces the signal handlers.
-        cards = load_models(found, words, device)
+        cards = load_models(models, words, device)
 
         def load() -> list[ModelCard]:
             select_device(device)  # Paddle's belongs to a thread
             return cards
 
-        with _decoders(config.workers, found, listener) as decoders:
-            app = create_app(config, endpoints_of(found), load, words, decoders)
+        with _decoders(config.workers, models, listener) as decoders:
+            app = create_app(config, endpoints_of(models), load, words, decoders)
             print(f"serving on http://{_address(listener)}", flush=True)
             server = uvicorn.Server(_settings(app, config))
             app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
@@ -64,7 +64,7 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
 
 @contextmanager
 def _decoders(
-    workers: int | None, found: Sequence[FoundModel], listener: socket.socket
+    workers: int | None, models: Sequence[ServedModel], listener: socket.socket
 ) -> Iterator[Sequence[Decode]]:
     """Start the decoders, processes where possible, and end them after the `with` block."""
     count = usable_cores() if workers is None else workers
@@ -74,7 +74,7 @@ def _decoders(
     if count == 1:
         yield [decode_here]
         return
-    fork_server = ForkServer(endpoints_of(found), listener)
+    fork_server = ForkServer(endpoints_of(models), listener)
     decoders = [RemoteDecoder(fork_server) for _ in range(count)]
     try:
         yield decoders

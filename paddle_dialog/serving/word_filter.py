@@ -45,10 +45,10 @@ class WordFilter:
         """
         if path is None:
             return cls()
-        found = cls((line for _, line in read_lines(path)), path)
-        if not found.words:
+        words = cls((line for _, line in read_lines(path)), path)
+        if not words.words:
             raise UserError(f"banned_words: {path} holds no word; give one a line, or banned_words: null")
-        return found
+        return words
 
     def finds(self, text: str) -> bool:
         """Return whether a text has one of the words."""
