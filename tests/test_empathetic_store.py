@@ -110,8 +110,11 @@ def test_the_file_holds_the_store() -> None:
     np.testing.assert_array_equal(again.own, store.own)
     turns = [ENGLISH.tokens_of("the dog won")]
     np.testing.assert_array_equal(again.similarities(turns), store.similarities(turns))
-    with pytest.raises(UserError, match="here: holds no store of replies"):
-        ReplyStore.from_bytes(b"nonsense", "here")
+    damaged = bytearray(store.to_bytes())
+    damaged[-20:] = bytes(20)
+    for content in (b"nonsense", bytes(damaged)):
+        with pytest.raises(UserError, match="here: holds no store of replies"):
+            ReplyStore.from_bytes(content, "here")
     with pytest.raises(UserError, match="differ in number"):
         ReplyStore.from_bytes(dataclasses.replace(store, own=store.own[:4]).to_bytes(), "here")
 

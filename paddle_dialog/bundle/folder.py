@@ -8,6 +8,7 @@ import logging
 import lzma
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -243,5 +244,12 @@ def file_errors(where: str, what: str, remedy: str) -> Iterator[None]:
     """
     try:
         yield
-    except (SafetensorError, lzma.LZMAError, KeyError, ValueError, UnsupportedModelError) as error:
+    except (
+        SafetensorError,
+        lzma.LZMAError,
+        zlib.error,
+        KeyError,
+        ValueError,
+        UnsupportedModelError,
+    ) as error:
         raise UserError(f"{where}: holds no {what} ({error}); {remedy}") from error

@@ -23,8 +23,12 @@ logger = logging.getLogger("paddle_dialog")
 
 REPLY_STORE = "replies.safetensors"  # in a bundle
 BUCKETS = 1 << 16  # a stem is known by its hash; 8,000 stems of EmpatheticDialogues seldom share one
+_ZLIB = b"\x78\xda"  # begins what `zlib` compresses best
 LAST_TURN = 2  # how often a word of the turn that is answered counts
-_CONTEXTS = "contexts."  # before the names of their arrays in a file
+_TYPES = {
+    "texts": np.uint8, "emotions": np.uint32, "own": np.bool_, "contexts.terms": np.uint16,
+    "contexts.counts": np.uint8, "contexts.sizes": np.uint16, "contexts.rows": np.uint32,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -125,14 +129,16 @@ class ReplyStore:
         return self.contexts.similarities(turns, len(self))
 
     def to_bytes(self) -> bytes:
-        """Write the store as a safetensors file."""
-        tensors = {
-            "texts": np.frombuffer("\n".join(self.texts).encode("utf-8"), np.uint8),
-            "emotions": self.emotions.astype(np.uint32),
-            "own": self.own,
+        """Write the store as a safetensors file, each array compressed by zlib: 6 MB for 52,000 replies."""
+        index = {
+            f"contexts.{field.name}": getattr(self.contexts, field.name) for field in fields(ContextIndex)
         }
-        index = {_CONTEXTS + field.name: getattr(self.contexts, field.name) for field in fields(ContextIndex)}
-        return save(tensors | index)
+        texts = np.frombuffer("\n".join(self.texts).encode("utf-8"), np.uint8)
+        arrays = {"texts": texts, "emotions": self.emotions, "own": self.own, **index}
+        packed = {
+            name: zlib.compress(arrays[name].astype(kind).tobytes(), 9) for name, kind in _TYPES.items()
+        }
+        return save({name: np.frombuffer(content, np.uint8) for name, content in packed.items()})
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> ReplyStore:
@@ -146,10 +152,11 @@ class ReplyStore:
             UserError: the content is something else.
         """
         with file_errors(where, "store of replies", "make it anew"):
-            tensors = load(content)
-            texts = tensors["texts"].tobytes().decode("utf-8").split("\n")
-            emotions, own = tensors["emotions"], tensors["own"]
-            index = {field.name: tensors[_CONTEXTS + field.name] for field in fields(ContextIndex)}
+            packed = load(content)
+            arrays = {name: _unpacked(packed[name], kind) for name, kind in _TYPES.items()}
+            texts = arrays["texts"].tobytes().decode("utf-8").split("\n")
+            emotions, own = arrays["emotions"], arrays["own"]
+            index = {field.name: arrays[f"contexts.{field.name}"] for field in fields(ContextIndex)}
         if {len(emotions), len(own)} != {len(texts)}:
             raise UserError(f"{where}: its replies and their emotions differ in number; make it anew")
         return cls(texts, emotions, ContextIndex(**index), own)
@@ -192,6 +199,12 @@ def highest(values: np.ndarray, count: int) -> list[int]:
 def emotion_bits(labels: Sequence[str | None], emotions: Sequence[str] = EMOTIONS) -> int:
     """Return emotions as the bits of `ReplyStore.emotions`; None has none."""
     return sum(1 << emotions.index(label) for label in {*labels} - {None} if label is not None)
+
+
+def _unpacked(packed: np.ndarray, kind: type) -> np.ndarray:
+    """Return an array of a store's file; one that is not compressed, of an older file, as it is."""
+    content = packed.tobytes()
+    return np.frombuffer(zlib.decompress(content), kind) if content.startswith(_ZLIB) else packed
 
 
 def _bag(turns: Sequence[Tokens]) -> Counter[int]:
