@@ -52,7 +52,7 @@ def composed(count: int, seed: int = 1) -> list[RatedAnswer]:
 def taste(predictor: ComposingPredictor, answers: list[RatedAnswer]) -> np.ndarray:
     """Return ratings by a reader who likes likely lines and one side of the states, [N]."""
     rows = measured(predictor, answers)
-    return 5 + 10 * rows[:, 0] + 100 * rows[:, 4]
+    return 5 + 50 * rows[:, 0] + 100 * rows[:, 4]
 
 
 def fit(bundle: Path, ratings: Path, output: Path) -> int:

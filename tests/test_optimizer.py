@@ -1,15 +1,52 @@
 """Schedules by hand, steps of the optimiser, and which parameters decay."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
 import pytest
-from paddle import nn
+from paddle import Tensor, nn
 
-from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.config.schema import ExperimentConfig, TrainingConfig
+from paddle_dialog.objective import Accuracy
+from paddle_dialog.task import Task
+from paddle_dialog.training.batches import Step
 from paddle_dialog.training.optimizer import build_optimizer, learning_rate_factor
+from paddle_dialog.training.progress import Progress
+from paddle_dialog.training.training_model import TrainingModel
+
+
+class Row(NamedTuple):
+    """A batch: what the network reads, and the gradient of what it returns."""
+
+    input: Tensor
+    slope: Tensor
+
+
+class Product(nn.Layer):
+    def forward(self, output: Tensor, slope: Tensor) -> Tensor:
+        return (output * slope).sum()
+
+
+class Nothing(Accuracy):
+    def sums(self, criterion: Any, outputs: Any, batch: Any) -> Any:
+        return [paddle.zeros([])] * 2
+
+
+class Summed(Task):
+    """A task whose loss is linear."""
+
+    objective = Nothing()
+
+    def prepare_data(self, config: Any, vocabularies: Any) -> Any:
+        raise NotImplementedError
+
+    def build_network(self, config: Any, vocabulary_sizes: Any) -> Any:
+        raise NotImplementedError
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        return Product()
 
 
 def factors(steps: list[int], total_steps: int = 100, width: int = 256, **settings: Any) -> list[float]:
@@ -102,3 +139,14 @@ def test_frozen_parameters_are_left_out() -> None:
     held = {parameter.name for parameter in optimizer._parameter_list}
     assert network[0].weight.name not in held
     assert len(held) == 3
+
+
+@pytest.mark.parametrize(("clip_norm", "scale"), [(2.5, 0.5), (10.0, 1.0), (None, 1.0)])
+def test_gradients_are_clipped_by_their_global_norm(clip_norm: float | None, scale: float) -> None:
+    """(3, 4) has norm 5; Adam's first step is the sign alone, so its mean shows the gradient."""
+    config = ExperimentConfig("toy", training=TrainingConfig(clip_norm=clip_norm))
+    model = TrainingModel(Summed(), config, nn.Linear(1, 2, bias_attr=False), 1, Progress())
+    model.train_batch([Step([Row(paddle.ones([1, 1]), paddle.to_tensor([[3.0, 4.0]]))], [1.0])])
+    assert model.gradient_norm == pytest.approx(5.0)
+    (mean,) = (value for name, value in model.optimizer.state_dict().items() if "moment1" in name)
+    np.testing.assert_allclose(mean.numpy(), [[0.3 * scale, 0.4 * scale]], rtol=1e-5)
