@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from importlib.metadata import PackageNotFoundError, distribution
+import sys
+from pathlib import Path
 
 from paddle_dialog.errors import UserError
 
@@ -71,12 +72,9 @@ def current_is_cpu() -> bool:
 
 
 def _gpu_build_installed() -> bool:
-    """Return whether the package of Paddle's GPU build is installed."""
-    try:
-        distribution("paddlepaddle-gpu")
-    except PackageNotFoundError:
-        return False
-    return True
+    """Return whether the package of Paddle's GPU build is installed; `importlib.metadata` takes 30 ms to say so."""
+    folders = (Path(folder) for folder in sys.path)
+    return any(next(folder.glob("paddlepaddle_gpu-*.dist-info"), None) is not None for folder in folders)
 
 
 def _launched_card() -> str | None:

@@ -41,7 +41,7 @@ def test_auto_without_gpu_is_the_cpu():
 @needs_cpu_build
 @pytest.mark.parametrize("name", ["gpu", "gpu:0", "gpu:3"])
 def test_gpu_on_the_cpu_build_names_the_build_and_the_way_out(name):
-    with pytest.raises(UserError, match=rf"'{name}'.*CPU build.*docs/gpu\.md.*--device cpu\.$"):
+    with pytest.raises(UserError, match=rf"'{name}'.*CPU build.*docs/scaling\.md.*--device cpu\.$"):
         select_device(name)
 
 
