@@ -11,13 +11,13 @@ import pytest
 from command import run_here
 from conftest import Trained
 from couplet_toys import LEVEL, OBLIQUE, Table
-from tasks.couplet.composing.ranking import Scores, quality
 
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.couplet.composing.proposals import Scores, quality
 from tasks.couplet.couplets import Couplet
 from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.direction import compose_source, encode_sources, with_marks

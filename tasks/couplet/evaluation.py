@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import paddle
-from paddle import io
 
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.decoding.interface import evaluation_mode
@@ -17,58 +16,22 @@ from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
 from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.couplet.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.dataset import CoupletDataset, Example, collate
+from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from tasks.couplet.form import form_report
-from tasks.couplet.prediction import CoupletPredictor
+from tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 
 MAPPED_EXAMPLES = 4
 
 
-@dataclass(frozen=True)
-class CoupletScores:
-    """Scores of a set of second lines.
-
-    Args:
-        form: the mean over pairs of each field of `Form` (for `tone_opposed` the mean of the shares),
-            and `distinct_1`, `distinct_2` over characters, punctuation included; all in 0–1.
-        bleu: corpus BLEU over characters, 0–100 as sacrebleu reports it.
-    """
-
-    form: dict[str, float]
-    bleu: float
-
-
-def couplet_scores(
-    firsts: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
-) -> CoupletScores:
-    """Score one hypothesis for each first line.
-
-    Args:
-        firsts: 上联.
-        hypotheses: the 下联 to score.
-        references: the human 下联.
-
-    Raises:
-        ValueError: there is no pair, or the three differ in length.
-    """
-    if not len(firsts) == len(hypotheses) == len(references):
-        raise ValueError(
-            f"{len(firsts)} first lines, {len(hypotheses)} hypotheses, {len(references)} references"
-        )
-    return CoupletScores(
-        form=form_rates(firsts, hypotheses),
-        bleu=corpus_bleu(
-            [normalise_line(line) for line in hypotheses], [normalise_line(line) for line in references]
-        ),
-    )
-
-
 def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, float]:
-    """Compute the scores that need no reference; see `CoupletScores.form`.
+    """Score one 下联 for each 上联 without a reference.
+
+    Returns:
+        The mean over pairs of each field of `Form`, and `distinct_1`, `distinct_2` over characters, punctuation
+        included; all in 0–1.
 
     Raises:
         ValueError: there is no pair, or the numbers of lines differ.
@@ -83,17 +46,11 @@ def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, fl
 
 @dataclass(frozen=True)
 class CoupletLikelihood:
-    """How well a model predicts the references.
+    """How well a model predicts the references."""
 
-    Args:
-        perplexity: exp of the mean over all tokens, punctuation and end token included.
-        perplexity_hanzi: the same over Chinese characters alone.
-        unknown_rate: share of target characters outside the vocabulary.
-    """
-
-    perplexity: float
-    perplexity_hanzi: float
-    unknown_rate: float
+    perplexity: float  # exp of the mean over all tokens, punctuation and end token included
+    perplexity_hanzi: float  # the same over Chinese characters alone
+    unknown_rate: float  # share of target characters outside the vocabulary
 
 
 def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
@@ -117,19 +74,10 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     likelihood = measure_likelihood(predictor, pairs)
     answers = predictor.predict([pair.first for pair in pairs])
     if predictions is not None:
-        write_records(
-            predictions,
-            (
-                {
-                    "first": pair.first,
-                    "reference": pair.second,
-                    "predictions": [candidate.as_dict() for candidate in candidates],
-                }
-                for pair, candidates in zip(pairs, answers, strict=True)
-            ),
-        )
+        both = zip(pairs, answers, strict=True)
+        write_records(predictions, (_record(pair, candidates) for pair, candidates in both))
     hypotheses = [candidates[0].text if candidates else "" for candidates in answers]
-    scores = couplet_scores([p.first for p in pairs], hypotheses, [p.second for p in pairs])
+    texts = [[normalise_line(line) for line in side] for side in (hypotheses, [p.second for p in pairs])]
     mirrored = {}
     if knows_marks(predictor.vocabulary):
         mirrored["perplexity_first"] = measure_likelihood(predictor, pairs, TO_FIRST).perplexity
@@ -140,39 +88,15 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
         "perplexity_hanzi": likelihood.perplexity_hanzi,
         **mirrored,
         "unknown_rate": likelihood.unknown_rate,
-        "bleu": scores.bleu,
-        "form": scores.form,
+        "bleu": corpus_bleu(*texts),
+        "form": form_rates([pair.first for pair in pairs], hypotheses),
         "decoding": predictor.decoding_summary(),
     }
 
 
-class _Questions(io.Dataset):
-    """The lines of couplets that a model is asked for, as ids.
-
-    Args:
-        pairs: the couplets.
-        vocabulary: of the model.
-        direction: which line is asked for.
-    """
-
-    def __init__(self, pairs: Sequence[Couplet], vocabulary: Vocabulary, direction: Direction) -> None:
-        super().__init__()
-        lines = [direction.pair(pair.first, pair.second) for pair in pairs]
-        self._examples = [
-            (np.array(direction.source(vocabulary, given)), np.array(vocabulary.encode(written)))
-            for given, written in lines
-        ]
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Tokens of source and target of each example, [N, 2]."""
-        return np.array([[len(source), len(target)] for source, target in self._examples])
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    def __getitem__(self, index: int) -> Example:
-        return self._examples[index]
+def _record(pair: Couplet, candidates: Sequence[CoupletPrediction]) -> Record:
+    predictions = [candidate.as_dict() for candidate in candidates]
+    return {"first": pair.first, "reference": pair.second, "predictions": predictions}
 
 
 def measure_likelihood(
@@ -180,21 +104,20 @@ def measure_likelihood(
 ) -> CoupletLikelihood:
     """Run the model over the true lines that answer the others, batched by length."""
     vocabulary = predictor.vocabulary
-    dataset = _Questions(pairs, vocabulary, direction)
+    lines = [direction.pair(pair.first, pair.second) for pair in pairs]
+    examples = [
+        (np.array(direction.source(vocabulary, given)), np.array(vocabulary.encode(written)))
+        for given, written in lines
+    ]
+    lengths = np.array([[len(source), len(target)] for source, target in examples])  # [N, 2]
     hanzi = np.array([is_hanzi(token) for token in vocabulary.tokens])  # [V]
     # An unknown character is one that was too rare in training, and those are hanzi.
     hanzi[vocabulary.unk_id] = True
     nll = np.zeros(2)  # all tokens, hanzi
     counts = np.zeros(2)
     unknown = 0
-    for losses in token_losses(
-        predictor.network,
-        SequenceCrossEntropy(),
-        dataset,
-        dataset.lengths,
-        collate,
-        predictor.config.data.batch_size,
-    ):
+    network, size = predictor.network, predictor.config.data.batch_size
+    for losses in token_losses(network, SequenceCrossEntropy(), examples, lengths, collate, size):
         label, mask = losses.batch.label, losses.batch.mask  # [B, T] each
         for kind, real in enumerate((mask, mask * hanzi[label])):
             nll[kind] += (losses.nll * real).sum()
