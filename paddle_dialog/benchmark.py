@@ -24,8 +24,6 @@ def measure_training(task: Task, config: Any, steps: int, cpu_time: bool = False
     """Train some steps and report the speed.
 
     Args:
-        task: the task.
-        config: the recipe.
         steps: timed steps.
         cpu_time: count processor seconds instead of wall-clock seconds.
 

@@ -40,7 +40,6 @@ class CausalLayer(nn.Layer):
         """Map `x` [B, T, D].
 
         Args:
-            x: the positions to compute.
             mask: additive, broadcastable to [B, heads, T, S + past + T].
             source: keys and values of the source, [B, heads, S, d] each.
             past: those of the positions between the source and `x`.

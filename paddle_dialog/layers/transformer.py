@@ -136,11 +136,7 @@ class CrossAttention(nn.Layer):
 
 
 class FeedForward(nn.Layer):
-    """Two linear maps with ReLU between (Vaswani et al. 2017, equation 2), at every position alike.
-
-    Args:
-        config: sizes.
-    """
+    """Two linear maps with ReLU between (Vaswani et al. 2017, equation 2), at every position alike."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
@@ -174,7 +170,6 @@ class SequenceConvolution(nn.Layer):
         """Map [B, T, D] to [B, T, O]; the ends are padded with zeros.
 
         Args:
-            x: the positions to compute.
             past: the two inputs before them [B, 2, D] in cached decoding; `left` only.
 
         Returns:
@@ -222,7 +217,6 @@ class ConvolutionalFeedForward(nn.Layer):
         """Map [B, T, D] to [B, T, D].
 
         Args:
-            x: the positions to compute.
             real: float [B, T, 1], 0 on padding, which a convolution would otherwise let into real positions.
             past: what the call for the positions before returned, in cached decoding.
 
@@ -292,7 +286,6 @@ class GraphLayer(nn.Layer):
         """Map `x` [B, T, D].
 
         Args:
-            x: the positions to compute.
             memory: `cross_attention.prepare` of the nodes [B, S, D].
             cross_mask: additive [B, 1, 1, S], or None where all nodes are real.
             past: of the feed-forward at the positions before, in cached decoding.

@@ -32,7 +32,6 @@ class CausalLm(nn.Layer):
     """Predicts each next token of packed texts, none of which sees another.
 
     Args:
-        config: sizes.
         vocab_size: number V of tokens.
     """
 

@@ -23,8 +23,6 @@ class NumpyCausalTransformer:
     """The numbers of `layers.causal_transformer.CausalTransformer`.
 
     Args:
-        config: of the network.
-        weights: of the network.
         name: of the stack.
     """
 

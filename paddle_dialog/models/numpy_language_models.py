@@ -18,7 +18,6 @@ class NumpyCausalLm:
     """Offers `StepModel` over arrays, with the numbers of `CausalLm`.
 
     Args:
-        config: of the network.
         vocab_size: V.
         arrays: weights of the network by structured name.
 
@@ -68,7 +67,6 @@ class NumpyRecurrentLm:
     """Offers `StepModel` over arrays, with the numbers of `RecurrentLm`.
 
     Args:
-        config: of the network.
         vocab_size: V.
         arrays: weights of the network by structured name.
 

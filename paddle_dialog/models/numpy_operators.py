@@ -187,9 +187,7 @@ class Embeddings:
     """The tables of source and target, and the output layer, which may be the target's table.
 
     Args:
-        config: of the network.
         vocab_size: V.
-        weights: of the network.
         source_name: of the source's table.
         output_name: of the output layer.
 

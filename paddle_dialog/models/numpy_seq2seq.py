@@ -20,7 +20,6 @@ class NumpySeq2Seq:
     """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`.
 
     Args:
-        config: of the network.
         vocab_size: V.
         arrays: its weights by structured name.
 

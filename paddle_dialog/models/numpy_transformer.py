@@ -25,8 +25,6 @@ class NumpyTransformerLayer:
     """The common parts of all layers: self-attention, feed-forward, and a norm of each.
 
     Args:
-        config: of the network.
-        weights: of the network.
         name: of the layer.
     """
 
@@ -144,7 +142,6 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         """Map whole targets [M, T, D] to [M, T, D].
 
         Args:
-            x: at all positions.
             source: encoded, without padding [B, S, D].
             owners: the source of each target [M]; None where there is one source, or one for each target in order.
             mask: additive [T, T].

@@ -46,8 +46,6 @@ class TrainingBatches:
 
     Args:
         task: orders the examples and counts units.
-        config: its configuration.
-        data: the examples.
         progress: counts the batches of the epoch that are done.
 
     Attributes:

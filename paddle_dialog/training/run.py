@@ -59,11 +59,8 @@ class Run(paddle.callbacks.Callback):
     `fit` iterates over it, which gives the steps, and calls it back around each step.
 
     Args:
-        task: the task.
-        config: its configuration.
         data: the encoded examples.
         network: with the weights that training starts from.
-        progress: of the run.
 
     Attributes:
         stop: why the run stops; None while it goes on.
@@ -97,8 +94,6 @@ class Run(paddle.callbacks.Callback):
         """Begin a new run.
 
         Args:
-            task: the task.
-            config: its configuration.
             overwrite: remove an earlier run in the folder, once everything about the new one has been checked.
 
         Raises:
@@ -116,8 +111,6 @@ class Run(paddle.callbacks.Callback):
         """Resume a run from its checkpoint.
 
         Args:
-            task: the task.
-            config: its configuration.
             checkpoint: a checkpoint or a run's folder, or `auto` for the newest one of the config's `output_dir`;
                 if `auto` finds none, a new run begins.
 

@@ -29,7 +29,6 @@ class TrainingModel(paddle.Model):
 
     Args:
         task: gives the criterion and the objective.
-        config: its configuration.
         network: the network.
         total_steps: of the whole run.
         progress: counts skipped steps.
