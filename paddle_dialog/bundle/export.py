@@ -58,7 +58,7 @@ def export_bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
-        bundle.weights if eight_bits else _all_halved(bundle.weights, source),
+        _all_halved(bundle.weights, source),
         "\n".join(part for part in (about, card, _table(metrics or {})) if part),
         files,
         eight_bits,

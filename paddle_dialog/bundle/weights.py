@@ -105,12 +105,12 @@ def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     Returns:
         For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
-        all that are no matrices as float32.
+        all that are no matrices as they are.
     """
     tensors: dict[str, np.ndarray] = {}
     for name, values in weights.items():
         if values.ndim != 2 or values.shape[1] == 1:
-            tensors[name] = values.astype(np.float32)
+            tensors[name] = values
             continue
         largest = np.abs(values).max(axis=1, keepdims=True).astype(np.float32)
         scale = np.maximum(largest, 1e-9) / _STEPS  # [R, 1]

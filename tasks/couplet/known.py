@@ -30,7 +30,7 @@ CHARACTERS, PAIRS = "characters", "pairs."  # names in it; the length of the lin
 NUMBER = np.dtype("<u2")  # of a character
 ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
 
-MOST_BYTES = 10_000_000
+MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one stands in the corpus
 
 Line = Literal["first", "second"]
 BOTH: tuple[Line, ...] = ("first", "second")
