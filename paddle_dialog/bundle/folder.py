@@ -239,8 +239,8 @@ def file_errors(where: str, what: str, remedy: str) -> Iterator[None]:
         remedy: what the user can do.
 
     Raises:
-        UserError: the content is no safetensors or xz file, a name is missing, a value is wrong, or the array form
-            does not support the network of these weights.
+        UserError: the content is no safetensors, xz or zlib file, a name is missing, a value is wrong, or
+            NumPy does not support the network of these weights.
     """
     try:
         yield

@@ -23,7 +23,6 @@ logger = logging.getLogger("paddle_dialog")
 
 REPLY_STORE = "replies.safetensors"  # in a bundle
 BUCKETS = 1 << 16  # a stem is known by its hash; 8,000 stems of EmpatheticDialogues seldom share one
-_ZLIB = b"\x78\xda"  # begins what `zlib` compresses best
 LAST_TURN = 2  # how often a word of the turn that is answered counts
 _TYPES = {
     "texts": np.uint8, "emotions": np.uint32, "own": np.bool_, "contexts.terms": np.uint16,
@@ -202,9 +201,7 @@ def emotion_bits(labels: Sequence[str | None], emotions: Sequence[str] = EMOTION
 
 
 def _unpacked(packed: np.ndarray, kind: type) -> np.ndarray:
-    """Return an array of a store's file; one that is not compressed, of an older file, as it is."""
-    content = packed.tobytes()
-    return np.frombuffer(zlib.decompress(content), kind) if content.startswith(_ZLIB) else packed
+    return np.frombuffer(zlib.decompress(packed.tobytes()), kind)
 
 
 def _bag(turns: Sequence[Tokens]) -> Counter[int]:
