@@ -8,7 +8,7 @@ import numpy as np
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
 
 from paddle_dialog.bundle.weights import read_weights
-from tasks.empathetic.data.encoding import make_encoder, pad_sources
+from tasks.empathetic.data.encoding import Source, make_encoder, pad_sources
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
 
@@ -69,7 +69,7 @@ def models(family: str, sections: Sections) -> tuple[EmoPrepend, NumpyEmoPrepend
     return network, numpy_emo_prepend(config, len(VOCABULARY), read_weights(network))
 
 
-def packed(family: str, sections: Sections, given_emotion: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
+def packed(family: str, sections: Sections, given_emotion: list[int | None]) -> tuple[Source, np.ndarray]:
     """Return the contexts as a batch; three words of theirs are not in the vocabulary."""
     encoder = make_encoder(make_config(family, **sections), VOCABULARY)
     return pad_sources(
@@ -78,3 +78,13 @@ def packed(family: str, sections: Sections, given_emotion: list[int | None]) -> 
             for turns, emotion in zip(CONTEXTS, given_emotion, strict=True)
         ]
     )
+
+
+def only(
+    source: Source, lengths: np.ndarray, row: int, length: int | None = None
+) -> tuple[Source, np.ndarray]:
+    """Return one context of a batch without its padding, or cut to another length."""
+    size = int(lengths[row]) if length is None else length
+    return source.map(lambda x: x[row : row + 1] if x.ndim == 1 else x[row : row + 1, :size]), lengths[
+        row : row + 1
+    ]

@@ -14,8 +14,10 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
+from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.dataset import DialogueBatch
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.language import tokenise
 from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
@@ -122,6 +124,12 @@ def save_model(folder: Path, family: str = "transformer", **sections: dict[str, 
         f"{dump(config)}\noutput_dir: {folder / 'run'}\n".replace("output_dir: null\n", ""), encoding="utf-8"
     )
     return recipe
+
+
+def tensors(batch: DialogueBatch) -> list[Any]:
+    """Return a batch as tensors: source, lengths, target, emotion, label, mask."""
+    batch = as_tensors(batch)
+    return [batch.source, batch.source_lengths, batch.target, batch.emotion, batch.label, batch.mask]
 
 
 def named(labels: Sequence[Any]) -> dict[str, Any]:

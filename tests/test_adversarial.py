@@ -9,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 from command import run_here
-from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named
+from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_vocabulary, named, tensors
 
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.weights import read_weights
@@ -39,7 +39,7 @@ output_dir: {folder}/run
 
 def collated(config: Any, dialogues: list[Dialogue], vocabulary: Any) -> list[paddle.Tensor]:
     dataset = DialogueDataset(dialogues, config, vocabulary, 50)
-    return [paddle.to_tensor(array) for array in collate([dataset[i] for i in range(len(dataset))])]
+    return tensors(collate([dataset[i] for i in range(len(dataset))]))
 
 
 def adversary_of(network: EmoPrepend) -> Adversary:
@@ -62,7 +62,7 @@ def test_each_side_learns_from_its_own_part_of_the_contest(family: str, pointer:
         """Return parameters that one of the three verdicts reaches."""
         network.clear_gradients()
         paddle.seed(5)
-        verdicts = network(source, lengths, target).verdicts
+        verdicts = network(*source, lengths, target).verdicts
         assert verdicts.shape == [3, 3]
         (verdicts[:, column] ** 2).sum().backward()
         return {
@@ -85,7 +85,7 @@ def test_padding_changes_no_verdict() -> None:
 
     def of_people(dialogues: list[Dialogue]) -> np.ndarray:
         source, lengths, target, *_ = collated(config, dialogues, vocabulary)
-        return network(source, lengths, target).verdicts[:1, 0].numpy()
+        return network(*source, lengths, target).verdicts[:1, 0].numpy()
 
     np.testing.assert_allclose(of_people(DIALOGUES[1:2]), of_people([DIALOGUES[1], DIALOGUES[0]]), atol=1e-5)
 
@@ -105,14 +105,14 @@ def test_the_switch_changes_no_other_weight_and_no_answer() -> None:
     source, lengths, target, *labels = collated(config, DIALOGUES, vocabulary)
     for network in networks:
         network.eval()
-    outputs = [network(source, lengths, target) for network in networks]
+    outputs = [network(*source, lengths, target) for network in networks]
     for one, other in zip(*outputs, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     criteria = [TASK.build_criterion(make_config(**s)) for s in ({}, {"adversarial": ON})]
     losses = [float(criterion(*outputs[0], **named(labels))) for criterion in criteria]
     assert losses[0] == losses[1]
     contested.train()
-    assert float(criteria[1](*contested(source, lengths, target), **named(labels))) > losses[1]
+    assert float(criteria[1](*contested(*source, lengths, target), **named(labels))) > losses[1]
     np.testing.assert_array_equal(*(criterion.token_nll.numpy() for criterion in criteria))
 
 
@@ -136,7 +136,7 @@ def test_either_side_learns_while_the_other_stands_still() -> None:
 
     def verdicts(seed: int) -> paddle.Tensor:
         paddle.seed(seed)  # the draw of the network's words
-        return network(source, lengths, target).verdicts
+        return network(*source, lengths, target).verdicts
 
     def learn(parameters: Any, steps: int, rate: float) -> None:
         optimizer = paddle.optimizer.Adam(rate, parameters=parameters)
@@ -176,7 +176,7 @@ def test_the_toy_is_still_learned_with_the_switch_on(family: str) -> None:
     network.train()
     for step in range(400):
         paddle.seed(step)
-        criterion(*network(source, lengths, target), **named(labels)).backward()
+        criterion(*network(*source, lengths, target), **named(labels)).backward()
         optimizer.step()
         network.clear_gradients()
         if float(criterion.token_nll.sum() / labels[2].sum()) < 0.05:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of, tensors
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from tasks.empathetic.data.dataset import DialogueDataset, collate
@@ -47,15 +47,13 @@ def test_accuracy_counts_the_annotated_dialogues_alone() -> None:
 
 @pytest.mark.parametrize("family", ["lstm", "transformer", "convolutional"])
 def test_attention_sums_to_one_and_copying_to_the_gate(family: str) -> None:
-    import paddle
 
     _, network, dataset, _ = make(family)
     maps = word_maps(network, dataset[0])
     words = dataset.context_words(0)
     assert maps["attention"].shape == maps["copy"].shape == (6 + 1, len(words))  # "Rex was a good dog .", end
     np.testing.assert_allclose(maps["attention"].sum(-1), 1.0, rtol=1e-5)
-    arrays = (paddle.to_tensor(array) for array in collate([dataset[0]])[:3])
-    gate = network.copy_probabilities(*arrays)[0].numpy()
+    gate = network.copy_probabilities(*tensors(collate([dataset[0]]))[:3])[0].numpy()
     np.testing.assert_allclose(maps["copy"].sum(-1), gate, rtol=1e-5)
 
 

@@ -9,7 +9,6 @@ from empathetic_toys import MODELS, make_config, make_vocabulary
 
 from tasks.empathetic.data.dataset import DialogueDataset, changed_subjects
 from tasks.empathetic.data.dialogue import Dialogue, check_alternation
-from tasks.empathetic.data.encoding import NEXT
 from tasks.empathetic.data.sources import read_dialogues
 
 EMOTIONS = ("sad", "proud", "angry", "afraid")
@@ -57,8 +56,8 @@ def test_what_stands_in_a_context_already_is_not_learned_twice() -> None:
     vocabulary = make_vocabulary(DIALOGUES)
     made = changed_subjects(DIALOGUES, 1.0, seed=3)
     dataset = DialogueDataset([DIALOGUES[0], *made], config, vocabulary, 20, Counter())
-    assert dataset[0].source[:, NEXT].any()
-    assert not any(dataset[index].source[:, NEXT].any() for index in range(1, len(dataset)))
+    assert dataset[0].next_words.any()
+    assert not any(dataset[index].next_words.any() for index in range(1, len(dataset)))
 
 
 def test_a_run_tells_of_further_conversations_small_talk_and_changed_subjects(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from command import run_here
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, named
 
+from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.errors import UserError
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.network.loss import EmpatheticLoss, Outputs
@@ -47,11 +48,13 @@ def test_context_words_count_in_the_mean(learns: bool) -> None:
     np.testing.assert_allclose(criterion.token_nll.numpy(), [[LOG2, LOG2], [LOG2, 0.0]], rtol=1e-6)
 
 
-def batch(config: Any) -> list[paddle.Tensor]:
-    """Return the collated toys as training data."""
+def batch(config: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return the collated toys as training data: what the network takes, and what the criterion does."""
     vocabulary = make_vocabulary(DIALOGUES)
     dataset = DialogueDataset(DIALOGUES, config, vocabulary, 50, Counter(i=2))
-    return [paddle.to_tensor(array) for array in collate([dataset[row] for row in range(3)])]
+    made = as_tensors(collate([dataset[row] for row in range(3)]))
+    inputs = [*made.source, made.source_lengths, made.target, made.next_words]
+    return inputs, {"emotion": made.emotion, "label": made.label, "mask": made.mask}
 
 
 @pytest.mark.parametrize("pointer", [True, False])
@@ -62,35 +65,32 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
         data=LEARNED["data"],
     )
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
-    source, lengths, target, emotion, label, mask = batch(config)
+    inputs, labels = batch(config)
     criterion = EmpatheticLoss(0.0, 0.25, 0.5)
-    answered = float(criterion(*network(source, lengths, target), emotion=emotion, label=label, mask=mask))
+    answered = float(criterion(*network(*inputs), **labels))
     reply = float((criterion.token_nll).sum())
     network.train()
-    outputs = network(source, lengths, target)
+    outputs = network(*inputs)
     logits, following = outputs.context_logits, outputs.context_ids
     # the three turns that are new, a mark before each and the end token after it
     assert following.shape == [sum(len(d.context[-1].split()) + 1 for d in DIALOGUES)]
     normalised = logits.numpy().astype("float64")
     normalised -= np.log(np.exp(normalised).sum(-1, keepdims=True))
     context = -normalised[np.arange(len(normalised)), following.numpy()].sum()
-    words = float(mask.sum())
+    words = float(labels["mask"].sum())
     expected = (reply + 0.5 * context) / (words + 0.5 * len(normalised))
     expected += answered - reply / words
-    assert float(criterion(*outputs, emotion=emotion, label=label, mask=mask)) == pytest.approx(
-        expected, rel=1e-4
-    )
+    assert float(criterion(*outputs, **labels)) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_context_word_is_learned_from_what_stands_before_it() -> None:
     config = make_config("causal", **LEARNED)
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     network.train()
-    source, lengths, target, *_ = batch(config)
-    before = network(source, lengths, target).context_logits.numpy()
-    changed = source.clone()
-    changed[:, -1, 0] = 50  # the last word of the longest context
-    after = network(changed, lengths, target).context_logits.numpy()
+    inputs, _ = batch(config)
+    before = network(*inputs).context_logits.numpy()
+    inputs[0][:, -1] = 50  # the last word of the longest context
+    after = network(*inputs).context_logits.numpy()
     differs = np.abs(before - after).max(-1) > 1e-6
     assert differs.sum() == 1  # where the end token follows it
 

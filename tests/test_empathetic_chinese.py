@@ -158,9 +158,9 @@ def test_an_example_without_a_reply_teaches_the_emotion_alone() -> None:
     dataset = DialogueDataset(
         dialogues, predictor.config, predictor.vocabulary, 20, encoder=predictor.encoder.fresh()
     )
-    *_, emotions, _, mask = collate([dataset[0], dataset[1]])
-    assert emotions.tolist() == [emotion_id("sad", CHINESE_EMOTIONS), -1]
-    assert mask.sum(axis=1).tolist() == [0, len(CHINESE.tokens_of(TURNS[1])) + 1]
+    batch = collate([dataset[0], dataset[1]])
+    assert batch.emotion.tolist() == [emotion_id("sad", CHINESE_EMOTIONS), -1]
+    assert batch.mask.sum(axis=1).tolist() == [0, len(CHINESE.tokens_of(TURNS[1])) + 1]
 
 
 def test_figures_count_characters(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dataset import DialogueDataset, longest_target
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.encoding import NEXT, WORD, DialogueEncoder
+from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.data.sources import read_conversations
 from tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID
 
@@ -116,7 +116,7 @@ def test_contexts_are_learned_from_mark_to_end_turn_by_turn() -> None:
     a, b, c = map(vocabulary.id, "abc")
     turns = ["a b", "c x a", "b"]
     context = made.context(turns)
-    ids = made.pack(context)[0][:, WORD].tolist()
+    ids = made.pack(context)[0].words.tolist()
     assert ids[:8] == [4, SPEAKER_ID, a, b, LISTENER_ID, c, len(vocabulary), a] and ids[8:] == [SPEAKER_ID, b]
     # CLS; <speaker> a b; <listener> c x a; <speaker> b. What follows c is outside the vocabulary.
     assert made.learned(context, turns, 3).tolist() == [0, a, b, END, c, 0, a, END, b, END]
@@ -139,12 +139,12 @@ def test_training_data_alone_tell_what_follows() -> None:
     dialogue = Dialogue(["a b", "c", "d"], "a", new_turns=2)
     config = make_config("causal", **MARKED)
     training, dev = (
-        DialogueDataset([dialogue], config, vocabulary, 9, counts)[0].source[:, NEXT]
+        DialogueDataset([dialogue], config, vocabulary, 9, counts)[0].next_words
         for counts in (Counter(a=2), None)
     )
     c, d = map(vocabulary.id, "cd")
     assert training.tolist() == [0, 0, 0, 0, c, END, d, END]
-    assert not dev.any()
+    assert dev is None
 
 
 def test_a_long_reply_of_dev_data_still_finds_positions() -> None:
@@ -155,5 +155,5 @@ def test_a_long_reply_of_dev_data_still_finds_positions() -> None:
     _, vocabulary = encoder()
     long = Dialogue(["a " * 40], "b " * 90)
     example = DialogueDataset([long], config, vocabulary, longest_target(config))[0]
-    assert len(example.source) + len(example.target) + 1 == 110
+    assert len(example.source.words) + len(example.target) + 1 == 110
     assert np.all(example.target == vocabulary.id("b"))

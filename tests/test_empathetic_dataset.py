@@ -8,10 +8,10 @@ from empathetic_toys import DIALOGUES, make_config, make_vocabulary
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.dataset import NO_EMOTION, DialogueDataset, collate
+from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
-from tasks.empathetic.data.encoding import HINT, ROLE, WORD, DialogueEncoder
+from tasks.empathetic.data.encoding import NO_EMOTION, DialogueEncoder
 from tasks.empathetic.data.vocabulary import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -48,9 +48,9 @@ def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
     context = encoder.context(["Rex good dog", "Fido", "Rex"])
     source, extended = encoder.pack(context, emotion_id("sad"))
     size = len(vocabulary)
-    assert source[:, WORD].tolist() == [CLS_ID, size, 40, 41, size + 1, size]
-    assert source[:, ROLE].tolist() == [0, SPEAKER_ID, SPEAKER_ID, SPEAKER_ID, LISTENER_ID, SPEAKER_ID]
-    assert source[:, HINT].tolist() == [FIRST_EMOTION_ID + emotion_id("sad"), 0, HINT_ID, 0, 0, 0]
+    assert source.words.tolist() == [CLS_ID, size, 40, 41, size + 1, size]
+    assert source.roles.tolist() == [0, SPEAKER_ID, SPEAKER_ID, SPEAKER_ID, LISTENER_ID, SPEAKER_ID]
+    assert source.hints.tolist() == [0, 0, HINT_ID, 0, 0, 0] and source.condition == emotion_id("sad")
     words = encoder.words()
     assert {words[number]: index for number, index in extended.items()} == {"rex": size, "fido": size + 1}
     target = encoder.target(encoder.numbers(["fido", "good", "bello"]), extended)
@@ -60,8 +60,8 @@ def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
 def test_without_a_pointer_words_outside_the_vocabulary_are_unknown() -> None:
     encoder = DialogueEncoder(make_vocabulary(DIALOGUES[1:]), make_config(generator={"pointer": False}))
     source, extended = encoder.pack(encoder.context(["Rex"]))
-    assert source[1, WORD] == Vocabulary.unk_id and not extended
-    assert source[0, HINT] == 0
+    assert source.words[1] == Vocabulary.unk_id and not extended
+    assert source.condition == NO_EMOTION
 
 
 def test_a_long_context_keeps_its_newest_words() -> None:
@@ -85,9 +85,9 @@ def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -
         data.set_epoch(epoch)
         source, target = data[0].source, data[0].target
         again = data[0]
-        np.testing.assert_array_equal(again.source, source)
+        np.testing.assert_array_equal(again.source.words, source.words)
         np.testing.assert_array_equal(again.target, target)
-        seen.append(frozenset(np.flatnonzero(source[:, WORD] >= size).tolist()))
+        seen.append(frozenset(np.flatnonzero(source.words >= size).tolist()))
     assert len(set(seen)) > 3
     words = data.context_words(0)
     hidden = {words[place] for places in seen for place in places}
@@ -95,33 +95,34 @@ def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -
     assert not hidden & {"dog", "rex", ".", "my"}  # seen more than once
     data.set_epoch(0)
     counted = DialogueDataset(DIALOGUES, make_config(), make_vocabulary(), 50)
-    assert (counted[0].source[:, WORD] < size).all()  # dev data stay as they are
+    assert (counted[0].source.words < size).all()  # dev data stay as they are
 
 
 def test_a_hidden_word_of_the_reply_is_unknown_or_copied() -> None:
     data, size = dataset(rate=1.0), len(make_vocabulary())
     assert data[1].target.tolist()[0] == Vocabulary.unk_id  # "congratulations" stands in no context
-    assert set(data[0].target.tolist()) & set(data[0].source[:, WORD].tolist())
-    words = data[1].source[1:, WORD].tolist()  # i won a happy prize
+    assert set(data[0].target.tolist()) & set(data[0].source.words.tolist())
+    words = data[1].source.words[1:].tolist()  # i won a happy prize
     assert [word >= size for word in words] == [True, True, False, True, True]  # "a" is no singleton
 
 
 def test_a_batch_is_shifted_by_begin_and_end() -> None:
     data = DialogueDataset(DIALOGUES, make_config(), make_vocabulary(), 2)
     assert data.cut_targets == 2
-    source, lengths, target_in, emotion, target_out, mask = collate([data[0], data[1]])
-    assert source.shape[:2] == (2, lengths.max())
-    assert not source[1, lengths[1] :].any()
+    batch = collate([data[0], data[1]])
+    lengths, target_in, target_out = batch.source_lengths, batch.target, batch.label
+    assert batch.words.shape == batch.roles.shape == (2, lengths.max())
+    assert not batch.words[1, lengths[1] :].any() and batch.ngrams is None
     assert target_in[:, 0].tolist() == [Vocabulary.bos_id] * 2
     np.testing.assert_array_equal(target_in[:, 1:], target_out[:, :-1])
-    assert target_out[0, -1] == Vocabulary.eos_id and mask.sum() == 6
-    assert emotion.tolist() == [emotion_id("sad"), emotion_id("proud")]
+    assert target_out[0, -1] == Vocabulary.eos_id and batch.mask.sum() == 6
+    assert batch.emotion.tolist() == [emotion_id("sad"), emotion_id("proud")]
 
 
 def test_gold_emotions_travel_in_the_source_and_must_be_known() -> None:
     config = make_config(emotion={"prepend": "gold"})
     data = DialogueDataset(DIALOGUES, config, make_vocabulary(), 50)
-    assert data[1].source[0, HINT] == FIRST_EMOTION_ID + emotion_id("proud")
+    assert data[1].source.condition == emotion_id("proud")
     unlabelled = [*DIALOGUES, Dialogue(["hello"], "hi")]
     with pytest.raises(UserError, match=r"dialogue 4 has no emotion, and emotion\.prepend: gold"):
         DialogueDataset(unlabelled, config, make_vocabulary(), 50)

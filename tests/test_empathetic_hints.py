@@ -16,7 +16,7 @@ from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.empathetic.data.emotions import EmotionLexicon
-from tasks.empathetic.data.encoding import HINT, HINTS, make_encoder
+from tasks.empathetic.data.encoding import HINTS, make_encoder
 from tasks.empathetic.data.vocabulary import HINT_ID
 from tasks.empathetic.task import TASK
 
@@ -63,10 +63,10 @@ def test_only_words_of_the_vocabulary_are_hints() -> None:
     for marks in (None, lexicon.to_marks(SIX)):
         encoder = make_encoder(config, SIX, marks)
         source, _ = encoder.pack(encoder.context(["happy dog grief"]))
-        assert source[1:, HINT].tolist() == [HINT_ID, 0, 0]
+        assert source.hints[1:].tolist() == [HINT_ID, 0, 0]
         fresh = encoder.fresh()
         assert fresh.words() == []
-        assert (fresh.pack(fresh.context(["happy dog grief"]))[0] == source).all()
+        assert (fresh.pack(fresh.context(["happy dog grief"]))[0].hints == source.hints).all()
 
 
 def test_a_bundle_with_marks_answers_without_the_lexicon(

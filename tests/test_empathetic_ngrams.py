@@ -7,7 +7,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 import pytest
-from empathetic_toys import make_config, make_network, make_vocabulary
+from empathetic_toys import make_config, make_network, make_vocabulary, tensors
 from test_empathetic_model import VOCABULARY, batch
 
 from tasks.empathetic.config import EmpatheticConfig
@@ -108,7 +108,7 @@ def test_where_a_context_is_like_small_talk_its_emotions_are_alike() -> None:
     network = network_with(config, weights)
     dialogues = [Dialogue(["my dog died"], "oh"), Dialogue(["hello my friend"], "oh")]
     data = DialogueDataset(dialogues, config, make_vocabulary(), 50)
-    source, lengths = map(paddle.to_tensor, collate([data[0], data[1]])[:2])
+    source, lengths = tensors(collate([data[0], data[1]]))[:2]
     clear, unclear = network.emotion_probabilities(source, lengths).numpy()
     network.emotion_head.tells_plain = False
     as_clear, as_unclear = network.emotion_probabilities(source, lengths).numpy()
@@ -149,7 +149,7 @@ def test_the_network_answers_as_the_machine_does_and_other_emotions_are_unlikely
     encoder, idf, table = fitted(character_weight=0.5)
     network = network_with(config, {"idf": idf, "table": table})
     data = DialogueDataset(DIALOGUES, config, make_vocabulary(), 50)
-    source, lengths = map(paddle.to_tensor, collate([data[index] for index in range(3)])[:2])
+    source, lengths = tensors(collate([data[index] for index in range(3)]))[:2]
     probabilities = network.emotion_probabilities(source, lengths).numpy()
     dense = counts(encoder, character_weight=0.5) * idf
     scores = np.exp(dense / np.linalg.norm(dense, axis=1, keepdims=True) @ table)
@@ -167,12 +167,13 @@ def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
     config = make_config(emotion={"ngram_buckets": 101, "prepend": "none"})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, *_ = batch(config)
-    without = source.clone()
-    without[:, :, 3:] = 0
-    assert (source != without).any().item()
+    without = source._replace(ngrams=paddle.zeros_like(source.ngrams))
+    assert source.ngrams.any().item()
     emotions = [network.emotion_probabilities(given, lengths).numpy() for given in (source, without)]
     assert not np.allclose(*emotions)
-    for output, same in zip(network(source, lengths, target), network(without, lengths, target), strict=True):
+    for output, same in zip(
+        network(*source, lengths, target), network(*without, lengths, target), strict=True
+    ):
         np.testing.assert_array_equal(output.numpy(), same.numpy())
 
 
@@ -180,10 +181,10 @@ def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> Non
     config = make_config(emotion={"ngram_buckets": 101, "encoder_share": 0.3})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, emotion, label, mask = batch(config)
-    outputs = network(source, lengths, target)
+    outputs = network(*source, lengths, target)
     idf, table = (network.emotion_head.state_dict()[name].numpy() for name in ("ngram_idf", "ngram_table"))
     answers = []
-    for row, packed in enumerate(source.numpy()[:, :, 3:]):
+    for row, packed in enumerate(source.ngrams.numpy()):
         buckets = packed[packed > 0]
         by_ngrams = idf[buckets] / np.linalg.norm(idf[buckets]) @ table[buckets]
         answers.append(0.3 * outputs[-1][row].numpy() + by_ngrams)

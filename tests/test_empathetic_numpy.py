@@ -47,7 +47,7 @@ def test_steps_equal_the_network_whatever_rows_the_search_takes(
     label = st.integers(0, 31) if must else st.none() | st.integers(0, 31)
     source, lengths = packed(family, sections, data.draw(st.lists(label, min_size=5, max_size=5)))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
-    tensors = [paddle.to_tensor(array) for array in (source, lengths)]
+    tensors = [source.map(paddle.to_tensor), paddle.to_tensor(lengths)]
     with paddle.no_grad():
         np.testing.assert_allclose(
             made.emotion_probabilities(source, lengths),
@@ -79,10 +79,11 @@ def test_attention_over_the_context_equals_the_networks(family: str, sections: S
     network, made = models(family, sections)
     source, lengths = packed(family, sections, [3, 5, 7, 9, 11])
     generator = np.random.default_rng(0)
-    target = generator.integers(4, len(VOCABULARY) + 2, (len(source), 4))
+    target = generator.integers(4, len(VOCABULARY) + 2, (len(lengths), 4))
     target[:, 0] = 2
     with paddle.no_grad():
-        expected = network.attention_weights(*(paddle.to_tensor(a) for a in (source, lengths, target)))
+        inputs = source.map(paddle.to_tensor), paddle.to_tensor(lengths), paddle.to_tensor(target)
+        expected = network.attention_weights(*inputs)
     found = made.attention_weights(source, lengths, target)
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from empathetic_array_cases import CAUSAL_CASES, CONTEXTS, VOCABULARY, Sections, models, packed
-from empathetic_toys import make_config, make_network, named
+from empathetic_array_cases import CAUSAL_CASES, CONTEXTS, VOCABULARY, Sections, models, only, packed
+from empathetic_toys import make_config, make_network, named, tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +18,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models import numpy_pointer_generator as pointer_generator
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
 from tasks.empathetic.data.dataset import Example, collate
+from tasks.empathetic.data.encoding import Source
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.loss import EmpatheticLoss
 from tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
@@ -32,9 +33,9 @@ def causal_models(sections: Sections) -> tuple[EmoPrepend, NumpyCausalEmoPrepend
     return network, made
 
 
-def extended_words(source: np.ndarray, config_has_pointer: bool) -> int:
+def extended_words(source: Source, config_has_pointer: bool) -> int:
     """Return how many ids a reply to these contexts may have."""
-    return max(len(VOCABULARY), int(source[..., 0].max()) + 1) if config_has_pointer else len(VOCABULARY)
+    return max(len(VOCABULARY), int(source.words.max()) + 1) if config_has_pointer else len(VOCABULARY)
 
 
 @pytest.mark.parametrize("sections", CAUSAL_CASES)
@@ -45,7 +46,7 @@ def test_given_replies_score_as_by_steps_and_as_in_training(sections: Sections, 
     label = 3 if sections.get("emotion", {}).get("prepend") == "gold" else None
     source, lengths = packed("causal", sections, [label] * 5)
     row = data.draw(st.integers(0, 4))
-    source, lengths = source[row : row + 1, : lengths[row]], lengths[row : row + 1]
+    source, lengths = only(source, lengths, row)
     size = extended_words(source, made.returns_log_probabilities)
     few = st.sampled_from([1, 5, size - 1]) | st.integers(1, size - 1)  # so that some begin alike
     replies = data.draw(st.lists(st.lists(few.filter(lambda i: i not in (2, 3)), max_size=6), min_size=1))
@@ -54,9 +55,8 @@ def test_given_replies_score_as_by_steps_and_as_in_training(sections: Sections, 
     assert found.dtype == np.float64 and found.shape == (len(replies),)
     sizes = [len(reply) + 1 for reply in replies]
     np.testing.assert_allclose(scores(made, state, replies), found)  # the state stays as it is
-    by_steps = text_log_probs(
-        made, np.repeat(source, len(replies), axis=0), np.repeat(lengths, len(replies)), replies
-    )
+    repeated = source.map(lambda x: np.repeat(x, len(replies), axis=0)), np.repeat(lengths, len(replies))
+    by_steps = text_log_probs(made, repeated[0].words, repeated[1], replies, state=made.encode(*repeated))
     np.testing.assert_allclose(found, by_steps / sizes, atol=1e-4)
     np.testing.assert_allclose(found, -teacher_forced_nll(network, source, lengths, replies), atol=1e-4)
 
@@ -68,14 +68,15 @@ def scores(made: NumpyCausalEmoPrepend, state: NumpyPointerState, replies: list[
 
 
 def teacher_forced_nll(
-    network: EmoPrepend, source: np.ndarray, lengths: np.ndarray, replies: list[list[int]]
+    network: EmoPrepend, source: Source, lengths: np.ndarray, replies: list[list[int]]
 ) -> np.ndarray:
     """Return -log p per token of each reply to one context, by the training criterion."""
     criterion = EmpatheticLoss()
-    examples = [Example(source[0], np.array(reply, dtype=np.int64), 0) for reply in replies]
+    context = source.map(lambda x: x[0])
+    examples = [Example(context, np.array(reply, dtype=np.int64), 0) for reply in replies]
     with paddle.no_grad():
-        batch = [paddle.to_tensor(array) for array in collate(examples)]
-        criterion(*network(*batch[:3]), **named(batch[3:]))
+        inputs, *labels = (batch := tensors(collate(examples)))[0], *batch[3:]
+        criterion(*network(*inputs, *batch[1:3]), **named(labels))
         nll: np.ndarray = (criterion.token_nll.sum(-1) / batch[-1].sum(-1)).numpy()
     return nll
 
@@ -84,9 +85,9 @@ def test_padding_of_the_only_context_does_not_count() -> None:
     made = causal_models(CAUSAL_CASES[0])[1]
     source, lengths = packed("causal", CAUSAL_CASES[0], [None] * 5)
     short = int(lengths.argmin())
-    padded, alone = source[short : short + 1], source[short : short + 1, : lengths[short]]
-    assert padded.shape != alone.shape
-    replies = [[5, 6, 7], [], [5, int(alone[0, 2, 0])]]
+    padded, alone = only(source, lengths, short, int(lengths.max()))[0], only(source, lengths, short)[0]
+    assert padded.words.shape != alone.words.shape
+    replies = [[5, 6, 7], [], [5, int(alone.words[0, 2])]]
     both = [scores(made, made.encode(s, lengths[short : short + 1]), replies) for s in (padded, alone)]
     np.testing.assert_allclose(*both, atol=1e-6)
 
@@ -94,7 +95,7 @@ def test_padding_of_the_only_context_does_not_count() -> None:
 def test_a_vocabulary_of_many_parts_is_normalised_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made = causal_models(CAUSAL_CASES[1])[1]
     source, lengths = packed("causal", CAUSAL_CASES[1], [None] * 5)
-    state = made.encode(source[:1, : lengths[0]], lengths[:1])
+    state = made.encode(*only(source, lengths, 0))
     replies = [[5, len(VOCABULARY) - 1], [6], [6, 46]]
     expected = scores(made, state, replies)
     monkeypatch.setattr(pointer_generator, "WORDS_AT_ONCE", 7)
@@ -104,7 +105,8 @@ def test_a_vocabulary_of_many_parts_is_normalised_as_one(monkeypatch: pytest.Mon
 def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
     sections = {"model": {"max_positions": 24}, "data": {"max_length": 12, "max_target_length": 8}}
     made = causal_models({**sections, "decoding": {"max_length": 10}})[1]
-    state = made.encode(np.full((1, 13, 4), 5), np.array([13]))
+    fives = np.full((1, 13), 5)
+    state = made.encode(Source(fives, fives, None, None, np.array([-1])), np.array([13]))
     assert np.isfinite(scores(made, state, [[5] * 10])).all()
     with pytest.raises(UserError, match=r"a reply of 11 tokens cannot be scored.* 10 positions left"):
         scores(made, state, [[5] * 11])

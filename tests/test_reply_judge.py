@@ -14,13 +14,13 @@ from empathetic_toys import make_config, save_model
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.command_line import run_tool
-from paddle_dialog.decoding.interface import evaluation_mode, to_model
+from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.judge import JUDGE
-from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
+from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
 from tasks.empathetic.judge_fitting import main, make_parser
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend
-from tasks.empathetic.reading import ReadBatch, ReadContext, log_probs, reply_states
+from tasks.empathetic.reading import ReadBatch, ReadContext, as_source, log_probs, reply_states
 
 REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
 
@@ -46,9 +46,8 @@ def read(
 ) -> ReadContext:
     """Return a context that a model has read."""
     packed = encoder.pack(encoder.context(turns), emotion)
-    source, lengths = (to_model(model, array) for array in pad_sources([packed[0]]))
     with evaluation_mode(model):
-        batch = ReadBatch(model, model.read_contexts(source, lengths)[0])
+        batch = ReadBatch(model, model.read_contexts(*as_source(model, [packed[0]]))[0])
     return ReadContext(turns, packed, encoder.language, emotion, batch=batch)
 
 

@@ -1,7 +1,8 @@
 """What a run needs to know of its data: encoded examples, how they become batches, and what was read.
 
 A batch is a `NamedTuple` of arrays that the task declares. Each array goes to the arguments of its name: of the
-network's `forward`, and of the criterion's. An array that a batch does not have is None.
+network's `forward`, and of the criterion's. An array that a batch does not have is None, and left to the argument's
+default if there is one.
 """
 
 from __future__ import annotations
@@ -76,5 +77,7 @@ def _arguments(layer: nn.Layer, batch: Any, outputs: int = 0) -> dict[str, Tenso
     """Return the arrays that have the name of an argument of `forward`, after those that outputs fill."""
     parameters = inspect.signature(layer.forward).parameters.values()
     filled = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD][:outputs]
-    names = {each.name for each in parameters} - set(filled)
-    return {name: array for name, array in batch._asdict().items() if name in names and array is not None}
+    defaults = {each.name: each.default for each in parameters if each.name not in filled}
+    arrays = {name: array for name, array in batch._asdict().items() if name in defaults}
+    empty = inspect.Parameter.empty
+    return {name: array for name, array in arrays.items() if array is not None or defaults[name] is empty}

@@ -101,7 +101,7 @@ class NumpyPointerSeq2Seq:
         """Reorder rows that stay with their sources, which need not move."""
         return state._replace(past=state.past.reorder_within(index))
 
-    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def attention_weights(self, source: Any, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Return the attention [B, T, S] of each target position [B, T] over the source."""
         state, weights = self.encode(source, lengths), []
         for place in range(target.shape[1]):

@@ -23,7 +23,6 @@ from tasks.empathetic.answer import Answer
 from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
-from tasks.empathetic.data.encoding import pad_sources
 from tasks.empathetic.data.language import forget_chunks
 from tasks.empathetic.prediction import EmpatheticPredictor
 
@@ -254,10 +253,9 @@ def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence
     encoder = predictor.encoder
     context = encoder.context(item.context)
     emotion = None if item.emotion is None else emotion_id(item.emotion, predictor.emotions)
-    packed, extended = encoder.pack(context, emotion)
+    source, extended = encoder.pack(context, emotion)
     target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
-    shifted = np.concatenate([[Vocabulary.bos_id], target])[None]  # [1, T]
-    weights = predictor.attention_weights(*pad_sources([packed]), shifted)[0]  # [T, S]
+    weights = predictor.attention_weights(source, np.append(Vocabulary.bos_id, target))  # [T, S]
     words = encoder.words()
     return {
         "source": ["<cls>", *(words[number] for number in context.words)],

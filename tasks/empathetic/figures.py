@@ -10,7 +10,7 @@ import paddle
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.training_data import EncodedData, TrainingData, as_tensors
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
@@ -166,9 +166,8 @@ def emotion_probabilities(
     with paddle.no_grad(), evaluation_mode(network):
         lengths = dataset.lengths[list(indices), 0]
         for rows in LengthBucketSampler(lengths, batch_size, shuffle=False):
-            arrays = collate([dataset[indices[row]] for row in rows])
-            source, source_lengths = (paddle.to_tensor(array) for array in arrays[:2])
-            probabilities[rows] = network.emotion_probabilities(source, source_lengths).numpy()
+            batch = as_tensors(collate([dataset[indices[row]] for row in rows]))
+            probabilities[rows] = network.emotion_probabilities(batch.source, batch.source_lengths).numpy()
     return probabilities
 
 
@@ -195,10 +194,11 @@ def word_maps(network: EmoPrepend, example: Example) -> Mapping[str, np.ndarray]
         `attention` [T, S] over the context, and with a pointer `copy` [T, S]: the probability that the next
         word is copied from that position.
     """
-    source, lengths, target = (paddle.to_tensor(array) for array in collate([example])[:3])
+    batch = as_tensors(collate([example]))
+    inputs = batch.source, batch.source_lengths, batch.target
     with paddle.no_grad(), evaluation_mode(network):
-        attention = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
-        copying = network.copy_probabilities(source, lengths, target)
+        attention = network.attention_weights(*inputs)[0].numpy()  # [T, S]
+        copying = network.copy_probabilities(*inputs)
     if copying is None:
         return {"attention": attention}
     return {"attention": attention, "copy": attention * copying[0].numpy()[:, None]}

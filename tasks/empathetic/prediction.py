@@ -121,7 +121,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         options = self.search_options(settings, count, seed)
         read = self.read(contexts, emotions)
         answers: list[Answer | None] = [None] * len(read)
-        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0]))
+        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0].words))
         for start in range(0, len(order), settings.batch_size):
             rows = order[start : start + settings.batch_size]
             batch = self.understand([read[row] for row in rows])
@@ -286,7 +286,7 @@ def write_replies(
     assert batch is not None, "the model has not read the contexts"
     sources, lengths = pad_sources([context.packed[0] for context in contexts])
     state = batch.state_of([context.row for context in contexts])
-    found = decode(contexts[0].model, sources, lengths, options, state)
+    found = decode(contexts[0].model, sources.words, lengths, options, state)
     return [
         _predictions(encoder, hypotheses, context.packed[1])
         for hypotheses, context in zip(found, contexts, strict=True)

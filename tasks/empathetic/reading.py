@@ -12,14 +12,14 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
-from paddle_dialog.decoding.interface import evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import checked_context
 from tasks.empathetic.data.emotions import emotion_id
-from tasks.empathetic.data.encoding import DialogueEncoder, Packed, make_encoder, pad_sources
+from tasks.empathetic.data.encoding import DialogueEncoder, Packed, Source, make_encoder, pad_sources
 from tasks.empathetic.data.language import Language, Tokens
 from tasks.empathetic.network.numpy_emo_prepend import (
     NumpyCausalEmoPrepend,
@@ -135,11 +135,11 @@ class ContextReader:
         """The trained network in evaluation mode."""
         return self._trained.network
 
-    def attention_weights(self, source: np.ndarray, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Return attention [B, T, S] of targets [B, T], begin token first, over contexts [B, S, k] of lengths [B]."""
-        arrays = (to_model(self.model, array) for array in (source, lengths, target))
+    def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:
+        """Return attention [T, S] of a target [T], begin token first, over a context."""
         with evaluation_mode(self.model):
-            return to_array(self.model.attention_weights(*arrays))
+            batch = as_source(self.model, [source])
+            return to_array(self.model.attention_weights(*batch, to_model(self.model, target[None])))[0]
 
     @property
     def language(self) -> Language:
@@ -185,7 +185,7 @@ class ContextReader:
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Let the model read the contexts of one batch; add predicted emotions and states."""
         sources = [context.packed[0] for context in contexts]
-        source, lengths = (to_model(self.model, array) for array in pad_sources(sources))
+        source, lengths = as_source(self.model, sources)
         with evaluation_mode(self.model):
             state, emotions = self.model.read_contexts(source, lengths)
         batch = ReadBatch(self.model, state)
@@ -195,6 +195,12 @@ class ContextReader:
                 zip(contexts, to_array(emotions).copy(), strict=True)
             )
         ]
+
+
+def as_source(model: StepModel, sources: Sequence[Source]) -> tuple[Source, Array]:
+    """Pad sources to a batch as the model wants it; return it and the lengths [B]."""
+    batch, lengths = pad_sources(sources)
+    return batch.map(partial(to_model, model)), to_model(model, lengths)
 
 
 def log_probs(
@@ -215,7 +221,7 @@ def log_probs(
         totals, states = model.read_replies(context.state, ids)
         context.states.update(zip(replies, states, strict=True))
     else:
-        arrays = source[None], np.array([len(source)])
+        arrays = source.words[None], np.array([len(source.words)])
         totals = text_log_probs(model, *arrays, ids, inputs=[0] * len(ids), state=context.state)
     return totals / [len(reply) + 1 for reply in replies]
 

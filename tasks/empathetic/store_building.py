@@ -9,15 +9,16 @@ from typing import Protocol
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array
 from paddle_dialog.errors import UserError
 from tasks.empathetic.cleaning import Reply, WordUse, editor_of, fault_of
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
+from tasks.empathetic.data.encoding import DialogueEncoder, Source
 from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.data.sources import SERVING, read_configured
 from tasks.empathetic.data.vocabulary import turns_once
+from tasks.empathetic.reading import as_source
 from tasks.empathetic.store import ContextIndex, ReplyStore, emotion_bits
 
 logger = logging.getLogger("paddle_dialog")
@@ -29,8 +30,8 @@ SHARE = 0.3  # of the likeliest emotion's probability, from which another one co
 class EmotionModel(StepModel, Protocol):
     """A model that predicts emotions; `EmoPrepend` or its array form."""
 
-    def emotion_probabilities(self, source: Array, source_lengths: Array, /) -> Array:
-        """Return probabilities [B, C] of the emotions in packed contexts [B, S, k] of the given lengths [B]."""
+    def emotion_probabilities(self, source: Source, source_lengths: Array, /) -> Array:
+        """Return probabilities [B, C] of the emotions in sources of the given lengths [B]."""
         ...
 
 
@@ -140,9 +141,8 @@ def likely_emotions(
     names, likely = encoder.language.emotions, []
     for start in range(0, len(contexts), BATCH):
         sources = [encoder.pack(encoder.context(one))[0] for one in contexts[start : start + BATCH]]
-        source, lengths = (to_model(model, array) for array in pad_sources(sources))
         with evaluation_mode(model):
-            probabilities = to_array(model.emotion_probabilities(source, lengths))  # [B, C]
+            probabilities = to_array(model.emotion_probabilities(*as_source(model, sources)))  # [B, C]
         near = probabilities >= SHARE * probabilities.max(axis=1, keepdims=True)  # [B, C]
         likely += [[names[place] for place in np.flatnonzero(row)] for row in near]
     return likely

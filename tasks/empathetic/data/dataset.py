@@ -10,31 +10,32 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.config.models import CausalTransformerConfig
-from paddle_dialog.data.batching import target_arrays
+from paddle_dialog.data.batching import pad_batch, target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import (
-    NEXT,
+    NO_EMOTION,
     DialogueEncoder,
     EncodedContext,
+    Source,
     make_encoder,
     pad_sources,
 )
 
-NO_EMOTION = -1  # label of an example that is not annotated
 UNLIMITED = 1 << 20  # positions of a recurrent model
 
 
 class Example(NamedTuple):
     """One encoded example."""
 
-    source: np.ndarray  # packed [S, k]
+    source: Source
     target: np.ndarray  # extended ids [T], without begin and end
     emotion: int  # class id or NO_EMOTION
     has_reply: bool = True  # False where it teaches the emotion alone
+    next_words: np.ndarray | None = None  # what a language model predicts at each position, 0 for nothing [S]
 
 
 def longest_target(config: EmpatheticConfig) -> int:
@@ -111,11 +112,11 @@ class DialogueDataset(io.Dataset):
         context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
         unknown = self._shown_as_unknown(index, context.words, target)
         source, extended = self.encoder.pack(context, emotion if self._gold else None, unknown)
+        dialogue, next_words = self.dialogues[index], None
         if self._learns_contexts:
-            dialogue = self.dialogues[index]
-            source[:, NEXT] = self.encoder.learned(context, dialogue.context, dialogue.new_turns)
-        has_reply = self.dialogues[index].target != ""
-        return Example(source, self.encoder.target(target, extended, unknown), emotion, has_reply)
+            next_words = self.encoder.learned(context, dialogue.context, dialogue.new_turns)
+        reply = self.encoder.target(target, extended, unknown)
+        return Example(source, reply, emotion, dialogue.target != "", next_words)
 
     def _append(self, turns: Sequence[str], target: Sequence[str], label: str | None, what: str) -> None:
         if label is None and self._gold:
@@ -141,29 +142,46 @@ class DialogueBatch(NamedTuple):
     """A training batch.
 
     Args:
-        source: packed [B, S, k].
+        words: [B, S]; see `Source`, as the next four.
+        roles: [B, S] or None.
+        hints: [B, S] or None.
+        ngrams: [B, S, G] or None.
+        condition: [B].
         source_lengths: [B].
+        next_words: ids that are learned at the positions of contexts, 0 for none [B, S]; None where none is learned.
         target: input ids [B, T], begin token first.
-        emotion: [B].
+        emotion: class ids or `NO_EMOTION` [B].
         label: output ids [B, T], end token last.
         mask: float32 [B, T], 1 on real target tokens.
     """
 
-    source: np.ndarray
+    words: np.ndarray
+    roles: np.ndarray | None
+    hints: np.ndarray | None
+    ngrams: np.ndarray | None
+    condition: np.ndarray
     source_lengths: np.ndarray
+    next_words: np.ndarray | None
     target: np.ndarray
     emotion: np.ndarray
     label: np.ndarray
     mask: np.ndarray
 
+    @property
+    def source(self) -> Source:
+        """What the network reads of the contexts."""
+        return Source(*self[:5])
+
 
 def collate(examples: list[Example]) -> DialogueBatch:
     """Pad examples to a training batch."""
     source, source_lengths = pad_sources([example.source for example in examples])
-    target_input, target_output, mask = target_arrays([example.target for example in examples])  # [B, T] each
+    learned = [example.next_words for example in examples if example.next_words is not None]
+    next_words = pad_batch(learned, 0)[0] if learned else None  # [B, S]
+    target, label, mask = target_arrays([example.target for example in examples])  # [B, T] each
     mask[[not example.has_reply for example in examples]] = 0.0
     emotions = np.array([example.emotion for example in examples], dtype=np.int64)
-    return DialogueBatch(source, source_lengths, target_input, emotions, target_output, mask)
+    return DialogueBatch(*source, source_lengths, next_words, target, emotions, label, mask)
 
 
 def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> list[Dialogue]:

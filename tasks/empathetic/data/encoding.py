@@ -1,15 +1,10 @@
-"""Encoding of dialogues: all that a position of the context tells the network, packed into one array.
-
-A packed source is int64 [S, k]. Its columns are the word's id (extended: V, V + 1, … for words outside the
-vocabulary, see `paddle_dialog.layers.pointer_generator`), the id of its role, the id of a hint, the id that a
-language model is to predict there (0 for none; in training data only), and the buckets of its n-grams, each where it
-first occurs. Position 0 is CLS; there the hint column holds the id of the emotion where that is given.
-"""
+"""Encoding of dialogues: all that each position of a context tells the network."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +22,6 @@ from tasks.empathetic.data.ngrams import (
 )
 from tasks.empathetic.data.vocabulary import (
     CLS_ID,
-    FIRST_EMOTION_ID,
     HINT_ID,
     LISTENER_ID,
     SPEAKER_ID,
@@ -35,16 +29,38 @@ from tasks.empathetic.data.vocabulary import (
 )
 
 HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabulary are hints
-WORD, ROLE, HINT, NEXT, NGRAMS = range(5)  # columns of a packed source
+NO_EMOTION = -1  # label of an example that is not annotated, and condition where the emotion is predicted
 # Roles of words; 0 belongs to padding and to positions that nobody said, such as CLS.
 NO_ROLE, SPEAKER, LISTENER = 0, 1, 2
 _ROLE_IDS = np.zeros(3, dtype=np.int64)
 _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
 
 
-Packed = tuple[
-    np.ndarray, dict[int, int]
-]  # a source [S, k], and the extended ids of its words by their numbers
+class Source(NamedTuple):
+    """A context as the network reads it, CLS first; in a batch [B, …] all are padded with 0.
+
+    Args:
+        words: extended ids [S]: V, V + 1, … for words outside the vocabulary, see
+            `paddle_dialog.layers.pointer_generator`.
+        roles: ids of the roles [S], 0 where nobody speaks; None for a network that does not read them.
+        hints: `HINT_ID` at words that hint at an emotion, else 0 [S]; None for a network that does not read them.
+        ngrams: buckets of the n-grams of each position, each where it first occurs, 0 for none [S, G]; None without a
+            classifier of n-grams.
+        condition: the emotion that the network is given, a class id, or `NO_EMOTION` where it predicts it, [].
+    """
+
+    words: Any
+    roles: Any
+    hints: Any
+    ngrams: Any
+    condition: Any
+
+    def map(self, function: Callable[[Any], Any]) -> Source:
+        """Return the source with a function applied to each array that is there."""
+        return Source(*(None if array is None else function(array) for array in self))
+
+
+Packed = tuple[Source, dict[int, int]]  # and the extended ids of its words by their numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +83,7 @@ class DialogueEncoder:
 
     Args:
         vocabulary: of context and reply.
-        config: which columns are filled, and how long a context may be.
+        config: what the network reads, and how long a context may be.
         lexicon: words that are hints if they are in the vocabulary; None marks none.
         language: of the conversations.
     """
@@ -84,7 +100,7 @@ class DialogueEncoder:
         self._config = config
         self._lexicon = lexicon
         self._max_length = config.data.max_length
-        self._roles = config.emotion.roles
+        self._roles, self._hints = config.emotion.roles, config.emotion.hints
         self._buckets = config.emotion.ngram_buckets
         self._extends = config.generator.pointer
         self._marks = config.data.mark_turns
@@ -128,23 +144,18 @@ class DialogueEncoder:
             unknown: words to be treated as outside the vocabulary.
 
         Returns:
-            The source [S, k], and the extended ids of its words outside the vocabulary by their numbers.
+            The source, and the extended ids of its words outside the vocabulary by their numbers.
         """
-        table, _ = self._tables()
-        words = context.words
+        words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
         extended = self._extend(words, ids)
-        columns = NGRAMS + (FEATURES if self._buckets else 0)
-        source = np.zeros((len(words) + 1, columns), dtype=np.int64)  # [S, k]
-        source[0, WORD] = CLS_ID
-        source[1:, WORD] = ids
-        if self._roles:
-            source[1:, ROLE] = _ROLE_IDS[context.roles]
-        source[1:, HINT] = table[words, 1]
-        if emotion is not None:
-            source[0, HINT] = FIRST_EMOTION_ID + emotion
-        if self._buckets:
-            source[1:, NGRAMS:] = self.ngrams(context)
+        source = Source(
+            np.append(CLS_ID, ids),
+            np.append(0, _ROLE_IDS[context.roles]) if self._roles else None,
+            np.append(0, self._tables()[0][words, 1]) if self._hints else None,
+            np.pad(self.ngrams(context), ((1, 0), (0, 0))) if self._buckets else None,
+            np.array(NO_EMOTION if emotion is None else emotion, dtype=np.int64),
+        )
         return source, extended
 
     def ngrams(self, context: EncodedContext) -> np.ndarray:
@@ -155,7 +166,7 @@ class DialogueEncoder:
         return once_each(np.concatenate([features, grams[context.words]], axis=1))
 
     def learned(self, context: EncodedContext, turns: Sequence[str], count: int) -> np.ndarray:
-        """Return the targets of a language model at each position of a packed context, for the newest turns.
+        """Return the targets of a language model at each position of a source, for the newest turns.
 
         Args:
             context: of `turns`, made by an encoder that marks them.
@@ -248,13 +259,23 @@ def make_encoder(
     return DialogueEncoder(vocabulary, config, lexicon, known)
 
 
-def pad_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Pad packed sources [S, k] to one array [B, S, k]; return it and the lengths [B]."""
-    lengths = np.array([len(source) for source in sources], dtype=np.int64)
-    batch = np.zeros((len(sources), int(lengths.max()), sources[0].shape[1]), dtype=np.int64)
-    for row, source in zip(batch, sources, strict=True):
-        row[: len(source)] = source
-    return batch, lengths
+def pad_sources(sources: Sequence[Source]) -> tuple[Source, np.ndarray]:
+    """Pad sources to a batch; return it and the lengths [B]."""
+    lengths = np.array([len(source.words) for source in sources], dtype=np.int64)
+    parts = zip(*sources, strict=True)
+    return Source(
+        *(None if each[0] is None else _padded(each, int(lengths.max())) for each in parts)
+    ), lengths
+
+
+def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Stack arrays [] or [S, …], padded with 0 to [B] or [B, length, …]."""
+    if not parts[0].ndim:
+        return np.stack(parts)
+    batch = np.zeros((len(parts), length, *parts[0].shape[1:]), dtype=np.int64)
+    for row, part in zip(batch, parts, strict=True):
+        row[: len(part)] = part
+    return batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq, PointerState
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.data.encoding import HINT, NEXT, NGRAMS, ROLE, WORD
+from tasks.empathetic.data.encoding import NO_EMOTION, Source
 from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from tasks.empathetic.network.adversarial import Adversary
@@ -40,7 +40,7 @@ class EmoPrepend(PointerSeq2Seq):
     begin token, which carries no information. The emotion head learns from its own loss alone, so the probabilities
     that weigh the embedding pass no gradient.
 
-    Offers the `StepModel` interface for packed sources [B, S, k], see `tasks.empathetic.data.encoding`.
+    Offers the `StepModel` interface for batches of `tasks.empathetic.data.encoding.Source`.
 
     Args:
         config: sizes and switches.
@@ -60,7 +60,6 @@ class EmoPrepend(PointerSeq2Seq):
         model = config.model
         super().__init__(model, vocab_size, config.generator.pointer, config.generator.temperature)
         self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
-        self._learns_contexts = config.generator.context_weight > 0
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
         self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
         self.emotion_head = EmotionHead(
@@ -77,52 +76,56 @@ class EmoPrepend(PointerSeq2Seq):
         if config.adversarial.weight:
             self.adversary = Adversary(config.adversarial, model.embedding_size, self.encoder.output_size)
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Outputs:
-        """Score every next word, given the true ones before it.
-
-        Args:
-            source: packed [B, S, k].
-            source_lengths: [B].
-            target: extended ids [B, T], begin token first.
-        """
-        read = self._read(source, source_lengths)
+    def forward(  # type: ignore[override]
+        self,
+        words: Tensor,
+        roles: Tensor | None,
+        hints: Tensor | None,
+        ngrams: Tensor | None,
+        condition: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        next_words: Tensor | None = None,
+    ) -> Outputs:
+        """Score every next word, given the true ones before it; arguments as the fields of `DialogueBatch`."""
+        read = self._read(Source(words, roles, hints, ngrams, condition), source_lengths)
         logits, gate, attention = self.score(read.memory, read.past, target, read.emotion)
         parts = {}
         if gate is not None:
-            parts = {"gate": gate, "attention": attention, "copy_ids": source[:, :, WORD]}
-        if self.training and self._learns_contexts:
-            scores, following = self._score_context(read.outputs, source[:, :, NEXT])
+            parts = {"gate": gate, "attention": attention, "copy_ids": words}
+        if self.training and next_words is not None:
+            scores, following = self._score_context(read.outputs, next_words)
             parts |= {"context_logits": scores, "context_ids": following}
         scored = Outputs.of(logits, read.logits, **parts)
         if not self.training or self.adversary is None:
             return scored
-        real = length_mask(source_lengths, source.shape[1])  # [B, S]
+        real = length_mask(source_lengths, words.shape[1])  # [B, S]
         verdicts = self.adversary(scored.reply, target, read.outputs, real, self.target_embedding.weight)
         return scored._replace(verdicts=verdicts)
 
-    def encode(self, source: Tensor, lengths: Tensor) -> PointerState:
-        """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+    def encode(self, source: Source, lengths: Tensor) -> PointerState:
+        """Return the state before the first word, for sources of the given lengths [B]."""
         return self.read_contexts(source, lengths)[0]
 
-    def read_contexts(self, source: Tensor, lengths: Tensor) -> tuple[PointerState, Tensor]:
+    def read_contexts(self, source: Source, lengths: Tensor) -> tuple[PointerState, Tensor]:
         """Return the state before the first word, and probabilities [B, C] of the emotions; see `encode`.
 
-        The probabilities do not depend on an emotion that the source gives.
+        The probabilities do not depend on the condition.
         """
         read = self._read(source, lengths)
-        state = self.begin(read.memory, read.past, source[:, :, WORD], read.emotion)
+        state = self.begin(read.memory, read.past, source.words, read.emotion)
         return state, F.softmax(read.answer, axis=-1)
 
-    def emotion_probabilities(self, source: Tensor, source_lengths: Tensor) -> Tensor:
+    def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
         """Return probabilities [B, C] of the emotions; see `read_contexts`."""
         return self.read_contexts(source, source_lengths)[1]
 
-    def attention_weights(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+    def attention_weights(self, source: Source, lengths: Tensor, target: Tensor) -> Tensor:
         """Return attention [B, T, S] of each target position over the context, for heat maps."""
         read = self._read(source, lengths)
         return self.score(read.memory, read.past, target, read.emotion)[2]
 
-    def copy_probabilities(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
+    def copy_probabilities(self, source: Source, source_lengths: Tensor, target: Tensor) -> Tensor | None:
         """Return 1 - p_gen [B, T] at each target position; None without a pointer."""
         read = self._read(source, source_lengths)
         gate = self.score(read.memory, read.past, target, read.emotion)[1]
@@ -146,15 +149,9 @@ class EmoPrepend(PointerSeq2Seq):
         places = paddle.stack([paddle.arange(count), sizes - 1], axis=1)  # [K, 2]
         return paddle.concat([mean, paddle.gather_nd(hidden, places)], axis=1)
 
-    def embed_source(self, source: Tensor) -> Tensor:
+    def embed_source(self, source: Source) -> Tensor:
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, E]."""
-        marks = [self.known(source[:, :, WORD])]
-        if self._emotion.roles:
-            marks.append(source[:, :, ROLE])
-        if self._emotion.hints:
-            hints = source[:, :, HINT].clone()
-            hints[:, 0] = 0  # the emotion stands there
-            marks.append(hints)
+        marks = [self.known(source.words), *(ids for ids in (source.roles, source.hints) if ids is not None)]
         return self.embedding_dropout(self.embedding(paddle.stack(marks, axis=2)).sum(2))
 
     def embed_target(self, tokens: Tensor, begin: Tensor | None) -> Tensor:
@@ -164,13 +161,13 @@ class EmoPrepend(PointerSeq2Seq):
             embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
         return self.embedding_dropout(self.replace_begin(embedded, tokens, begin))
 
-    def _read(self, source: Tensor, lengths: Tensor) -> _Read:
-        real = length_mask(lengths, source.shape[1])  # [B, S]
+    def _read(self, source: Source, lengths: Tensor) -> _Read:
+        real = length_mask(lengths, source.words.shape[1])  # [B, S]
         outputs, final = self.encoder(self.embed_source(source), lengths, real)  # [B, S, H]
         logits = self.emotion_head(outputs, real)  # [B, C]
         memory, past = self.decoder.prepare(outputs, real, final)
-        answer = self.emotion_head.answer(logits, source[:, :, NGRAMS:])  # [B, C]
-        return _Read(outputs, memory, past, self._prepended(answer, source[:, 0, HINT]), logits, answer)
+        answer = self.emotion_head.answer(logits, source.ngrams)  # [B, C]
+        return _Read(outputs, memory, past, self._prepended(answer, source.condition), logits, answer)
 
     def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""
@@ -178,16 +175,16 @@ class EmoPrepend(PointerSeq2Seq):
         chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
         return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
 
-    def _prepended(self, logits: Tensor, known: Tensor) -> Tensor | None:
-        """Embed the emotion as [B, E]: the known one, an id [B], or the predicted one where that is 0."""
+    def _prepended(self, logits: Tensor, condition: Tensor) -> Tensor | None:
+        """Embed the emotion as [B, E]: that of the condition [B], or the predicted one where there is none."""
         if self._emotion.prepend == "none":
             return None
         if self._emotion.prepend_form == "weighted":
             weights = F.softmax(logits, axis=-1)  # [B, C]
         else:
             weights = F.one_hot(logits.argmax(-1), self._emotions)
-        is_known = (known > 0).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
-        chosen = F.one_hot(paddle.clip(known - FIRST_EMOTION_ID, min=0), self._emotions)  # [B, C]
+        is_known = (condition != NO_EMOTION).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
+        chosen = F.one_hot(paddle.clip(condition, min=0), self._emotions)  # [B, C]
         weights = is_known * chosen + (1.0 - is_known) * weights
         ids = paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + self._emotions)  # [C]
         return paddle.matmul(weights, self.target_embedding(ids))
@@ -245,14 +242,14 @@ class EmotionHead(nn.Layer):
         pooled = outputs[:, 0] if self.query is None else self._pool(outputs, real)  # [B, H]
         return self.output(self.dropout(pooled))
 
-    def answer(self, logits: Tensor, ngrams: Tensor) -> Tensor:
+    def answer(self, logits: Tensor, ngrams: Tensor | None) -> Tensor:
         """Combine the logits [B, C] of both classifiers, without a gradient.
 
         Args:
             logits: by the encoder [B, C].
-            ngrams: buckets of each position, int64 [B, S, G]; 0 is none.
+            ngrams: buckets of each position, int64 [B, S, G]; 0 is none. None where there is no table.
         """
-        if not self.has_ngrams:
+        if ngrams is None:
             return logits.detach()
         buckets = ngrams.flatten(1)  # [B, S * G]
         weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]

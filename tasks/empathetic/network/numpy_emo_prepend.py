@@ -15,7 +15,7 @@ from paddle_dialog.models.numpy_state import PrefixTrie
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.data.encoding import HINT, NGRAMS, ROLE, WORD
+from tasks.empathetic.data.encoding import NO_EMOTION, Source
 from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 
@@ -62,24 +62,26 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
         self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
 
-    def emotion_probabilities(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def emotion_probabilities(self, source: Source, lengths: np.ndarray) -> np.ndarray:
         """Return probabilities [B, C] of the emotions; see `read_contexts`."""
         return self.read_contexts(source, lengths)[1]
 
-    def encode(self, source: np.ndarray, lengths: np.ndarray) -> NumpyPointerState:
-        """Return the state before the first word, for a packed source [B, S, k] of the given lengths [B]."""
+    def encode(  # type: ignore[override]
+        self, source: Source, lengths: np.ndarray
+    ) -> NumpyPointerState:
+        """Return the state before the first word, for sources of the given lengths [B]."""
         return self.read_contexts(source, lengths)[0]
 
-    def read_contexts(self, source: np.ndarray, lengths: np.ndarray) -> tuple[NumpyPointerState, np.ndarray]:
+    def read_contexts(self, source: Source, lengths: np.ndarray) -> tuple[NumpyPointerState, np.ndarray]:
         """Return the state before the first word, and probabilities [B, C] of the emotions; see `encode`.
 
-        The probabilities do not depend on an emotion that the source gives.
+        The probabilities do not depend on the condition.
         """
         outputs, final = self._encoder.read(self._embed_source(source), lengths)  # [B, S, D]
-        emotions = softmax(self._head(outputs, lengths, source[:, :, NGRAMS:]))  # [B, C]
+        emotions = softmax(self._head(outputs, lengths, source.ngrams))  # [B, C]
         past = self._decoder.prepare(outputs, final, lengths)
-        begin = self._prepended(emotions, source[:, 0, HINT])  # [B, D]
-        return self._begin(past, source[:, :, WORD], begin), emotions
+        begin = self._prepended(emotions, source.condition)  # [B, D]
+        return self._begin(past, source.words, begin), emotions
 
     def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
@@ -107,13 +109,12 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             tokens, state = grown % size, self.reorder(state, grown // size)
         return np.concatenate([sums / sizes[:, None].astype(np.float32), last], axis=1)
 
-    def _embed_source(self, source: np.ndarray) -> np.ndarray:
+    def _embed_source(self, source: Source) -> np.ndarray:  # type: ignore[override]
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
-        embedded = self._tables.source[self._known(source[:, :, WORD])]  # [B, S, D]
-        if self._emotion.roles:
-            embedded += self._tables.source[source[:, :, ROLE]]
-        if self._emotion.hints:
-            embedded[:, 1:] += self._tables.source[source[:, 1:, HINT]]  # the emotion stands at position 0
+        embedded: np.ndarray = self._tables.source[self._known(source.words)]  # [B, S, D]
+        for ids in (source.roles, source.hints):
+            if ids is not None:
+                embedded += self._tables.source[ids]
         embedded *= self._tables.factor
         return embedded
 
@@ -124,14 +125,14 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             embedded += self._reply_role
         return self._replace_begin(embedded, tokens, begin, inputs)
 
-    def _prepended(self, probabilities: np.ndarray, known: np.ndarray) -> np.ndarray | None:
-        """Embed the emotion as [B, D]: the known one, an id [B], or the predicted one where that is 0."""
+    def _prepended(self, probabilities: np.ndarray, condition: np.ndarray) -> np.ndarray | None:
+        """Embed the emotion as [B, D]: that of the condition [B], or the predicted one where there is none."""
         if self._emotion.prepend == "none":
             return None
-        chosen = np.where(known > 0, known - FIRST_EMOTION_ID, probabilities.argmax(axis=1))  # [B]
+        chosen = np.where(condition == NO_EMOTION, probabilities.argmax(axis=1), condition)  # [B]
         weights = np.eye(self._emotions, dtype=np.float32)[chosen]  # [B, C]
         if self._emotion.prepend_form == "weighted":
-            weights = np.where(known[:, None] > 0, weights, probabilities)
+            weights = np.where(condition[:, None] == NO_EMOTION, probabilities, weights)
         table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [C, D]
         embedded: np.ndarray = weights @ (table * self._tables.factor)
         return embedded
@@ -207,7 +208,7 @@ class NumpyEmotionHead:
             if config.emotion.small_talk:
                 self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
 
-    def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
+    def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray | None) -> np.ndarray:
         """Return logits [B, C].
 
         Args:
@@ -217,7 +218,7 @@ class NumpyEmotionHead:
         """
         pooled = outputs[:, 0] if self._query is None else attention_pool(outputs, self._query, lengths)
         logits = pooled @ self._output  # [B, C]
-        if self._table is None or self._idf is None:
+        if self._table is None or self._idf is None or ngrams is None:
             return logits
         logits *= self._share
         for row, buckets in enumerate(ngrams):  # [S, G]
