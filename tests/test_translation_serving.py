@@ -31,7 +31,7 @@ def predictor() -> TranslationPredictor:
     config = TranslationConfig(
         "translation", model=model, data=TranslationDataConfig(max_length=8), decoding=decoding
     )
-    paddle.seed(3)
+    paddle.seed(7)  # both sentences have a translation
     network = PointerSeq2Seq(model, len(vocabulary))
     return TranslationPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
