@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from paddle import nn
 
 from paddle_dialog.bundle import folder as bundle_module
-from paddle_dialog.bundle.averaging import main, make_parser
+from paddle_dialog.bundle.averaging import averaged, main, make_parser
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import SCALE, dequantize, grow_weights, quantize, read_weights, set_weights
 from paddle_dialog.command_line import run_tool
@@ -380,3 +380,11 @@ def test_other_shapes_and_shares_are_refused(
     first, second = save(tmp_path / "a", 1), save(tmp_path / "b", 2, size)
     assert average(first, second, share, tmp_path / "c") == 2
     assert said in capsys.readouterr().err and not (tmp_path / "c").exists()
+
+
+def test_models_of_other_words_are_not_averaged(tmp_path: Path) -> None:
+    one = load_bundle(save(tmp_path / "one", 1))
+    tokens = one.vocabularies["text"].tokens
+    words = {"text": Vocabulary([*tokens[:4], *reversed(tokens[4:])])}
+    with pytest.raises(UserError, match="differ"):
+        averaged(one, dataclasses.replace(one, vocabularies=words), 0.5)

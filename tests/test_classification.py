@@ -35,3 +35,9 @@ def test_words_are_drawn_in_the_colour_of_their_side() -> None:
     assert (red - blue > 80).sum() > 1000 and (blue - red > 80).sum() > 1000
     one_line = draw_coloured_text(["good", "bad"], np.array([0.0, 0.0]), "a title", gap=1)
     assert one_line.shape[0] < image.shape[0] and one_line.shape[1] == image.shape[1]
+
+
+def test_a_confidence_at_the_edge_belongs_to_the_bin_below() -> None:
+    # 1.0 and 0.95 are of the last bin: one of the two is right.
+    found = calibration_error(np.array([[0.0, 1.0], [0.05, 0.95]]), np.array([0, 1]))
+    assert found == pytest.approx(0.95 / 2)

@@ -127,3 +127,11 @@ def test_unusable_files_are_told(tmp_path: Path) -> None:
         next(batches)
     with pytest.raises(UserError, match="after 6 batches of an epoch that has 5"):
         stream(path, batch_size=2, bucket_batches=2).skip_batches(6)
+
+
+def test_each_block_of_a_stream_has_an_order_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("x\n" * 40, encoding="utf-8")
+    data = StreamedData(path, lambda number, line: number - 1, lambda example: [1])
+    first, second = StreamedBatches(data, batch_size=20, bucket_batches=1)
+    assert [number % 20 for number in first] != [number % 20 for number in second]

@@ -194,3 +194,7 @@ def test_unknown_tokens_are_numbered_as_they_come_in_their_source() -> None:
     assert given.tolist() == [[2, 7, 4, 1, 5], [2, 5, 0, 0, 0]]
     assert label.tolist() == [[7, 4, 1, 5, 3], [5, 3, 0, 0, 0]]
     assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]] and mask.dtype == np.float32
+
+
+def test_truncating_shortens_targets_too() -> None:
+    assert limit_length([Pair("ab", "bcd")], 2, "truncate")[0] == [("ab", "bc")]
