@@ -24,7 +24,13 @@ CASES: list[Sections] = [
     {"emotion": {"prepend": "none", "roles": False, "hints": False}, "generator": {"temperature": 1.5}},
     {
         "model": {"bias": False},
-        "emotion": {"ngram_buckets": 50, "encoder_share": 0.3, "character_weight": 0.5, "small_talk": True},
+        "emotion": {
+            "ngram_buckets": 50,
+            "encoder_share": 0.3,
+            "character_weight": 0.5,
+            "small_talk": True,
+            "temperature": 1.2,
+        },
     },
     {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},
     {"emotion": {"head": "cls", "roles": False}, "generator": {"pointer": False}},

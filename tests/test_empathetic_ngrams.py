@@ -178,7 +178,7 @@ def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
 
 
 def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> None:
-    config = make_config(emotion={"ngram_buckets": 101, "encoder_share": 0.3})
+    config = make_config(emotion={"ngram_buckets": 101, "encoder_share": 0.3, "temperature": 1.5})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, emotion, label, mask = batch(config)
     outputs = network(*source, lengths, target)
@@ -187,7 +187,7 @@ def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> Non
     for row, packed in enumerate(source.ngrams.numpy()):
         buckets = packed[packed > 0]
         by_ngrams = idf[buckets] / np.linalg.norm(idf[buckets]) @ table[buckets]
-        answers.append(0.3 * outputs[-1][row].numpy() + by_ngrams)
+        answers.append((0.3 * outputs[-1][row].numpy() + by_ngrams) / 1.5)
     np.testing.assert_allclose(
         network.emotion_probabilities(source, lengths).numpy(),
         F.softmax(paddle.to_tensor(np.array(answers))).numpy(),

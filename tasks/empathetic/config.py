@@ -55,6 +55,11 @@ class EmotionConfig:
     encoder_share: float = rate(
         0.05, "factor of the encoder's own logits where they are added to those of the n-grams"
     )
+    temperature: float = setting(
+        1.0,
+        "divides the logits of the emotions in the answer, so that probabilities are as sure as they are right",
+        above=0.0,
+    )
     situations: bool = setting(
         False, "fit the n-gram classifier to the training data's situation sentences too"
     )

@@ -58,13 +58,13 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read and encode the dialogues; vocabulary and pieces come from the training text alone."""
-        from tasks.empathetic.training_data import training_data
+        from tasks.empathetic.data.training_data import training_data
 
         return training_data(config, vocabularies, None)
 
     def prepare_data_like(self, config: EmpatheticConfig, earlier: Bundle) -> TrainingData:
         """Read and encode the dialogues with the vocabulary, and the pieces, of weights that exist."""
-        from tasks.empathetic.training_data import training_data
+        from tasks.empathetic.data.training_data import training_data
 
         return training_data(config, earlier.vocabularies, earlier.extra.get(PIECES))
 

@@ -71,6 +71,7 @@ class EmoPrepend(PointerSeq2Seq):
             config.emotion.encoder_share,
             config.emotion.character_weight,
             config.emotion.small_talk,
+            config.emotion.temperature,
         )
         self.adversary = None
         if config.adversarial.weight:
@@ -205,6 +206,7 @@ class EmotionHead(nn.Layer):
         encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
         character_weight: of the n-grams of characters beside those of words.
         tells_plain: whether the n-grams also tell contexts without emotion.
+        temperature: divides the logits of the answer.
     """
 
     def __init__(
@@ -217,6 +219,7 @@ class EmotionHead(nn.Layer):
         encoder_share: float = 1.0,
         character_weight: float = 1.0,
         tells_plain: bool = False,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
@@ -228,6 +231,7 @@ class EmotionHead(nn.Layer):
                 self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
         self.tells_plain = tells_plain
         self.encoder_share = encoder_share
+        self.temperature = temperature
         self.column_weights = column_weights(character_weight)  # [G]
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, emotions, bias_attr=False)
@@ -250,13 +254,14 @@ class EmotionHead(nn.Layer):
             ngrams: buckets of each position, int64 [B, S, G]; 0 is none. None where there is no table.
         """
         if ngrams is None:
-            return logits.detach()
+            return logits.detach() / self.temperature
         buckets = ngrams.flatten(1)  # [B, S * G]
         weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]
         weights = F.normalize(weights.flatten(1), axis=-1)  # [B, S * G]
         rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
         joined = self.encoder_share * logits.detach() + by_ngrams
+        joined = joined / self.temperature
         if not self.tells_plain:
             return joined
         plainness = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]

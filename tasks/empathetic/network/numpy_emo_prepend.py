@@ -200,6 +200,7 @@ class NumpyEmotionHead:
             self._query = weights.take("emotion_head.query.weight", width, 1)
         self._output = weights.take("emotion_head.output.weight", width, count)
         self._share = np.float32(config.emotion.encoder_share)
+        self._temperature = np.float32(config.emotion.temperature)
         self._table = self._idf = self._plainness = None
         self._column_weights = column_weights(config.emotion.character_weight)  # [G]
         if buckets:
@@ -219,7 +220,7 @@ class NumpyEmotionHead:
         pooled = outputs[:, 0] if self._query is None else attention_pool(outputs, self._query, lengths)
         logits = pooled @ self._output  # [B, C]
         if self._table is None or self._idf is None or ngrams is None:
-            return logits
+            return logits / self._temperature
         logits *= self._share
         for row, buckets in enumerate(ngrams):  # [S, G]
             kept = buckets > 0  # bucket 0 means none and has no weight
@@ -232,4 +233,4 @@ class NumpyEmotionHead:
             if self._plainness is not None:
                 plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
                 logits[row] *= LEAST_CLARITY + (1 - LEAST_CLARITY) / (1 + np.exp(plainness))
-        return logits
+        return logits / self._temperature
