@@ -7,7 +7,6 @@ import pytest
 from tasks.empathetic.cleaning import RARE, RULES, Reply, WordUse, fault_of, tidied
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.language import ENGLISH
-from tasks.empathetic.overlap import word_list
 from tasks.empathetic.store_building import good_replies
 
 GOOD = [
@@ -111,12 +110,3 @@ def test_a_reply_of_several_conversations_stands_once_with_their_emotions() -> N
         "That is good.": {None},
     }
     assert dropped == {"answer": 8, "short": 8, "repeated": 22}
-
-
-def test_the_word_lists_are_lower_case_and_complete() -> None:
-    assert (
-        "monday" in word_list("dates")
-        and "hell" in word_list("coarse")
-        and "the" in word_list("function words")
-    )
-    assert all(word == word.lower() for word in word_list("coarse") | word_list("function words"))

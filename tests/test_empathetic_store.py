@@ -1,4 +1,4 @@
-"""The store of people's replies: its file, the search in it by words, and the ranking beside the generator's."""
+"""The store of people's replies and the ranking beside the generator's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathetic_store_toys import CONTEXTS, TEXTS, make_store, predictor, toy_config
-from empathetic_toys import make_network, make_vocabulary
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -17,14 +17,16 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from paddle_dialog.errors import UserError
 from tasks.empathetic.answer import ReplyPrediction
 from tasks.empathetic.cleaning import editor_of
-from tasks.empathetic.config import RepliesConfig
+from tasks.empathetic.config import RepliesConfig, ReplyRerankConfig
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.data.encoding import make_encoder
 from tasks.empathetic.data.language import ENGLISH, character_pairs
 from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.overlap import content_words, echo, overlaps, repetition
-from tasks.empathetic.reading import log_probs
+from tasks.empathetic.overlap import content_words, echo, overlaps, rejoices_at_denied, repetition
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reading import ReadContext, log_probs
+from tasks.empathetic.rerank import Reranker
 from tasks.empathetic.store import ContextIndex, ReplyStore, emotion_bits, highest, store_of_bundle
 from tasks.empathetic.store_building import SHARE, emotions_of_replies, likely_emotions, store_of_corpus
 
@@ -253,3 +255,115 @@ def test_replies_of_our_own_are_all_kept(tmp_path: Path) -> None:
     assert store.own.sum() == len(ours) == len(store) - 1
     assert not store.own[list(store.texts).index("What a good prize!")]
     assert not store_of_corpus([str(people)], config, model, encoder).own.any()
+
+
+def candidate(text: str, score: float) -> ReplyPrediction:
+    return ReplyPrediction(text, score, tuple(text.split()))
+
+
+def plain_predictor(**decoding: object) -> EmpatheticPredictor:
+    """Return a random model."""
+    settings = {"beam_size": 6, "max_length": 6, **decoding}
+    config = make_config(generator={"pointer": True}, decoding=settings)
+    vocabulary = make_vocabulary()
+    network = make_network(config, len(vocabulary))
+    return predictor_of(config, network, vocabulary)
+
+
+def contexts(found: EmpatheticPredictor, count: int) -> list[ReadContext]:
+    return found.understand(found.read(CONTEXTS[:count]))
+
+
+def texts(found: EmpatheticPredictor, n_best: int = 4) -> list[list[tuple[str, ...]]]:
+    return [[p.tokens for p in answer.predictions] for answer in found.answer(CONTEXTS, n_best)]
+
+
+def test_every_text_stands_once() -> None:
+    found = [candidate("oh no !", -1.0), candidate("why ?", -2.0), candidate("oh no !", -1.5)]
+    plain = plain_predictor()
+    reranker = Reranker(plain.encoder)
+    assert reranker.order(contexts(plain, 3), [found, [], found[:1]], ReplyRerankConfig()) == [
+        found[:2],
+        [],
+        found[:1],
+    ]
+
+
+def test_what_was_replied_before_comes_last() -> None:
+    found = [candidate("that is awful .", -0.1), candidate("why ?", -2.0), candidate("oh no !", -3.0)]
+    plain = plain_predictor()
+    reranker = Reranker(plain.encoder)
+    asked, weights = contexts(plain, 3), ReplyRerankConfig(overlap_last=1e-6)
+    ordered = reranker.order(asked, [found, found, found], weights)
+    assert ordered == [found, found, [*found[1:], found[0]]]  # the third conversation has it
+
+
+@pytest.mark.parametrize(
+    ("turn", "reply", "rejoices"),
+    [
+        ("I'm not happy", "That's wonderful, I'm happy with you!", True),
+        ("I didn't pass my exam", "Congratulations on the exam!", True),
+        ("I didn't pass my exam", "I am so sorry, that is hard.", False),
+        ("I passed my exam, I was not sure of it", "Congratulations!", False),
+        ("我没考上大学", "恭喜恭喜！", True),
+        ("我高兴不起来", "太好了！", True),
+        ("我考上大学了", "恭喜恭喜！", False),
+    ],
+)
+def test_joy_at_what_was_denied(turn: str, reply: str, rejoices: bool) -> None:
+    assert rejoices_at_denied(reply, turn) is rejoices
+
+
+def test_joy_at_what_was_denied_comes_last() -> None:
+    plain, found = plain_predictor(), [candidate("wonderful !", -0.1), candidate("oh no !", -3.0)]
+    reranker = Reranker(plain.encoder)
+    asked = plain.understand(plain.read([["i am not happy"], ["i am happy"]]))
+    ordered = reranker.order(asked, [found, found], ReplyRerankConfig(overlap_last=1e-6))
+    assert ordered == [found[::-1], found]
+
+
+def test_without_weights_the_search_decides() -> None:
+    assert not ReplyRerankConfig().is_active
+    plain = plain_predictor(length_penalty="gnmt")
+    assert texts(plain) == texts(
+        plain_predictor(length_penalty="gnmt", rerank={"candidates": 6, "model": 3.0})
+    )
+
+
+def test_the_best_is_chosen_from_all_candidates() -> None:
+    rerank = {"overlap_last": 2.0, "echo": 0.5, "repetition": 1.0, "candidates": 6}
+    assert [found[0] for found in texts(plain_predictor(rerank=rerank), 6)] == [
+        found[0] for found in texts(plain_predictor(rerank=rerank), 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"strategy": "sample", "top_k": 5},
+        {"strategy": "beam"},
+    ],
+)
+def test_the_same_replies_again_alone_and_in_a_batch(decoding: dict[str, object]) -> None:
+    rerank = {"overlap_last": 0.3, "overlap_earlier": 0.2, "candidates": 6}
+    found = plain_predictor(rerank=rerank, **decoding)
+    together = texts(found)
+    assert together == texts(plain_predictor(rerank=rerank, **decoding))
+    alone = [[p.tokens for p in found.answer([context], 4)[0].predictions] for context in CONTEXTS]
+    assert alone == together
+
+
+def test_the_summary_says_what_decided() -> None:
+    mix = {"echo": 0.25, "overlap_last": 0.5, "candidates": 20}
+    said = plain_predictor(rerank=mix).decoding_summary()
+    assert "beam 20, " in said
+    assert said.endswith("the best of 20 by 1 model + 0.5 overlap last + 0.25 echo")
+    assert "best of" not in plain_predictor().decoding_summary()
+
+
+def test_another_strategy_needs_no_other_settings_changed() -> None:
+    rerank = {"echo": 0.5, "candidates": 6}
+    for strategy in ("greedy", "sample"):
+        found = plain_predictor(rerank=rerank, strategy=strategy)
+        assert all(answer.predictions for answer in found.answer(CONTEXTS))
+        assert ("best of" in found.decoding_summary()) == (strategy == "sample")
