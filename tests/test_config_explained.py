@@ -124,7 +124,7 @@ def test_the_page_of_a_subclass_tells_what_differs():
     rows = [line for line in TOOL["as_markdown"](PinePeg, Peg).splitlines() if line.startswith("| `")]
     assert rows == [
         "| `wood` | pine | text | what it is made of |",
-        "| `rings` | 0 | an integer (at least 0) | of its tree |",
+        "| `rings` | 0 | integer ≥ 0 | of its tree |",
     ]
     assert r"from the middle \| to the rim" in TOOL["as_markdown"](Peg)
 

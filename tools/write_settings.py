@@ -5,6 +5,7 @@ Example: python tools/write_settings.py
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,14 @@ from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig  # no
 from paddle_dialog.recipes import find_task, task_names  # noqa: E402
 from paddle_dialog.serving.config import ServeConfig  # noqa: E402
 
+SIGNS = {
+    r"\ban? (integer|number)": r"\1",
+    r"one of ": "",
+    r" \(at least (\S+) and at most (\S+)\)": r" \1 to \2",
+    r" \(above (\S+) and at most (\S+)\)": r" > \1, ≤ \2",
+    r" \(at least (\S+)\)": r" ≥ \1",
+    r" \(above (\S+)\)": r" > \1",
+}
 PAGE = ROOT / "docs" / "settings.md"
 INTRODUCTION = """\
 # Settings
@@ -44,10 +53,17 @@ def as_markdown(cls: Any, known: Any = None) -> str:
         if keys:
             title = f"`{section.name}`" if section.name else "Top level"
             title += f" with `name: {section.tag}`" if section.tag else ""
-            rows = [_table_row(f"`{key.name}`", key.default, key.accepts, key.help) for key in keys]
+            rows = [_table_row(f"`{key.name}`", key.default, _shortened(key.accepts), key.help) for key in keys]
             head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
             blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
     return "\n\n".join(blocks)
+
+
+def _shortened(accepts: str) -> str:
+    """Write bounds as signs, so that the tables stay narrow."""
+    for pattern, short in SIGNS.items():
+        accepts = re.sub(pattern, short, accepts)
+    return accepts
 
 
 def _table_row(*cells: str) -> str:
