@@ -17,7 +17,7 @@ from composing_toys import composing_toy
 from couplet_toys import LEVEL, OBLIQUE, toy
 from empathetic_store_toys import predictor as _store_predictor
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
-from serving_toys import eventually, make_app
+from serving_toys import make_app, wait_until_ready
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint
@@ -98,7 +98,7 @@ def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
     thread.start()
     try:
-        eventually(lambda: app.state.batcher.is_ready)
+        wait_until_ready(app)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
@@ -179,12 +179,13 @@ def _couplet_predictor() -> Any:
 def _reply_predictor() -> EmpatheticPredictor:
     config = make_config(decoding={"max_length": 8, "beam_size": 5})
     vocabulary = make_vocabulary()
-    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+    # With these weights the replies to most of the 32 emotions differ.
+    return predictor_of(config, make_network(config, len(vocabulary), seed=4), vocabulary)
 
 
 def _people_predictor(own: bool = False, reflections: int = 0) -> EmpatheticPredictor:
     """Return a model with a store, whose replies are `own` or a person's, and that puts `reflections` first."""
-    rerank = {"selection": 1.0, "model": 0.1, "reflected": 50.0, "candidates": 3}
+    rerank = {"context_words": 1.0, "model": 0.1, "reflected": 50.0, "candidates": 3}
     decoding = {"max_length": 8, "beam_size": 3, "rerank": rerank}
     made = _store_predictor(decoding=decoding, replies={"candidates": 2, "reflections": reflections})
     if not own or made.store is None:

@@ -102,8 +102,16 @@ def loader(
 def running(app: FastAPI) -> Iterator[TestClient]:
     """Yield a client of the application once it is ready."""
     with TestClient(app, raise_server_exceptions=True) as client:
-        eventually(lambda: app.state.batcher.is_ready)
+        wait_until_ready(app)
         yield client
+
+
+def wait_until_ready(app: FastAPI) -> None:
+    """Wait until the models are loaded; raise what prevents it."""
+    batcher = app.state.batcher
+    eventually(lambda: batcher.is_ready or batcher.failure)
+    if batcher.failure:
+        raise batcher.failure
 
 
 def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -53,7 +53,9 @@ def as_markdown(cls: Any, known: Any = None) -> str:
         if keys:
             title = f"`{section.name}`" if section.name else "Top level"
             title += f" with `name: {section.tag}`" if section.tag else ""
-            rows = [_table_row(f"`{key.name}`", key.default, _shortened(key.accepts), key.help) for key in keys]
+            rows = [
+                _table_row(f"`{key.name}`", key.default, _shortened(key.accepts), key.help) for key in keys
+            ]
             head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
             blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
     return "\n\n".join(blocks)
