@@ -8,8 +8,8 @@ import paddle
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
-from paddle_dialog.config.models import RecurrentLmConfig
-from paddle_dialog.models.language_models import RecurrentLm
+from paddle_dialog.config.models import CausalLmConfig
+from paddle_dialog.models.causal_lm import CausalLm
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE
@@ -23,9 +23,9 @@ def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
     """Return a predictor that writes `CHARACTERS` at random."""
     characters = dict.fromkeys(CHARACTERS)
     vocabulary = Vocabulary([*SPECIAL_TOKENS, NEWLINE, *FORM_TOKENS.values(), *characters])
-    model = RecurrentLmConfig(width=8, num_layers=1)
+    model = CausalLmConfig(width=8, num_heads=2, inner_width=12, num_layers=1)
     paddle.seed(3)
-    network = RecurrentLm(model, len(vocabulary), 1)
+    network = CausalLm(model, len(vocabulary))
     config = PoemConfig(
         task="poem",
         model=model,

@@ -11,7 +11,6 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.poem.config import PoemDataConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, limit_length, read_texts
 from tasks.poem.dataset import (
-    ConsecutiveBatches,
     Windows,
     collate,
     cut_text,
@@ -100,19 +99,6 @@ def test_windows_have_one_length_and_no_padding():
     assert len(windows) == 4
 
 
-def test_rows_of_a_batch_go_on_in_the_next_batch_and_processes_share_them():
-    ids = np.arange(4, 44)
-    windows = Windows(lambda epoch: stream_text(ids), 5, rows=4)
-    whole = [[windows[index][:, 2] for index in batch] for batch in ConsecutiveBatches(8, 4)]
-    rows = np.concatenate([np.stack(batch) for batch in whole], axis=1)  # [4, 10]
-    np.testing.assert_array_equal(rows, ids.reshape(4, 10))
-    shares = [list(ConsecutiveBatches(8, 2, 2, rank)) for rank in (0, 1)]
-    assert [a + b for a, b in zip(*shares, strict=True)] == list(ConsecutiveBatches(8, 4))
-    resumed = ConsecutiveBatches(8, 4)
-    resumed.skip_batches(1)
-    assert list(resumed) == [[4, 5, 6, 7]] and len(list(resumed)) == len(resumed) == 2
-
-
 def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_evaluation():
     ids = np.array(VOCABULARY.encode("xy" * 11 + "x"))
     places = {int(cut_text(ids, 4, 1, epoch)[0, 2]) for epoch in range(20)}
@@ -137,9 +123,9 @@ def test_poems_that_are_too_long_are_left_out_or_cut():
         limit_length(poems, PoemDataConfig(max_length=1))
 
 
-def test_rows_without_two_characters_are_told():
-    with pytest.raises(UserError, match="take a smaller batch or more text"):
-        Windows(lambda epoch: stream_text(np.arange(10, 20)), 5, rows=6)
+def test_a_text_of_one_character_is_told():
+    with pytest.raises(UserError, match="has a single character; give more text"):
+        Windows(lambda epoch: stream_text(np.arange(10, 11)), 5)
 
 
 def test_a_titled_poem_is_read_after_its_form():

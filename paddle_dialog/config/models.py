@@ -174,22 +174,10 @@ class CausalLmConfig(OneWidth):
     dropout: float = rate(0.0, "share of activations dropped in training")
 
 
-@dataclass(frozen=True)
-class RecurrentLmConfig:
-    """Stacked LSTM layers that carry their state from one window of a text to the next."""
-
-    name: Literal["recurrent_lm"] = "recurrent_lm"
-    width: int = at_least(1, 384, "size of embeddings and recurrent states")
-    num_layers: int = at_least(1, 2, "number of layers")
-    reset: bool = setting(True, "each text begins with an empty state; false carries it across texts")
-    dropout: float = rate(0.0, "share of activations dropped in training")
-
-
 ModelConfig = LstmAttentionConfig | TransformerConfig
 EncoderDecoderConfig = TransformerConfig | ConvolutionalTransformerConfig
 CausalConfig = CausalTransformerConfig | CausalLmConfig
 AttentionConfig = EncoderDecoderConfig | CausalConfig
-LanguageModelConfig = CausalLmConfig | RecurrentLmConfig
 
 FamilyConfig = (
     LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig | CausalTransformerConfig

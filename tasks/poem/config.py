@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
-from paddle_dialog.config.models import CausalLmConfig, LanguageModelConfig
+from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
 InputKind = Literal["begin", "acrostic", "title"]
@@ -64,7 +64,7 @@ class PoemConfig(GenerationConfig):
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "verse")
 
-    model: LanguageModelConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
+    model: CausalLmConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
     data: PoemDataConfig = field(default_factory=PoemDataConfig)
     decoding: PoemDecodingConfig = field(default_factory=PoemDecodingConfig)
     verse: VerseConfig = field(default_factory=VerseConfig)
@@ -72,12 +72,11 @@ class PoemConfig(GenerationConfig):
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
-        if isinstance(self.model, CausalLmConfig):
-            texts = max(self.data.max_length, self.decoding.max_length) + self.data.max_title + 2
-            longest = max(self.data.window, texts)
-            if longest > self.model.max_positions:
-                yield (
-                    "model.max_positions",
-                    f"must be at least {longest} to hold data.window, and data.max_title with data.max_length "
-                    f"and decoding.max_length, and is {self.model.max_positions}",
-                )
+        texts = max(self.data.max_length, self.decoding.max_length) + self.data.max_title + 2
+        longest = max(self.data.window, texts)
+        if longest > self.model.max_positions:
+            yield (
+                "model.max_positions",
+                f"must be at least {longest} to hold data.window, and data.max_title with data.max_length "
+                f"and decoding.max_length, and is {self.model.max_positions}",
+            )

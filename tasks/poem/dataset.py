@@ -6,13 +6,13 @@ where a position is not one above that before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.batching import EpochBatches, pad_batch
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.poem.config import PoemDataConfig
@@ -85,31 +85,26 @@ class Windows(io.Dataset):
     Args:
         lay_out: makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
             shorter one the beginning is repeated.
-        window: length T; a shorter text, or shorter rows, are one window.
-        rows: None, or B: the stream is cut into B long rows, and window k of row r has the index k · B + r.
+        window: length T; a shorter text is one window.
 
     Raises:
-        UserError: the rows have no two characters.
+        UserError: the text has no two characters.
     """
 
-    def __init__(self, lay_out: Callable[[int], Stream], window: int, rows: int | None = None) -> None:
+    def __init__(self, lay_out: Callable[[int], Stream], window: int) -> None:
         super().__init__()
-        self._lay_out, self._rows = lay_out, rows
+        self._lay_out = lay_out
         size = len(lay_out(0))
-        self._window = min(window, size // (rows or 1))
+        self._window = min(window, size)
         if self._window < 2:
-            raise UserError(
-                f"data.batch_size: the {size} characters of the training text are too few for {rows} rows that go on "
-                "from batch to batch; take a smaller batch or more text"
-            )
-        self._count = size // self._window // (rows or 1) * (rows or 1)
+            raise UserError("data.train: the training text has a single character; give more text")
+        self._count = size // self._window
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
         """Lay out an epoch."""
-        windows = np.resize(self._lay_out(epoch), (self._count * self._window, 4))
-        windows = windows.reshape(self._rows or 1, -1, self._window, 4)  # [B, windows of a row, T, 4]
-        self._windows = windows.swapaxes(0, 1).reshape(-1, self._window, 4)
+        stream = np.resize(self._lay_out(epoch), (self._count * self._window, 4))
+        self._windows = stream.reshape(-1, self._window, 4)
 
     def __len__(self) -> int:
         return self._count
@@ -149,29 +144,6 @@ def single_rows(
         return Rows([stream_text(ids[start : start + window]) for start in range(0, len(ids), window)])
     poems = encode_poems(texts, vocabulary, settings.max_title)
     return Rows([poem.stream(titled, titled) for poem in poems])
-
-
-class ConsecutiveBatches(EpochBatches):
-    """Batches of the rows' windows in the order of the text, the same in every epoch; the data set lays out another.
-
-    Args:
-        windows: number of windows, of `rows` rows for each process.
-        rows: of a batch of one process.
-        processes: how many share each step.
-        rank: which of them this one is.
-    """
-
-    def __init__(self, windows: int, rows: int, processes: int = 1, rank: int = 0) -> None:
-        self._steps, self._rows = windows // (rows * processes), rows
-        self._all, self._first = rows * processes, rank * rows
-
-    def __len__(self) -> int:
-        return self._steps
-
-    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
-        for step in range(skip, self._steps):
-            first = step * self._all + self._first
-            yield list(range(first, first + self._rows))
 
 
 class PoemBatch(NamedTuple):

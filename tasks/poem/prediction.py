@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
@@ -18,7 +15,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
 from paddle_dialog.decoding.relaxing import search_relaxed
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_language_models import NumpyCausalLm, NumpyRecurrentLm
+from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -79,13 +76,6 @@ class Prompt:
     given: Mapping[int, str] = field(default_factory=dict)
 
 
-def step_model(config: PoemConfig, vocab_size: int, weights: Mapping[str, np.ndarray]) -> StepModel:
-    """Return the model over arrays; raises `UnsupportedModelError` where there is none for the network."""
-    if isinstance(config.model, CausalLmConfig):
-        return NumpyCausalLm(config.model, vocab_size, weights)
-    return NumpyRecurrentLm(config.model, vocab_size, weights)
-
-
 class PoemPredictor(GenerationPredictor):
     """Writes with a trained model.
 
@@ -98,7 +88,7 @@ class PoemPredictor(GenerationPredictor):
         self.config: PoemConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        numpy_model = trained.numpy_model(partial(step_model, config, len(self.vocabulary)))
+        numpy_model = trained.numpy_model(partial(NumpyCausalLm, config.model, len(self.vocabulary)))
         self._model: StepModel = self.network if numpy_model is None else numpy_model
         self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
 
@@ -158,7 +148,7 @@ class PoemPredictor(GenerationPredictor):
         if form is None:
             return Prompt(prefix, tuple(self._short(text)))
         model, room = self.config.model, self.config.data.max_title + 2
-        if isinstance(model, CausalLmConfig) and form.size + room > model.max_positions:
+        if form.size + room > model.max_positions:
             raise UserError(
                 f"verse.form: a {form.name} with its title needs {form.size + room} positions, and this model has "
                 f"{model.max_positions}; take a shorter form"

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config.models import CausalLmConfig, RecurrentLmConfig
 from paddle_dialog.config.schema import DataConfig
-from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
@@ -41,15 +39,12 @@ class PoemTask(GenerationTask):
 
     def prepare_data(self, config: PoemConfig, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
         """Read and encode the texts; the vocabulary is built from the training text alone."""
-        from paddle_dialog.training.distributed import num_ranks
         from tasks.poem.dataset import Windows, collate, single_rows
 
         settings = config.data
         texts, told = _read(settings.train, settings)
         vocabulary = build_vocabulary(config, texts) if vocabularies is None else vocabularies[VOCABULARY]
-        carries = isinstance(config.model, RecurrentLmConfig)
-        rows = settings.batch_size * num_ranks() if carries else None
-        windows = Windows(_lay_out(config, texts, vocabulary), settings.window, rows)
+        windows = Windows(_lay_out(config, texts, vocabulary), settings.window)
         notes = [
             f"training data {settings.train}: {told}; {len(windows):,} windows of {settings.window}",
             f"vocabulary: {len(vocabulary):,} tokens, the special ones included",
@@ -64,23 +59,10 @@ class PoemTask(GenerationTask):
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Return the model of the family that the config names."""
-        from paddle_dialog.models.language_models import CausalLm, RecurrentLm
+        """Return the language model."""
+        from paddle_dialog.models.causal_lm import CausalLm
 
-        size = vocabulary_sizes[VOCABULARY]
-        if isinstance(config.model, CausalLmConfig):
-            return CausalLm(config.model, size)
-        return RecurrentLm(config.model, size, config.data.batch_size)
-
-    def training_batches(
-        self, config: PoemConfig, examples: Any, processes: int = 1, rank: int = 0
-    ) -> EpochBatches:
-        """Return the windows shuffled, or in the order of the text where a state is carried on."""
-        if isinstance(config.model, CausalLmConfig):
-            return super().training_batches(config, examples, processes, rank)
-        from tasks.poem.dataset import ConsecutiveBatches
-
-        return ConsecutiveBatches(len(examples.dataset), config.data.batch_size, processes, rank)
+        return CausalLm(config.model, vocabulary_sizes[VOCABULARY])
 
     def display(self, config: PoemConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Return texts that the network writes from nothing."""
@@ -125,7 +107,7 @@ class PoemTask(GenerationTask):
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
     """Return what makes the training stream of an epoch."""
-    from tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems, stream_text
+    from tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems
 
     settings = config.data
     if not isinstance(texts, str):
@@ -133,8 +115,6 @@ def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary
             stream_poems, encode_poems(texts, vocabulary, settings.max_title), settings, config.seed
         )
     ids = encode_text(texts, vocabulary)
-    if isinstance(config.model, RecurrentLmConfig):
-        return lambda epoch: stream_text(ids)
     return partial(cut_text, ids, settings.window, config.seed)
 
 
