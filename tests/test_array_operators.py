@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.models.numpy_operators import SMALL, NumpyLinear
+from paddle_dialog.models.numpy_operators import COLUMNS, SMALL, NumpyLinear
+from paddle_dialog.models.numpy_pointer_generator import WORDS_AT_ONCE, label_log_softmax
 from paddle_dialog.models.numpy_state import RowSources
 
 
@@ -15,7 +16,7 @@ from paddle_dialog.models.numpy_state import RowSources
     outputs=st.sampled_from([1, 63, 64, 65, 200]),
 )
 def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs: int) -> None:
-    assert 40 * 300 < SMALL < 70 * 300  # both ways are taken
+    assert 40 * 300 * COLUMNS < SMALL < 70 * 300 * COLUMNS  # one product, and several of fewer rows
     rng = np.random.default_rng(rows)
     x, weight = (rng.normal(size=size).astype(np.float32) for size in ((rows, inputs), (inputs, outputs)))
     bias = rng.normal(size=outputs).astype(np.float32)
@@ -24,6 +25,17 @@ def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs
     np.testing.assert_allclose(
         NumpyLinear(weight, bias)(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3
     )
+
+
+def test_a_vocabulary_of_many_parts_is_normalised_as_one() -> None:
+    rng = np.random.default_rng(1)
+    size = 2 * WORDS_AT_ONCE + 70
+    hidden, weight = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 16), (16, size)))
+    rows, labels = np.array([0, 1, 2, 2]), np.array([5, WORDS_AT_ONCE, size - 1, 0])
+    logits = hidden.astype(np.float64) @ weight
+    expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    found = label_log_softmax(NumpyLinear(weight), hidden, rows, labels, np.float32(1))
+    np.testing.assert_allclose(found, expected[rows, labels], atol=1e-4)
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))

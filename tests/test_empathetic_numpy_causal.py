@@ -15,7 +15,6 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.models import numpy_pointer_generator as pointer_generator
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
 from tasks.empathetic.data.dataset import Example, collate
 from tasks.empathetic.data.encoding import Source
@@ -90,16 +89,6 @@ def test_padding_of_the_only_context_does_not_count() -> None:
     replies = [[5, 6, 7], [], [5, int(alone.words[0, 2])]]
     both = [scores(made, made.encode(s, lengths[short : short + 1]), replies) for s in (padded, alone)]
     np.testing.assert_allclose(*both, atol=1e-6)
-
-
-def test_a_vocabulary_of_many_parts_is_normalised_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = causal_models(CAUSAL_CASES[1])[1]
-    source, lengths = packed("causal", CAUSAL_CASES[1], [None] * 5)
-    state = made.encode(*only(source, lengths, 0))
-    replies = [[5, len(VOCABULARY) - 1], [6], [6, 46]]
-    expected = scores(made, state, replies)
-    monkeypatch.setattr(pointer_generator, "WORDS_AT_ONCE", 7)
-    np.testing.assert_allclose(scores(made, state, replies), expected, atol=1e-6)
 
 
 def test_a_reply_longer_than_the_positions_left_is_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,19 +118,34 @@ def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return tensors
 
 
-def dequantize(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def dequantize(tensors: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """Return the weights that `quantize` was given, as near as 8 bits come; others as they are.
 
     Raises:
         KeyError: the scales of a matrix are missing.
     """
-    matrices = {name for name, values in tensors.items() if values.dtype == np.int8}
-    scales = {name + SCALE for name in matrices}
-    return {
-        name: values * tensors[name + SCALE] if name in matrices else values
-        for name, values in tensors.items()
-        if name not in scales
-    }
+    return _EightBitWeights(tensors)
+
+
+class _EightBitWeights(Mapping[str, np.ndarray]):
+    """Weights in 8 bits, of which a matrix becomes float32 each time it is asked for: a quarter of the memory."""
+
+    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
+        self._scales = {
+            name: tensors[name + SCALE] for name, values in tensors.items() if values.dtype == np.int8
+        }
+        scales = {name + SCALE for name in self._scales}
+        self._values = {name: values for name, values in tensors.items() if name not in scales}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        values = self._values[name]
+        return values * self._scales[name] if name in self._scales else values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def grow_weights(

@@ -16,7 +16,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 COLUMNS = 64  # of a block of a weight matrix
 CACHE_LINE = 16  # numbers
-SMALL = 15_000  # numbers in x up to which blocks are faster
+SMALL = 1_000_000  # multiplications up to which OpenBLAS does not rearrange its matrices
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 
@@ -63,27 +63,28 @@ class NumpyLinear:
     """x W + b.
 
     For a handful of rows OpenBLAS spends more time on rearranging a large W than on the product, but not if the
-    product is small. So W is kept in contiguous blocks of columns, which halves the time; starting every row of a
-    block at a cache line saves another sixth.
+    product is small. So W is kept in contiguous blocks of columns and x is taken a few rows at a time, which is 1.1
+    to 3 times as fast for up to 160 rows and no slower for more; starting every row of a block at a cache line saves
+    another sixth.
 
     Args:
-        weight: W [K, N].
+        weight: W [K, N], which is copied.
         bias: b [N], or None.
 
     Attributes:
         size: N.
-        weight: W.
     """
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
-        self.weight = np.ascontiguousarray(weight)
         self._bias = bias
-        self.size = weight.shape[1]
+        inputs, self.size = weight.shape
+        self._most = max(SMALL // (inputs * COLUMNS), 1)  # rows of a product
         count = -(-self.size // COLUMNS)
-        padded = np.zeros((weight.shape[0], count * COLUMNS), dtype=np.float32)
-        padded[:, : self.size] = weight
-        self._blocks = _at_cache_line((count, weight.shape[0], COLUMNS))  # [N / COLUMNS, K, COLUMNS]
-        self._blocks[:] = padded.reshape(-1, count, COLUMNS).transpose(1, 0, 2)
+        self._blocks = _at_cache_line((count, inputs, COLUMNS))  # [N / COLUMNS, K, COLUMNS]
+        for block, start in zip(self._blocks, range(0, self.size, COLUMNS), strict=True):
+            columns = weight[:, start : start + COLUMNS]
+            block[:, : columns.shape[1]] = columns
+            block[:, columns.shape[1] :] = 0
 
     @classmethod
     def named(cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = True) -> NumpyLinear:
@@ -95,20 +96,24 @@ class NumpyLinear:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Map [..., K] to [..., N]; the result may be written to."""
-        rows = x.reshape(-1, x.shape[-1])  # [R, K]
-        if len(rows) > 1 and rows.size <= SMALL:
-            out = np.empty((len(rows), len(self._blocks), COLUMNS), dtype=np.float32)
-            np.matmul(rows, self._blocks, out=out.transpose(1, 0, 2))
-            y = out.reshape(len(rows), -1)[:, : self.size]  # [R, N]
-        else:
-            y = rows @ self.weight  # [R, N]
-        if self._bias is not None:
-            y += self._bias
+        y = self.columns(x.reshape(-1, x.shape[-1]), 0, self.size)  # [R, N]
         return y.reshape(*x.shape[:-1], self.size)
 
     def columns(self, x: np.ndarray, start: int, stop: int) -> np.ndarray:
-        """Map `x` [R, K] and return columns `start` to `stop`, at most the last; the result may be written to."""
-        y = x @ self.weight[:, start:stop]  # [R, stop - start]
+        """Map `x` [R, K] and return columns `start` to `stop`, at most the last; the result may be written to.
+
+        `start` must be a multiple of `COLUMNS`.
+        """
+        blocks = self._blocks[start // COLUMNS : -(-stop // COLUMNS)]
+        rows = len(x)
+        if rows == 1:
+            x = np.repeat(x, 2, axis=0)  # a product of one row alone is slower
+        out = np.empty((len(x), len(blocks), COLUMNS), dtype=np.float32)
+        step = -(-rows // -(-rows // self._most)) if rows > 1 else 2
+        for first in range(0, rows, step):
+            part = slice(first, first + step)
+            np.matmul(x[part], blocks, out=out[part].transpose(1, 0, 2))
+        y = out.reshape(len(x), -1)[:rows, : min(stop, self.size) - start]  # [R, stop - start]
         if self._bias is not None:
             y += self._bias[start:stop]
         return y

@@ -82,8 +82,12 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         self._cross_norm = NumpyLayerNorm(weights, f"{name}.cross_attention_norm", width)
 
         # [heads, D, d] and [heads, d, D]
-        self._of_query = self._query.weight.reshape(width, self._heads, -1).swapaxes(0, 1)
-        self._to_output = self._cross_output.weight.reshape(self._heads, -1, width)
+        of_query, to_output = (
+            weights.take(f"{name}.cross_attention.{part}.weight", width, width)
+            for part in ("query", "output")
+        )
+        self._of_query = of_query.reshape(width, self._heads, -1).swapaxes(0, 1)
+        self._to_output = to_output.reshape(self._heads, -1, width)
 
     def prepare(self, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return keys and values of the encoded source [B, S, D].
