@@ -139,8 +139,6 @@ def run_tool(
     """Parse the command line, run a tool, and turn errors into its exit status.
 
     Args:
-        main: the tool.
-        parser: of its arguments.
         words: the command line, by default that of the process.
 
     Returns:

@@ -46,9 +46,7 @@ class Judge:
         """Read what `to_bytes` made.
 
         Args:
-            content: of the file.
             width: D of the model that it judges.
-            where: the file, for messages.
 
         Raises:
             UserError: the content is something else, or of another width.
@@ -126,7 +124,6 @@ def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
     """Return a command line with `--weights`, `--ratings` and `--output`.
 
     Args:
-        purpose: docstring of the command.
         ratings: what stands in their file.
     """
     parser = base_parser(purpose)

@@ -38,8 +38,6 @@ class Objective(ABC):
 
         Args:
             criterion: the task's, which has just been called with these outputs and labels.
-            outputs: of the network.
-            batch: the batch as tensors.
         """
 
     @abstractmethod

@@ -19,7 +19,6 @@ class Prediction:
     """A candidate of a predictor that writes text; a task may add fields of its own.
 
     Args:
-        text: for reading.
         score: log-probability per token, end token included.
     """
 

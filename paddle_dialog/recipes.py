@@ -33,13 +33,7 @@ _TASK_NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe that was read, whose settings are not checked yet.
-
-    Args:
-        path: as it was named.
-        task: that it names.
-        values: its settings.
-    """
+    """A recipe that was read, whose settings are not checked yet."""
 
     path: str | Path
     task: Task

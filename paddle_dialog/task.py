@@ -106,14 +106,7 @@ class Task(ABC):
     def training_batches(
         self, config: Any, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
-        """Return the order of the training examples: shuffled, and of similar length in a batch.
-
-        Args:
-            config: the settings.
-            examples: those of `prepare_data`.
-            processes: how many share each step.
-            rank: which of them this one is.
-        """
+        """Return the order of the training examples: shuffled, and of similar length in a batch."""
         from paddle_dialog.data.batching import LengthBucketSampler
 
         options = {
@@ -156,8 +149,6 @@ class Task(ABC):
         """Measure all metrics of a predictor on one source.
 
         Args:
-            predictor: of this task.
-            source: the data, in the task's forms.
             predictions: where the answers are written as JSON lines, or None.
 
         Raises:
@@ -204,11 +195,6 @@ class Task(ABC):
 
     def files_of_data(self, config: Any, model: TrainedModel, sources: Sequence[str]) -> dict[str, bytes]:
         """Return files of `file_names` that a bundle's final weights make of data, when it is exported.
-
-        Args:
-            config: of the bundle.
-            model: of the bundle.
-            sources: the data, in the task's forms.
 
         Raises:
             UserError: the task makes none, or not with this model or of this data.

@@ -32,7 +32,6 @@ def export_bundle(
 
     Args:
         source: a run's `best` or `last`.
-        target: the folder to write.
         about: Markdown for the beginning of the model card: intended use, data and licence, limits.
         metrics: the output of `tools/evaluate.py --json` for this model.
         data: sources from which the task makes further files with the final weights, e.g. an index of them.

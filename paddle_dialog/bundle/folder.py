@@ -40,11 +40,9 @@ class Bundle:
     """The contents of a bundle folder.
 
     Args:
-        task: name of the task the model serves.
         config_text: the whole configuration as YAML.
         vocabularies: by name, e.g. `text`.
         weights: the network's parameters by their structured names.
-        card: the model card, Markdown.
         extra: further files by name, e.g. the state of the optimiser.
         eight_bits: whether the matrices of the weights are stored in 8 bits a number.
     """

@@ -22,9 +22,7 @@ class LoadedModel:
     """A bundle in memory.
 
     Args:
-        task: its task.
         config: its own, with a recipe's seed and settings of inference where one was given.
-        trained: what it holds.
     """
 
     task: Task
@@ -41,7 +39,6 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
     """Read a bundle.
 
     Args:
-        folder: the bundle.
         task: the task it must be of; any by default.
         recipe: its seed and inference settings replace the bundle's own.
 

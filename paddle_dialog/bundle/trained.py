@@ -33,11 +33,9 @@ class TrainedModel:
     """A trained model: its vocabularies, the task's own files, and its network, built on demand.
 
     Args:
-        vocabularies: by name.
         build: makes the network, with its weights.
         files: the task's own files in a bundle, by name.
         weights: by structured name, for a model over arrays; None for a network that exists already.
-        where: the bundle, for messages.
     """
 
     def __init__(
@@ -61,9 +59,7 @@ class TrainedModel:
         """Return the model of a bundle.
 
         Args:
-            bundle: that was read.
             build: makes the untrained network of the sizes of its vocabularies.
-            where: its folder, for messages.
         """
 
         def network() -> nn.Layer:
@@ -92,9 +88,6 @@ class TrainedModel:
     def numpy_model(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
         """Return a model over arrays, which answers on the CPU without Paddle.
 
-        Args:
-            make: makes it from the weights.
-
         Returns:
             None where it does not support this network, which is logged, where the device is not a CPU, or for a
             network that exists already.
@@ -111,10 +104,6 @@ class TrainedModel:
 
     def step_model(self, config: ModelConfig, vocab_size: int) -> StepModel:
         """Return the fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
-
-        Args:
-            config: the model section of the bundle.
-            vocab_size: V.
 
         Raises:
             UserError: the weights belong to another model.

@@ -100,9 +100,6 @@ def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
 def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return weights with their matrices in 8 bits; the largest number of each row is 127 steps.
 
-    Args:
-        weights: by structured name, float.
-
     Returns:
         For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
         all that are no matrices as they are.

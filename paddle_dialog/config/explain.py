@@ -82,7 +82,6 @@ def explain(cls: Any, wanted: str = "") -> str:
     """Explain the keys of a configuration, for a terminal.
 
     Args:
-        cls: the configuration's dataclass.
         wanted: one section or key, e.g. `model` or `training.epochs`; by default all.
 
     Raises:

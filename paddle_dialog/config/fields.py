@@ -27,7 +27,6 @@ def setting(
     """Declare a key of a configuration.
 
     Args:
-        default: its value where a recipe does not set it.
         help: what it does, in a short phrase; `--help-config` and docs/settings.md print it. A key declared again
             in a subclass keeps the phrase of the base class if it brings none.
         minimum: least number, inclusive.

@@ -54,9 +54,6 @@ def dump(config: Any) -> str:
     """Write a configuration as YAML, defaults included, keys in field order.
 
     `build(type(config), yaml.safe_load(dump(config)), …)` gives an equal object.
-
-    Args:
-        config: a dataclass instance.
     """
     return write_yaml(_plain(config))
 
@@ -65,7 +62,6 @@ def replaced(config: Config, values: Mapping[str, Any]) -> Config:
     """Return a configuration with other values, which are not checked again.
 
     Args:
-        config: a dataclass instance, which stays as it is.
         values: by `section.key`.
     """
     for key, value in values.items():
@@ -238,10 +234,6 @@ def write_yaml(value: Any) -> str:
 
 def parse_file_text(text: str, where: str) -> Any:
     """Parse the text of one YAML file.
-
-    Args:
-        text: the whole file.
-        where: the file's name, for messages.
 
     Raises:
         UserError: the text is not YAML or has a duplicate key; names the line.

@@ -40,7 +40,6 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
     it is asked once all fields of the dataclass have been built.
 
     Args:
-        cls: the dataclass.
         mapping: its values by field name; `${NAME}` in text is filled from the environment.
         where: the source of the values (a file name), which begins the message.
 

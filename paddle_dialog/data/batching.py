@@ -25,7 +25,6 @@ def order_by_length(keys: npt.NDArray[np.integer], step_size: int) -> Int64Array
 
     Args:
         keys: lengths of the examples, [N, 1] or [N, 2], as `LengthBucketSampler` describes them.
-        step_size: examples of a step.
     """
     by_last = np.argsort(keys[:, -1], kind="stable")
     if keys.shape[1] == 1:
@@ -44,7 +43,6 @@ def pad_batch(
 
     Args:
         sequences: B sequences of ids; they may be empty.
-        pad_id: id that fills the rest of each row.
 
     Returns:
         ids [B, T] and lengths [B], with T the longest length but at least 1.
@@ -136,10 +134,7 @@ class LengthBucketSampler(EpochBatches):
             source: both kinds of padding stay small even where the two lengths are hardly correlated.
         batch_size: examples in a batch of one replica; those of the last step cut may be smaller.
         shuffle: False for one fixed order by length.
-        seed: 0 or more; the epoch number is mixed into it.
         bucket_batches: steps in a pool; more means less padding and less random batches.
-        num_replicas: processes that share the epoch.
-        rank: which of them this one is, from 0.
 
     Raises:
         UserError: there is no example.
@@ -235,10 +230,7 @@ class StreamedBatches(EpochBatches):
     Args:
         data: the file and how to read it; its lines are counted here, in one pass.
         batch_size: lines a batch of one replica is made of; those left out make batches smaller.
-        seed: 0 or more; epoch and block are mixed into it.
         bucket_batches: steps of a block; more means less padding, more shuffling, and more memory.
-        num_replicas: processes that share the epoch.
-        rank: which of them this one is, from 0.
 
     Raises:
         UserError: the file cannot be read or has fewer lines than there are replicas.

@@ -18,7 +18,6 @@ def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> 
     """Iterate over what the lines of a file say, blank ones left out.
 
     Args:
-        path: of the file, as for `read_lines`.
         parse: makes something of a record; may raise UserError, ValueError, KeyError, TypeError or AttributeError.
         shape: what a line must be, for messages.
 

@@ -41,8 +41,6 @@ class TrainingData:
     Args:
         train: the training examples, or where they are streamed from.
         dev: the examples of the dev figure, or None.
-        collate: makes a batch of examples.
-        vocabularies: saved with the model.
         notes: what was read, skipped and cut, a sentence each.
         files: what answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
     """

@@ -33,7 +33,6 @@ def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str)
     Args:
         counts: [L, L], annotated labels down, predicted ones across; an empty row stays white.
         labels: L names in the order of the rows.
-        title: above the matrix.
 
     Returns:
         RGB image, uint8 [height, width, 3].
@@ -62,8 +61,6 @@ def draw_bars(
 
     Args:
         values: lengths of the bars, 0 to 1.
-        labels: beside the bars.
-        title: above them.
         mean: marked by a line across all bars; None draws none.
 
     Returns:
@@ -94,7 +91,6 @@ def draw_heat_map(
         weights: [T, S], none negative; the colours span 0 to the largest.
         rows: T labels (target).
         columns: S labels (source).
-        name: of the weights, beside the colour scale.
 
     Returns:
         RGB image, uint8 [height, width, 3].
@@ -116,9 +112,7 @@ def draw_coloured_text(tokens: Sequence[str], weights: np.ndarray, title: str, g
     """Draw a text whose tokens are coloured by their weights, blue below 0 and red above.
 
     Args:
-        tokens: of the text.
         weights: of each token; the colours span the largest, up or down.
-        title: above the text.
         gap: blanks between tokens: 1 where they are words.
 
     Returns:

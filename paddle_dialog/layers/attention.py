@@ -54,7 +54,6 @@ class Attention(nn.Layer):
     """Average of values, weighted by the softmax of a score function.
 
     Args:
-        name: of the score function.
         size: H of query and values.
     """
 

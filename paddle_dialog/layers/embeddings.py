@@ -16,7 +16,6 @@ class TokenEmbedding(nn.Layer):
     Args:
         vocab_size: V, number of tokens.
         size: D, vector size.
-        padding_idx: id of the padding token.
         scale: multiply the vectors by sqrt(D) (Vaswani et al. 2017, section 3.4).
     """
 
@@ -43,10 +42,6 @@ class TiedProjection(nn.Layer):
 
     The table stays the embedding's parameter: here it is neither counted nor saved a second time. The model
     that holds this layer must hold the embedding too.
-
-    Args:
-        embedding: the table's owner.
-        bias: whether each token has a bias.
     """
 
     def __init__(self, embedding: TokenEmbedding, bias: bool = True) -> None:
@@ -62,12 +57,7 @@ class TiedProjection(nn.Layer):
 
 
 class SinusoidalPositions(nn.Layer):
-    """Fixed position vectors, see `sinusoids`; no parameter, nothing in the state dict.
-
-    Args:
-        max_length: longest sequence served.
-        width: vector size.
-    """
+    """Fixed position vectors, see `sinusoids`; no parameter, nothing in the state dict."""
 
     table: paddle.Tensor  # [max_length, width]
 

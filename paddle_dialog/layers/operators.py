@@ -14,13 +14,7 @@ from paddle.autograd import PyLayer
 
 
 class Linear(nn.Linear):
-    """`nn.Linear`, whose bias is added by `add_bias`.
-
-    Args:
-        in_features: size of the input's last axis.
-        out_features: size of the output's.
-        bias: whether there is one.
-    """
+    """`nn.Linear`, whose bias is added by `add_bias`."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias_attr=None if bias else False)

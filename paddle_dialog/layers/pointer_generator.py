@@ -27,7 +27,6 @@ class PointerGenerator(nn.Layer):
         tied_to: the embedding whose table is the output weight; by default the layer has a weight of its own.
         pointer: without it there is no gate, and words are generated only.
         temperature: divides the vocabulary's scores.
-        bias: whether each word has a bias.
     """
 
     def __init__(

@@ -78,7 +78,6 @@ class StateBridge(nn.Layer):
     Args:
         encoder_size: width of each encoder state.
         decoder_size: width H of each decoder state.
-        num_layers: layers on both sides.
     """
 
     def __init__(self, encoder_size: int, decoder_size: int, num_layers: int) -> None:

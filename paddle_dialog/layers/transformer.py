@@ -51,9 +51,7 @@ class SelfAttention(nn.Layer):
 
     Args:
         width: model width D.
-        num_heads: attention heads.
         dropout: rate on the attention weights.
-        bias: whether the projections have one.
         key_depth: depth of all heads' queries and of their keys together, a multiple of `num_heads`; `width`
             by default.
         value_depth: the same of their values.

@@ -26,7 +26,6 @@ def f1_score(confusion: np.ndarray, positive: int = 1) -> float:
 
     Args:
         confusion: from `confusion_matrix`.
-        positive: the class.
     """
     right = int(confusion[positive, positive])
     total = int(confusion[positive].sum() + confusion[:, positive].sum())

@@ -39,12 +39,8 @@ def token_losses(
     """Compute the loss of every target token, batched by length.
 
     Args:
-        network: trained.
         criterion: its loss; keeps `token_nll` [B, T].
-        dataset: N examples.
         lengths: their sort keys [N] or [N, 2].
-        collate: makes a batch of examples.
-        batch_size: examples of a batch.
     """
     with paddle.no_grad(), evaluation_mode(network):
         for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):

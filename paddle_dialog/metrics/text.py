@@ -35,10 +35,6 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Return corpus chrF2 with one reference each (Popović 2015): character n-grams up to 6, blanks left out.
 
-    Args:
-        hypotheses: texts.
-        references: as many texts.
-
     Returns:
         The score on sacrebleu's scale, 0–100.
 

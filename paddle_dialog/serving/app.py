@@ -70,13 +70,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Service:
-    """What answering needs.
-
-    Args:
-        config: the server's settings.
-        batcher: decodes.
-        words: refused in input.
-    """
+    """What answering needs."""
 
     config: ServeConfig
     batcher: Batcher
@@ -99,11 +93,8 @@ def create_app(
     """Return the application; its models are loaded when it starts.
 
     Args:
-        config: the server's settings.
-        endpoints: of the tasks it serves.
         load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
         words: refused in input.
-        decoders: see `Batcher`.
 
     Returns:
         The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
@@ -249,7 +240,6 @@ def _add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
     """Add the page at `/`, its files below `/page/` and those of each tab below `/tasks/<task>/`.
 
     Args:
-        app: the application.
         tabs: the folder of each tab by the name of its task, in the order of the tabs.
 
     Raises:

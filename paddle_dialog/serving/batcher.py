@@ -29,7 +29,6 @@ class Busy(Exception):
     """The server cannot take a job now.
 
     Args:
-        message: for the client.
         retry_after: seconds after which to try again.
     """
 
@@ -55,8 +54,6 @@ class Batcher:
     """The queue and its workers.
 
     Args:
-        settings: sizes and times.
-        metrics: counts every batch.
         load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
         decoders: answer batches, one decoder a thread; by default one that decodes in the thread itself.
     """

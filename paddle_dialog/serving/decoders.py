@@ -56,7 +56,6 @@ class ForkServer:
     """A process that forks decoders.
 
     Args:
-        endpoints: with their models.
         listener: the server's socket, which only the server may hold.
     """
 

@@ -73,9 +73,6 @@ class Endpoint(ABC, Generic[R]):
     `texts` and `prepare` run in the event loop and must be quick; `use` and `answer` run in the one worker thread.
 
     Attributes:
-        task: the task's name.
-        path: the address.
-        summary: what it does, in a line.
         page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none, as at all but one
             of a task's addresses.
         request_model: of the request's JSON, within the server's limits.

@@ -82,7 +82,6 @@ class RequestChecks:
     """ASGI middleware that checks a request before it is read: the key, JSON, a bounded body in bounded time.
 
     Args:
-        app: the application behind it.
         limits: of a body.
         api_key: asked for as `Authorization: Bearer` or `X-API-Key`; None asks for none.
         posts: the addresses that take a body; others refuse the method.
@@ -188,8 +187,6 @@ class RequestLog:
     """ASGI middleware around all others: security headers, metrics, the log, and no traceback in an answer.
 
     Args:
-        app: the application behind it.
-        metrics: counts every request.
         paths: addresses that the metrics name; all others count as one, since clients can invent any number.
     """
 

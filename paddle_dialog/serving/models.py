@@ -36,9 +36,7 @@ class ServedModel:
     """A model that can be loaded.
 
     Args:
-        task: its task.
         recipe: whose decoding it is served with; None is the bundle's own.
-        folder: its bundle.
         endpoints: where it will answer, the main address first.
     """
 
@@ -50,10 +48,6 @@ class ServedModel:
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
     """Read a server's settings.
-
-    Args:
-        path: the YAML file, or the name of one that ships.
-        overrides: `section.key=value` each, the last one of a key wins.
 
     Raises:
         UserError: anything is wrong with it; all problems at once.
@@ -173,9 +167,6 @@ def make_card(
     """Return the card of a loaded model.
 
     Args:
-        predictor: its predictor.
-        path: where it answers.
-        details: from its endpoint.
         folder: its bundle, already checked; None where there is none.
         further: details of the task's other endpoints by address.
     """

@@ -28,7 +28,6 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
 
     Args:
-        config: the settings.
         device: where the models run, see `paddle_dialog.device.select_device`.
 
     Raises:

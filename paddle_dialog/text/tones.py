@@ -26,9 +26,6 @@ _UNKNOWN: frozenset[Tone] = frozenset()
 def tones(char: str) -> frozenset[Tone]:
     """Return the tone classes of all readings of a character.
 
-    Args:
-        char: one character.
-
     Returns:
         Both classes if the readings differ, none if the character is no hanzi or its readings are not known.
     """

@@ -45,7 +45,6 @@ class TrainingBatches:
     """A loader of steps that starts where the run stands.
 
     Args:
-        task: orders the examples and counts units.
         progress: counts the batches of the epoch that are done.
 
     Attributes:

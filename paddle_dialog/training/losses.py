@@ -153,7 +153,6 @@ def preference_nll(
         rewards: of answers, [A].
         ratings: of the answers, [A].
         inputs: which answers belong together, int64 [A].
-        least_gap: least difference of two ratings that counts.
 
     Returns:
         The sum over the inputs of the mean over their ordered pairs of -log σ(difference of rewards) (Bradley & Terry

@@ -58,12 +58,6 @@ def build_optimizer(
 
     Weight decay does not apply to vectors (biases and layer norms), as usual.
 
-    Args:
-        config: the training section.
-        network: whose parameters are trained.
-        total_steps: optimiser steps of the whole run.
-        width: model width, for the noam schedule.
-
     Raises:
         UserError: Muon is asked for where the network has no matrix for it.
     """

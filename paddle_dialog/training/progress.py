@@ -98,7 +98,6 @@ class Plan:
     """The settings of a run in numbers of batches and steps.
 
     Args:
-        settings: the section `training`.
         batches_per_epoch: of each process.
         steps_more: what a resumed run has done more (or, below 0, fewer) steps than its epochs have now, since they
             had another length before.

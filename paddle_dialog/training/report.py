@@ -30,8 +30,6 @@ class StepReport:
     """The averages since the last report.
 
     Args:
-        step: optimiser steps done.
-        total_steps: steps of the whole run.
         epoch: epochs done, with fraction.
         loss: training loss of the last batch.
         figure: the objective on the training batches since the last report, with dropout.
@@ -61,9 +59,7 @@ class Evaluation:
     """The result of one evaluation on the dev set.
 
     Args:
-        step: optimiser steps done.
         figure: the objective on the dev set.
-        best: whether it is the best so far.
         display: the model at work on a few examples.
     """
 
@@ -74,12 +70,7 @@ class Evaluation:
 
 
 class TextLog:
-    """Writes reports to the log (stderr and `train.log`).
-
-    Args:
-        objective: that the figures belong to.
-        unit: of the speed.
-    """
+    """Writes reports to the log (stderr and `train.log`)."""
 
     def __init__(self, objective: Objective, unit: str) -> None:
         self._objective = objective
@@ -169,10 +160,7 @@ class Curves:
     more is written.
 
     Args:
-        folder: for the log file.
         config: shown as hyper-parameters, with the objective on the dev set as their result.
-        objective: that the figures belong to.
-        unit: of the speed.
     """
 
     def __init__(self, folder: Path, config: Any, objective: Objective, unit: str) -> None:
@@ -254,10 +242,6 @@ def model_card(
     """Write a short Markdown page: data, recipe, and the dev curve.
 
     Args:
-        task: whose name and objective are shown.
-        config: the run's configuration.
-        progress: the run's counters.
-        batches_per_epoch: of this process.
         notes: what was read, skipped and cut.
     """
     epochs = progress.epoch + progress.batch / batches_per_epoch

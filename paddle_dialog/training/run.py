@@ -59,7 +59,6 @@ class Run(paddle.callbacks.Callback):
     `fit` iterates over it, which gives the steps, and calls it back around each step.
 
     Args:
-        data: the encoded examples.
         network: with the weights that training starts from.
 
     Attributes:

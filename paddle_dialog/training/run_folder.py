@@ -160,10 +160,7 @@ class BestModels:
     """Keeps `best`, and if more than one is wanted also the `count` best ones as `best-STEP`.
 
     Args:
-        folder: the run's.
         progress: records the kept models for a resumed run.
-        objective: compares figures.
-        count: number of models to keep.
         save: writes the current model into the folder of a name.
     """
 
@@ -244,8 +241,6 @@ def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] 
     """Find the checkpoint that a run continues.
 
     Args:
-        run_folder: the run's own folder.
-        task: name of the config's task.
         resume: a checkpoint or a run's folder, or `auto` for the newest checkpoint of `run_folder`.
 
     Returns:

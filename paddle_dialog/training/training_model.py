@@ -28,9 +28,6 @@ class TrainingModel(paddle.Model):
     """A `paddle.Model` whose `train_batch` takes a whole step, or skips it where it is not finite.
 
     Args:
-        task: gives the criterion and the objective.
-        network: the network.
-        total_steps: of the whole run.
         progress: counts skipped steps.
 
     Attributes:
@@ -174,11 +171,7 @@ class TrainingModel(paddle.Model):
 
 
 class Meter:
-    """The last loss and the objective since the last `reset`; the sums stay on the device.
-
-    Args:
-        objective: the figure to measure.
-    """
+    """The last loss and the objective since the last `reset`; the sums stay on the device."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective

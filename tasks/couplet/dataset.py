@@ -26,12 +26,7 @@ Example = tuple[np.ndarray, np.ndarray]  # ids of source and target, without beg
 
 
 class CoupletDataset(io.Dataset):
-    """Encoded couplets in two flat arrays, so that a large corpus costs four bytes a character.
-
-    Args:
-        couplets: the pairs.
-        vocabulary: of both sides.
-    """
+    """Encoded couplets in two flat arrays, so that a large corpus costs four bytes a character."""
 
     def __init__(self, couplets: list[Couplet], vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -82,9 +77,7 @@ class UsesDataset(io.Dataset):
     Args:
         couplets: modern ones.
         verse: pairs of lines of classical verse.
-        settings: the shares.
         vocabulary: of both lines, with the marks.
-        seed: of the choices.
     """
 
     def __init__(

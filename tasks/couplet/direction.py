@@ -46,7 +46,6 @@ def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme
     """Return the source, without end token, that asks for a 上联 made from nothing.
 
     Args:
-        vocabulary: of the model.
         template: each position's character, or None where any may stand.
         theme: characters of the words that the couplet should speak of, one after the other.
     """

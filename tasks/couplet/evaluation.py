@@ -57,7 +57,6 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     """Measure a model on one source of couplets.
 
     Args:
-        predictor: the model with its decoding settings.
         source: as for `read_couplets`.
         predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 
@@ -134,9 +133,7 @@ def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder
     """Draw the attention of each character of the first true 下联 over the 上联.
 
     Args:
-        predictor: the model.
         source: as for `read_couplets`.
-        folder: takes the pictures.
 
     Raises:
         UserError: the source cannot be used, or the folder cannot be written.

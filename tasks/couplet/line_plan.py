@@ -96,8 +96,6 @@ class Planner:
     """Makes the plans of the lines that are answered under the same rules.
 
     Args:
-        table: the vocabulary's characters.
-        rules: of form.
         direction: which line is given.
     """
 
@@ -219,7 +217,6 @@ class PlannedLines:
 
     Args:
         plans: one for each input.
-        table: the vocabulary's characters.
     """
 
     def __init__(self, plans: Sequence[LinePlan], table: CharacterTable) -> None:

@@ -91,9 +91,6 @@ class CoupletPredictor(GenerationPredictor):
         config: decoding settings and the length the model was made for.
         model: that was trained.
 
-    Attributes:
-        vocabulary: of both lines.
-
     Raises:
         UserError: `rerank.reverse` is not 0, and the model does not score a 上联.
     """
@@ -207,7 +204,6 @@ class CoupletPredictor(GenerationPredictor):
         """Do what `predict` does for lines that are checked.
 
         Args:
-            given: the lines.
             wanted: candidates for each.
             rules: of form; those of the config by default.
             decoding: how to search; as the config says by default.

@@ -33,7 +33,6 @@ def training_data(
 
     Args:
         task: the couplet task, which loads the weights that rated answers are of.
-        config: the settings.
         vocabularies: of weights that exist; None makes one from the training pairs.
     """
     settings, notes = config.data, list[str]()

@@ -26,8 +26,6 @@ class EncodedPoem:
     """A poem's ids.
 
     Args:
-        poem: the poem.
-        vocabulary: of characters.
         max_title: characters of the title that are kept.
     """
 

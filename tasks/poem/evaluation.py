@@ -25,7 +25,6 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
     """Measure a model on one source.
 
     Args:
-        predictor: the model with its settings.
         source: as for `read_texts`.
         predictions: where the poems that are drawn for the form's rates are written, one JSON object a line.
 

@@ -89,7 +89,6 @@ class FormReport:
     """The rules of a form that a poem keeps.
 
     Args:
-        name: of the form.
         lengths: it has its lines, each of its length and of hanzi alone.
         tones: its characters can be read in one of the patterns of tones.
         rhyme: its even lines end in one rhyme, on different characters.
@@ -186,7 +185,6 @@ class FormPlan:
     """The plan of one poem.
 
     Args:
-        form: its form.
         given: position in the poem → character.
         needs: for each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given
             characters need nothing.
@@ -205,7 +203,6 @@ def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: b
     """Plan a poem that has given characters.
 
     Args:
-        form: the poem's.
         given: position → character.
         tones: hold it to a pattern of tones.
         rhyme: hold it to a rhyme.
@@ -265,7 +262,6 @@ class FormConstraint:
 
     Args:
         plans: one for each input.
-        table: the vocabulary's characters.
     """
 
     def __init__(self, plans: Sequence[FormPlan], table: TonesAndRhymes) -> None:

@@ -77,12 +77,7 @@ class Prompt:
 
 
 class PoemPredictor(GenerationPredictor):
-    """Writes with a trained model.
-
-    Args:
-        config: the recipe.
-        trained: the model.
-    """
+    """Writes with a trained model."""
 
     def __init__(self, config: PoemConfig, trained: TrainedModel) -> None:
         self.config: PoemConfig = config

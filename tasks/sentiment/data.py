@@ -114,8 +114,6 @@ class ReviewDataset:
     """Encoded reviews.
 
     Args:
-        reviews: with their labels.
-        encoder: of the run.
         more: further texts, of another kind.
 
     Attributes:

@@ -20,7 +20,6 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
     """Measure a model on one source of reviews.
 
     Args:
-        predictor: the model.
         source: as for `read_reviews`.
         predictions: where the answers are written, one JSON record a line with the true label as `reference`.
 

@@ -23,7 +23,6 @@ def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, pen
     Args:
         buckets: those of each review's n-grams, each once.
         labels: 0 or 1 [N].
-        size: number of buckets.
         penalty: inverse strength C of the regularisation.
 
     Returns:

@@ -22,10 +22,6 @@ class SentimentNetwork(nn.Layer):
 
     The network's logit is the sum over positions i of w · (α_i h_i), and a bias, where α_i [H] are the weights of the
     pooling; so the share of each position is known.
-
-    Args:
-        config: the encoder's family and its sizes.
-        vocab_size: V.
     """
 
     def __init__(self, config: SentimentConfig, vocab_size: int) -> None:

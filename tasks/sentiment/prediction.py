@@ -24,7 +24,6 @@ class Judgement(NamedTuple):
     Args:
         label: 1 good, 0 bad.
         probability: of that label.
-        tokens: of the review.
         weights: share of each token in the logit of label 1 [S]; with the bias they add up to it.
     """
 
@@ -35,12 +34,7 @@ class Judgement(NamedTuple):
 
 
 class SentimentPredictor(Predictor):
-    """Judges reviews.
-
-    Args:
-        config: of the model.
-        model: that was trained.
-    """
+    """Judges reviews."""
 
     def __init__(self, config: SentimentConfig, model: TrainedModel) -> None:
         self.config: SentimentConfig = config
@@ -102,11 +96,6 @@ class SentimentPredictor(Predictor):
 
 class NumpySentiment:
     """`SentimentNetwork` over arrays.
-
-    Args:
-        config: of the network.
-        vocab_size: V.
-        arrays: its weights by structured name.
 
     Raises:
         UnsupportedModelError: the family has no arrays for these settings, or the weights are not the config's.

@@ -141,7 +141,6 @@ class PairDataset:
 
     Args:
         pairs: tokens of both sides.
-        vocabulary: of both sides.
     """
 
     def __init__(self, pairs: list[Pair], vocabulary: Vocabulary) -> None:

@@ -21,7 +21,6 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
     """Measure a model on one source of pairs.
 
     Args:
-        predictor: the model with its decoding settings.
         source: as for `read_pairs`.
         predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 

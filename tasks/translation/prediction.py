@@ -47,7 +47,6 @@ class TranslationPredictor(GenerationPredictor):
 
     Args:
         config: decoding settings and the length the model was made for.
-        model: that was trained.
 
     Attributes:
         vocabulary: of both sides.

@@ -44,8 +44,6 @@ class FirstLine:
     """A 上联 that was written.
 
     Args:
-        draft: that it keeps.
-        text: as shown.
         score: log-probability per token, the end included.
     """
 
@@ -85,10 +83,6 @@ class Composer:
         """Return proposals that differ, best first; those of a long name in groups of its couplets, in order.
 
         There may be fewer than asked for, where too few differ; there is one at least.
-
-        Args:
-            request: what is asked.
-            seed: of the draws.
 
         Raises:
             NoneFound: the model finds no couplet.

@@ -78,10 +78,8 @@ def make_drafts(
     """Return different drafts of one couplet.
 
     Args:
-        request: what is asked.
         name: the one or two characters of it that this couplet has, or none.
         count: how many are tried; equal ones come once.
-        random: of the choices.
         rules: of tone, that the 上联 is held to where the fixed characters allow it.
     """
     found: dict[str, Draft] = {}
@@ -205,11 +203,7 @@ def conflicts(scheme: Scheme, fixed: Mapping[int, str]) -> int:
 
 
 def broken_tones(line: str) -> list[str]:
-    """Return those of `TONE_RULES` that a 上联 does not keep; readings that fit count.
-
-    Args:
-        line: normalised.
-    """
+    """Return those of `TONE_RULES` that a 上联 does not keep; readings that fit count."""
     parts = clauses(line)
     if not parts:
         return []

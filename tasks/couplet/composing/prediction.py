@@ -71,7 +71,6 @@ class ComposingPredictor(CoupletPredictor):
         """Do what `compose` does for a checked request.
 
         Args:
-            request: what is asked.
             seed: of the draws; the config's by default.
             refused: says which lines are not to be written; by default those with a word of `rules.banned_words`.
         """
@@ -84,11 +83,6 @@ class ComposingPredictor(CoupletPredictor):
 
     def scrolls(self, first: str, second: str, count: int = 5) -> list[Scroll]:
         """Return 横批 that go with a couplet, best first.
-
-        Args:
-            first: 上联.
-            second: 下联.
-            count: how many.
 
         Raises:
             UserError: a line has no Chinese character.

@@ -37,8 +37,6 @@ class Proposal:
     """A whole couplet.
 
     Args:
-        first: 上联.
-        second: 下联.
         score: mean log-probability per character of the two lines, their ends included.
         form: which rules it keeps.
         relaxed: rules it could not be held to.
@@ -95,7 +93,6 @@ def choose(ranked: Iterable[Proposal], count: int, before: Sequence[Proposal] = 
 
     Args:
         ranked: best first.
-        count: how many at most.
         before: proposals chosen already, from which these differ too.
     """
     waiting, chosen = list(ranked), list(before)
@@ -157,8 +154,6 @@ def quality(
     """Return how good a couplet is held to be; only the order means something.
 
     Args:
-        lines: 上联 and 下联.
-        scores: what the model gives them.
         relaxed: rules it does not keep.
         themes: it was asked to speak of.
         named: whether it has a name, which is a glad occasion unless a theme says otherwise.

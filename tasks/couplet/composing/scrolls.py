@@ -120,9 +120,6 @@ class ScrollChooser:
         year's animal where the couplet has it.
 
         Args:
-            first: 上联, normalised.
-            second: 下联.
-            count: how many.
             asked: occasions that the couplet is known to be for.
         """
         words = self._association.of(first + second)[self._words].mean(axis=1)  # [K]

@@ -135,7 +135,6 @@ class RatedDataset(io.Dataset):
     Args:
         examples: the ordinary ones.
         rated: answers to each input.
-        vocabulary: of both lines.
         before: the model that training starts from.
     """
 
@@ -183,9 +182,6 @@ class RatedBatches(EpochBatches):
         dataset: of both.
         examples: ordinary ones of a batch, drawn anew for each.
         inputs: rated ones of a batch.
-        seed: of the order and the draws.
-        processes: how many share each step.
-        rank: which of them this one is.
     """
 
     def __init__(

@@ -50,16 +50,12 @@ class DialogueDataset(io.Dataset):
     """Encoded dialogues.
 
     Args:
-        dialogues: the examples.
-        config: of the run.
-        vocabulary: of context and reply.
         max_target_length: longest reply; the rest is cut.
         counts: occurrences in the training text, for training data only: some of the words seen once are shown as
             unknown, different ones in each epoch.
         encoder: a fresh one of a model whose bundle brings its hints; made by default.
 
     Attributes:
-        dialogues: the examples as they were read.
         cut_targets: replies that were too long.
     """
 
@@ -188,9 +184,7 @@ def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> l
     """Make examples that follow the end of another conversation, so that the model learns to heed the newest turns.
 
     Args:
-        dialogues: annotated or not.
         rate: how many are made, as a share of `dialogues` in 0–1; fewer where a conversation would follow itself.
-        seed: of the draws.
 
     Returns:
         Examples with the emotion and the target of the later conversation. Their contexts are not learned again. None

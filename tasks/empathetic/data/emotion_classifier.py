@@ -45,8 +45,6 @@ def fit_emotions(
     `paddle_dialog.linear_classifier.fit_classifier` for the machines.
 
     Args:
-        encoder: of contexts.
-        dialogues: annotated or not.
         settings: how many buckets, and what else is learned from.
         plain: contexts without any emotion, which a further machine tells from all others.
 
@@ -97,7 +95,6 @@ def annotated_texts(
     Contexts belong together if they have the same opening or situation, or if one contains the opening of another.
 
     Args:
-        dialogues: annotated or not.
         situations: add the situation of each conversation, once, as a context of a single turn.
     """
     openings = {dialogue.context[0]: number for number, dialogue in enumerate(dialogues)}

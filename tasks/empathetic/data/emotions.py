@@ -87,7 +87,6 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
     Args:
         label: one of `emotions`; case and outer blanks do not matter. Of the Chinese emotions the Chinese name or a
             label of CPED will do.
-        emotions: of the language.
 
     Returns:
         The id, from 0.
@@ -113,11 +112,7 @@ def nearest_emotion(label: str, emotions: Sequence[str] = EMOTIONS) -> str:
 
 
 class EmotionLexicon:
-    """A set of lower-case words; `word in lexicon` and `len(lexicon)` work as for a set.
-
-    Args:
-        words: the words, in any case.
-    """
+    """A set of lower-case words; `word in lexicon` and `len(lexicon)` work as for a set."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(word.lower() for word in words)
@@ -161,8 +156,6 @@ class EmotionLexicon:
 
         Args:
             marks: what `to_marks` made.
-            vocabulary: for which it made them.
-            where: the file, for messages.
 
         Raises:
             UserError: the marks are malformed, or their number differs.

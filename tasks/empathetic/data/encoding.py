@@ -82,10 +82,8 @@ class DialogueEncoder:
     """Numbers the words it meets, inside and outside the vocabulary, and packs contexts.
 
     Args:
-        vocabulary: of context and reply.
         config: what the network reads, and how long a context may be.
         lexicon: words that are hints if they are in the vocabulary; None marks none.
-        language: of the conversations.
     """
 
     def __init__(
@@ -170,7 +168,6 @@ class DialogueEncoder:
 
         Args:
             context: of `turns`, made by an encoder that marks them.
-            turns: of the context.
             count: how many of the newest are learned.
 
         Returns:
@@ -242,8 +239,6 @@ def make_encoder(
     """Return the encoder that a config describes.
 
     Args:
-        config: of the model.
-        vocabulary: of context and reply.
         marks: which of its words are hints, from a bundle; None loads the config's lexicon.
         language: of the conversations; None where it is English, which needs no file of a bundle.
 

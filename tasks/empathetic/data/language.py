@@ -174,9 +174,6 @@ def detokenise(tokens: Iterable[str]) -> str:
     start with a capital letter and "i" becomes "I". It is for reading: `tokenise` need not give the same
     tokens back.
 
-    Args:
-        tokens: tokens as `tokenise` or a model makes them.
-
     Returns:
         One line of text; empty for no tokens.
     """
@@ -289,7 +286,6 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
     """Return the language of a setting.
 
     Args:
-        name: of the language.
         pieces: the model of the pieces of Chinese; None for English.
 
     Raises:

@@ -180,12 +180,6 @@ def _labelled_turns(
 
     Lines that one speaker says one after the other with the same emotion are one turn, joined by commas.
 
-    Args:
-        turns: the lines.
-        labels: the emotion of each.
-        speakers: who says each.
-        emotions: the labels that are known.
-
     Raises:
         ValueError: a label is unknown, or the numbers differ.
     """
@@ -219,7 +213,6 @@ def read_conversations(
             each of which begins with the last turns of the one before.
         window: turns before a reply; with it every turn after the first is a reply, and a piece of its own with an
             odd number of turns before it, at most this one, as far as `max_tokens` allow; longer ones are left out.
-        language: of the turns.
         reply_characters: what every second turn is cut to, see `shortened`; 0 cuts none.
 
     Returns:
@@ -286,7 +279,6 @@ def shortened(reply: str, limit: int) -> str:
     far longer than the limit ends at the last comma before it.
 
     Args:
-        reply: the listener's turn.
         limit: in characters; 0 cuts nothing.
     """
     if not limit or len(reply) <= limit:

@@ -32,7 +32,6 @@ def training_data(
     """Read and encode the dialogues of a run.
 
     Args:
-        config: the settings.
         vocabularies: of weights that exist; None makes one from the training text.
         pieces: of weights that exist; None makes them from the training text where the language has pieces.
     """
