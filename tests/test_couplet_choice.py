@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from tasks.couplet.choice import Apart, common, free_positions
+from tasks.couplet.choice import BESIDE, Apart, BesideTheFirst, common, free_positions
 from tasks.couplet.line_plan import CharacterTable, Planner
 from tasks.couplet.rules import RELAXATION_ORDER, Rules
 
@@ -122,13 +122,28 @@ def test_the_processor_forbids_exactly_what_would_come_too_close(data):
     others, text = data.draw(st.lists(texts, min_size=1, max_size=3)), data.draw(texts)
     most = data.draw(st.integers(0, int(weights.sum()) - 1))
     apart = Apart([weights], [others], [most], 0.25)
-    taken, forbidden = 0.0, False
+    forbidden = False
     for place, token in enumerate(text):
         scores = np.zeros((1, len(table.vocabulary)))
         prefix = np.array([text[:place]], dtype=np.int64).reshape(1, place)
         apart(scores, Prefixes(prefix, np.zeros(1, dtype=np.int64), np.array([9])))
         forbidden = forbidden or scores[0, token] == -np.inf
-        taken -= scores[0, token]
+        assert scores[0, token] in (
+            -np.inf,
+            -0.25 * sum(other[place] == token for other in others) * (weights[place] > 0),
+        )
     assert forbidden == any(common(text, other, weights) > most for other in others)
-    if not forbidden:
-        assert taken == pytest.approx(apart.taken_off(0, text))
+
+
+def test_a_second_beam_pays_for_what_the_rows_of_the_first_write():
+    beside = BesideTheFirst([np.array([1, 0, 1]), np.array([1, 1])])
+    scores = np.zeros((6, 9))
+    scores[0, 5] = scores[1, 5] = scores[2, 6] = 1.0  # rows of input 0, whose copy has row 3
+    expected = scores.copy()
+    expected[3, 5] -= BESIDE * 2 / 3
+    expected[3, 6] -= BESIDE / 3
+    inputs = np.array([0, 0, 0, 1, 3, 3])  # the first beam of the second line has ended
+    for place in range(3):
+        found = scores.copy()
+        beside(found, Prefixes(np.zeros((6, place), dtype=np.int64), inputs, np.full(6, 9)))
+        np.testing.assert_allclose(found, scores if place == 1 else expected)

@@ -355,9 +355,20 @@ def test_more_samples_than_beams_are_fine():
     assert SearchOptions(strategy="sample", beam_size=1, n_best=5).n_best == 5
 
 
-def test_limits_must_fit_the_batch():
-    with pytest.raises(UserError, match="max_length has 2 limits for 3 inputs"):
-        decode(TableModel(0), *inputs(0, 1, 2), SearchOptions(max_length=[1, 2]))
+@pytest.mark.parametrize("name", ["max_length", "beam_size"])
+def test_what_each_input_has_must_fit_the_batch(name):
+    with pytest.raises(UserError, match=f"{name} has 2 numbers for 3 inputs"):
+        decode(TableModel(0), *inputs(0, 1, 2), SearchOptions(**{name: [1, 2]}))
+
+
+@pytest.mark.parametrize("penalty", ["none", "average"])
+def test_copies_of_an_input_are_searched_for_by_beams_of_their_own(penalty):
+    options = {"n_best": 4, "max_length": 4, "length_penalty": penalty, "early_stopping": False}
+    beside = decode(TableModel(1), *inputs(2, 0), SearchOptions(beam_size=[1, 4] * 2, **options), copies=2)
+    for place, (number, size) in enumerate([(2, 1), (2, 4), (0, 1), (0, 4)]):
+        settings = {**options, "n_best": size}
+        (alone,) = decode(TableModel(1), *inputs(number), SearchOptions(beam_size=size, **settings))
+        assert beside[place][:size] == alone
 
 
 def test_lengths_must_fit_the_source():

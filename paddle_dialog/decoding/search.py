@@ -38,7 +38,8 @@ class SearchOptions:
     Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
 
     Attributes:
-        max_length: one number for all inputs, or one for each.
+        beam_size: one number for all inputs, or one for each.
+        max_length: the same.
         seed: of the draws. The stream of an input depends on the seed, its own ids and the number of the
             draw, not on its place in the batch.
         processors: applied in this order to the log-probabilities of each step.
@@ -52,7 +53,7 @@ class SearchOptions:
     """
 
     strategy: str = "beam"
-    beam_size: int = 5
+    beam_size: int | Sequence[int] = 5
     n_best: int = 1
     length_penalty: str = "none"
     alpha: float = 1.0
@@ -68,6 +69,8 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         values = {name: getattr(self, name) for name in _KEYS}
+        if not isinstance(self.beam_size, int):
+            values["beam_size"] = max(self.beam_size, default=self.n_best)
         if not isinstance(self.max_length, int):
             values["max_length"] = min(self.max_length, default=1)
         _check(**values)
@@ -90,19 +93,29 @@ class SearchOptions:
         values.update(beam_size=max(settings.beam_size, n_best), n_best=n_best)
         return cls(**values, seed=seed, processors=processors)
 
+    def beam_sizes(self, inputs: int) -> list[int]:
+        """Return the slots of every input's beam [B]; greedy search has one.
+
+        Raises:
+            UserError: `beam_size` is a list of another length than the batch.
+        """
+        return _of_each("beam_size", 1 if self.strategy == "greedy" else self.beam_size, inputs)
+
     def limits(self, inputs: int) -> np.ndarray:
         """Return the length limit of every input in tokens [B].
 
         Raises:
             UserError: `max_length` is a list of another length than the batch.
         """
-        if isinstance(self.max_length, int):
-            return np.full(inputs, self.max_length)
-        if len(self.max_length) != inputs:
-            raise UserError(
-                f"decoding: max_length has {len(self.max_length)} limits for {inputs} inputs; give one each"
-            )
-        return np.asarray(self.max_length)
+        return np.array(_of_each("max_length", self.max_length, inputs), dtype=np.int64)
+
+
+def _of_each(name: str, value: int | Sequence[int], inputs: int) -> list[int]:
+    """Return the value of an option for each input."""
+    values = [value] * inputs if isinstance(value, int) else list(value)
+    if len(values) != inputs:
+        raise UserError(f"decoding: {name} has {len(values)} numbers for {inputs} inputs; give one each")
+    return values
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -132,7 +145,12 @@ def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
 
 
 def decode(
-    model: StepModel, source: Array, lengths: Array, options: SearchOptions, state: Any = None
+    model: StepModel,
+    source: Array,
+    lengths: Array,
+    options: SearchOptions,
+    state: Any = None,
+    copies: int = 1,
 ) -> list[list[Hypothesis]]:
     """Write texts for a batch of inputs.
 
@@ -148,6 +166,8 @@ def decode(
         lengths: real length of each row, [B] int64.
         options: how to search.
         state: what `model.encode` returns for these inputs, where they are read already; else the search reads them.
+        copies: how often each input is searched for; the copies are inputs of their own, one after the other, which
+            the processors may treat differently. They are read once.
 
     Returns:
         For each input at most `n_best` hypotheses, highest `rank_score` first.
@@ -167,6 +187,9 @@ def decode(
         source, lengths = to_array(source), to_array(lengths)
         if state is None:
             state = model.encode(to_model(model, source), to_model(model, lengths))
+        if copies > 1:
+            rows = np.repeat(np.arange(len(source)), copies)
+            source, lengths, state = source[rows], lengths[rows], model.reorder(state, to_model(model, rows))
         return search(model, state, source, lengths, options)
 
 
@@ -325,10 +348,9 @@ def _beam_search(
     model: StepModel, state: Any, source: np.ndarray, lengths: np.ndarray, options: SearchOptions
 ) -> list[list[Hypothesis]]:
     """Search with a beam for each input; a beam of one is greedy search."""
-    limits = options.limits(len(source))  # [B]
-    size = 1 if options.strategy == "greedy" else options.beam_size
+    limits, sizes = options.limits(len(source)), options.beam_sizes(len(source))  # [B] each
     divisor = length_divisor(options.length_penalty, options.alpha)
-    beams = [_Beam(options, size, limit, divisor) for limit in limits.tolist()]
+    beams = [_Beam(options, size, limit, divisor) for size, limit in zip(sizes, limits.tolist(), strict=True)]
     cached = _CachedModel(model, state, len(source), options)
     inputs: np.ndarray = np.arange(len(beams))  # [N] input of each growing prefix
     tokens: np.ndarray = np.zeros((len(beams), 0), dtype=np.int64)  # [N, t]
@@ -339,7 +361,7 @@ def _beam_search(
         table, ends = cached.step(prefixes)
         growing = [
             grown
-            for candidates in _candidates(table, totals, log_probs, inputs, size)
+            for candidates in _candidates(table, totals, log_probs, inputs, max(sizes))
             for grown in beams[candidates[0].input].advance(candidates, prefixes, ends)
         ]
         rows = np.array([candidate.row for candidate in growing], dtype=np.int64)  # [N']

@@ -1,8 +1,8 @@
 """Candidates to choose from: the best one, and others that differ from it and from each other.
 
-A beam's candidates differ in a character or two. Here the best one stays, and a second, wide search looks for texts
-that keep their distance from it; of both searches' texts those are taken, one by one, that score high and have little
-in common with the ones taken before (maximal marginal relevance, Carbonell & Goldstein 1998, "The Use of MMR",
+A beam's candidates differ in a character or two. So a second beam grows beside it in the same steps and pays for what
+the first one's best rows write; of the texts of both those are taken, one by one, that score high and have little in
+common with the ones taken before (maximal marginal relevance, Carbonell & Goldstein 1998, "The Use of MMR",
 equation 1). Where too few are far enough from each other, the search goes on away from all that were taken.
 """
 
@@ -19,12 +19,14 @@ from paddle_dialog.decoding.processors import FORBIDDEN, LogitsProcessor, Prefix
 from tasks.couplet.line_plan import LinePlan, rows_of_inputs
 from tasks.couplet.rerank import Candidate
 
+HEADS = 5  # rows of the first beam, whose next characters the second one pays for
+BESIDE = 1.5  # nats of a character that all of them write
 PENALTY = 1.0  # nats a character that a search away from others has in common with one of them
 LIKENESS = 0.5  # nats a token that having all characters in common with one taken before costs
 
 Divisor = Callable[[int], float]  # of a length penalty, see `length_divisor`
-# Searches again for some lines of the batch, given by number, with a wide beam that a processor keeps apart.
-WideSearch = Callable[[Sequence[int], LogitsProcessor], Sequence[Sequence[Candidate]]]
+# Searches again for some lines of the batch, given by number, with a beam that a processor keeps apart.
+FurtherSearch = Callable[[Sequence[int], LogitsProcessor], Sequence[Sequence[Candidate]]]
 
 
 @dataclass(frozen=True)
@@ -34,22 +36,24 @@ class Found:
     Args:
         candidates: best first.
         plan: that they keep.
+        beside: what the second beam found, see `BesideTheFirst`.
     """
 
     candidates: list[Candidate]
     plan: LinePlan
+    beside: Sequence[Candidate] = ()
 
 
 def choose(
-    found: Sequence[Found], wanted: int, distance: float, search: WideSearch, divisor: Divisor
+    found: Sequence[Found], wanted: int, distance: float, search: FurtherSearch, divisor: Divisor
 ) -> list[list[Candidate]]:
     """Choose candidates that differ.
 
     Args:
-        found: of each line, by the usual search.
+        found: of each line.
         wanted: candidates for each line.
         distance: least share of the free characters in which any two of them differ.
-        search: the engine.
+        search: for lines that have too few.
         divisor: of its length penalty.
 
     Returns:
@@ -64,9 +68,8 @@ def choose(
             [choice.most for choice in chosen],
             PENALTY,
         )
-        for place, candidates in enumerate(search(pending, apart)):
-            uncharged = [(t, _uncharged(h, apart.taken_off(place, h.tokens), divisor)) for t, h in candidates]
-            chosen[place].add(uncharged)
+        for choice, candidates in zip(chosen, search(pending, apart), strict=True):
+            choice.add(candidates)
     return [choice.fill() for choice in choices]
 
 
@@ -75,16 +78,20 @@ class _Choice:
 
     def __init__(self, found: Found, wanted: int, distance: float, divisor: Divisor) -> None:
         self.wanted = wanted
+        self._plan = found.plan
         self.weights = free_positions(found.plan)
         self.free = int(self.weights.sum())
         # The rounding of a third times three is not a whole character.
         self.most = self.free - math.ceil(distance * self.free - 1e-9)
-        self.divisor = divisor
+        self._divisor = divisor
         self.taken: list[Candidate] = found.candidates[:1]
         self._pool: list[Candidate] = []
         self._alike: list[int] = []  # the most characters that each of the pool has in common with one taken
         self._offer(found.candidates[1:])
         self.ended = self.most == self.free or not self.taken
+        if not self.ended:
+            self._offer(self._uncharged(found.beside))
+            self._take(self.most)
 
     @property
     def pending(self) -> bool:
@@ -93,8 +100,7 @@ class _Choice:
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Take what fits of further candidates and those that are left of earlier ones."""
-        known = {text for text, _ in [*self.taken, *self._pool]}
-        self._offer([candidate for candidate in candidates if candidate[0] not in known])
+        self._offer(self._uncharged(candidates))
         before = len(self.taken)
         self._take(self.most)
         self.ended = len(self.taken) == before
@@ -104,9 +110,22 @@ class _Choice:
         self._take(self.free)
         return [*self.taken[:1], *sorted(self.taken[1:], key=lambda candidate: -candidate[1].rank_score)]
 
+    def _uncharged(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return candidates with the rank they have where nothing is to be kept away from."""
+        return [
+            (text, replace(h, rank_score=self._total(h) / self._divisor(len(h.tokens) + 1)))
+            for text, h in candidates
+        ]
+
+    def _total(self, hypothesis: Hypothesis) -> float:
+        return hypothesis.log_prob - self._plan.penalty(hypothesis.tokens)
+
     def _offer(self, candidates: Sequence[Candidate]) -> None:
-        self._pool += candidates
-        self._alike += [max(self._common(one, other) for other in self.taken) for one in candidates]
+        known = {text for text, _ in [*self.taken, *self._pool]}
+        for candidate in candidates:
+            if candidate[0] not in known:
+                self._pool.append(candidate)
+                self._alike.append(max(self._common(candidate, other) for other in self.taken))
 
     def _take(self, most: int) -> None:
         while len(self.taken) < self.wanted:
@@ -123,17 +142,11 @@ class _Choice:
 
     def _worth(self, hypothesis: Hypothesis, alike: int) -> float:
         length = len(hypothesis.tokens) + 1
-        per_token = hypothesis.rank_score * self.divisor(length) / length
+        per_token = hypothesis.rank_score * self._divisor(length) / length
         return per_token - LIKENESS * alike / max(self.free, 1)
 
     def _common(self, one: Candidate, other: Candidate) -> int:
         return common(one[1].tokens, other[1].tokens, self.weights)
-
-
-def _uncharged(hypothesis: Hypothesis, charge: float, divisor: Divisor) -> Hypothesis:
-    """Return a hypothesis with the rank it has where nothing is to be kept away from."""
-    back = charge / divisor(len(hypothesis.tokens) + 1)
-    return replace(hypothesis, rank_score=hypothesis.rank_score + back)
 
 
 def free_positions(plan: LinePlan) -> np.ndarray:
@@ -191,12 +204,29 @@ class Apart:
                     block[:, token] -= self._penalty
                     block[full[:, column], token] = FORBIDDEN
 
-    def taken_off(self, number: int, tokens: Sequence[int]) -> float:
-        """Return the nats that a text of an input was charged."""
-        weights, others = self._weights[number], self._others[number]
-        size = min(len(tokens), len(weights))
-        same = np.asarray(tokens[:size]) == others[:, :size]  # [K, t]
-        return self._penalty * int((same & (weights[:size] > 0)).sum())
+
+class BesideTheFirst:
+    """Makes dear for every second input of a batch what the best rows of the input before it are about to write.
+
+    Args:
+        weights: for each two inputs, which are copies of one, its `free_positions`.
+    """
+
+    def __init__(self, weights: Sequence[np.ndarray]) -> None:
+        self._weights = weights
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        """See `LogitsProcessor`."""
+        place, before, heads = prefixes.length, -1, np.zeros(0, dtype=np.int64)
+        for number, rows in rows_of_inputs(prefixes):
+            weights = self._weights[number // 2]
+            if place >= len(weights) or not weights[place]:
+                continue
+            if number % 2 == 0:  # its best row is the first
+                before, heads = number, scores[rows][:HEADS].argmax(axis=1)
+            elif before == number - 1:
+                tokens, counts = np.unique(heads, return_counts=True)
+                scores[rows, tokens] -= BESIDE * counts / len(heads)
 
 
 def _table(texts: Sequence[Sequence[int]], width: int) -> np.ndarray:

@@ -87,7 +87,11 @@ class ChoiceConfig:
         "least share of the free characters (no punctuation, no locked ones) in which any two candidates differ; "
         "0 gives the list of the beam, whose candidates differ in a character or two",
     )
-    beam_size: int = at_least(1, 30, "beam of the search for further candidates")
+    beam_size: int = at_least(
+        1,
+        10,
+        "least size of the beam of candidates that keep their distance; twice the candidates where that is more",
+    )
 
 
 @dataclass(frozen=True)

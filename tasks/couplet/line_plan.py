@@ -87,6 +87,14 @@ class LinePlan:
         """Return the first position that holds the same character as this one."""
         return self.origins[place] if place < len(self.origins) else place
 
+    def penalty(self, tokens: Sequence[int]) -> float:
+        """Return the nats that the search takes off a text for what the rules make dear."""
+        return sum(
+            float(self.penalties.get(place, self.beyond)[token])
+            for place, token in enumerate(tokens)
+            if place not in self.forced and self.origin(place) == place
+        )
+
     def text(self, tokens: Sequence[str]) -> str:
         """Return the answer of the tokens that were written."""
         return "".join(self.forced.get(place, token) for place, token in enumerate(tokens))

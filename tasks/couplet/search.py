@@ -14,7 +14,7 @@ from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.relaxing import search_relaxed
 from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor
 from paddle_dialog.errors import UserError
-from tasks.couplet.choice import Found, choose
+from tasks.couplet.choice import BesideTheFirst, Found, choose, free_positions
 from tasks.couplet.config import CoupletConfig
 from tasks.couplet.direction import Direction, encode_sources
 from tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
@@ -103,13 +103,11 @@ class LineSearch:
             return [own[:wanted] for own in self._ordered(lines, written, request.direction)]
         found = self._by_rules(lines, sources, locks, request, options)
         best = self._ordered(lines, [each.candidates[:pool] for each in found], request.direction)
+        ordered = [[*own, *each.candidates[pool:]] for own, each in zip(best, found, strict=True)]
         if not request.differ:
-            both = zip(best, found, strict=True)
-            return [[*first, *each.candidates[pool:]][:wanted] for first, each in both]
-        found = [replace(each, candidates=own) for each, own in zip(found, best, strict=True)]
-        chosen = self._differing(sources, found, request, options)
-        others = self._ordered(lines, [own[1:] for own in chosen], request.direction)
-        return [[*own[:1], *rest] for own, rest in zip(chosen, others, strict=True)]
+            return [own[:wanted] for own in ordered]
+        found = [replace(each, candidates=own) for each, own in zip(found, ordered, strict=True)]
+        return self._differing(sources, found, request, options)
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[list[Hypothesis]]:
         """Answer encoded lines greedily, without rules; by the fast engine whatever the config says."""
@@ -120,11 +118,11 @@ class LineSearch:
     def _options(self, request: LineRequest) -> SearchOptions:
         decoding, wanted, pool = request.decoding, request.wanted, self._config.rerank.candidates
         handed = wanted
+        if request.differ or (request.refused is not None and decoding.strategy == "beam"):
+            # How many are wanted must not change what is re-ranked; of those that are refused, others take the place.
+            handed = decoding.beam_size if request.differ else max(wanted, decoding.beam_size)
         if self._reverse is not None and decoding.strategy != "greedy":
-            # Where further candidates are searched for apart, their number must not change what is re-ranked.
-            handed = pool if request.differ else max(wanted, pool)
-        if request.refused is not None and decoding.strategy == "beam":
-            handed = max(handed, decoding.beam_size)  # some of them will go
+            handed = max(handed, pool)
         return SearchOptions.of(decoding, handed, self._config.seed, [NO_SPECIAL_TOKENS])
 
     def _ordered(
@@ -137,7 +135,7 @@ class LineSearch:
     def _by_reference(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Candidate]]:
         """Search with the reference engine, which knows no rules."""
         encoded, longest = encode_sources(sources), self._config.decoding.max_length
-        beam, n_best = options.beam_size, options.n_best
+        (beam,), n_best = options.beam_sizes(1), options.n_best
         found = reference_beam_search(self._network(), *encoded, beam, n_best, longest)
         return [[("".join(self._vocabulary.decode(h.tokens)), h) for h in own] for own in found]
 
@@ -154,8 +152,13 @@ class LineSearch:
         def search(numbers: Sequence[int], rules: Rules) -> list[Found | None]:
             planner = Planner(self._table, rules, request.direction)
             plans = [planner.plan(lines[number], locks[number]) for number in numbers]
-            written = self._written([sources[number] for number in numbers], plans, options)
-            return [Found(own, plan) if own else None for own, plan in zip(written, plans, strict=True)]
+            chosen = [sources[number] for number in numbers]
+            if not request.differ:
+                written = self._written(chosen, plans, options)
+                return [Found(own, plan) if own else None for own, plan in zip(written, plans, strict=True)]
+            first, beside = self._written_twice(chosen, plans, options, self._rows_apart(request))
+            parts = zip(first, plans, beside, strict=True)
+            return [Found(own, plan, others) if own else None for own, plan, others in parts]
 
         found: list[Found] = []
         for line, each in zip(
@@ -166,7 +169,8 @@ class LineSearch:
                     f"the model finds no {request.direction.written} for '{line}' even without rules; its vocabulary "
                     f"has only {len(self._vocabulary)} tokens"
                 )
-            found.append(replace(each, candidates=request.kept(each.candidates)))
+            kept, beside = request.kept(each.candidates), request.kept(each.beside)
+            found.append(replace(each, candidates=kept, beside=beside))
         return found
 
     def _differing(
@@ -177,8 +181,8 @@ class LineSearch:
         options: SearchOptions,
     ) -> list[list[Candidate]]:
         """Return the best candidate of each line, and others that keep their distance."""
-        wide = max(self._config.choice.beam_size, request.wanted)
-        further = replace(options, beam_size=wide, n_best=wide)
+        rows = 2 * self._rows_apart(request)  # the lines that come here are those where few texts fit
+        further = replace(options, beam_size=rows, n_best=rows)
 
         def search(numbers: Sequence[int], apart: LogitsProcessor) -> list[list[Candidate]]:
             plans = [found[number].plan for number in numbers]
@@ -187,6 +191,10 @@ class LineSearch:
 
         divisor = length_divisor(options.length_penalty, options.alpha)
         return choose(found, request.wanted, request.distance, search, divisor)
+
+    def _rows_apart(self, request: LineRequest) -> int:
+        """Return the size of a beam of candidates that keep their distance."""
+        return max(self._config.choice.beam_size, 2 * request.wanted)
 
     def _written(
         self,
@@ -198,6 +206,24 @@ class LineSearch:
         """Return the answers that the search writes, held to a plan each."""
         options = replace(options, processors=[PlannedLines(plans, self._table), *further])
         written = decode(self._step_model, *encode_sources(sources), options)
+        return self._as_texts(written, plans)
+
+    def _written_twice(
+        self, sources: Sequence[np.ndarray], plans: Sequence[LinePlan], options: SearchOptions, rows: int
+    ) -> tuple[list[list[Candidate]], list[list[Candidate]]]:
+        """Return what `_written` does, and the answers of a beam of some rows beside it, see `BesideTheFirst`."""
+        sizes = [*options.beam_sizes(1), rows] * len(plans)
+        beside = BesideTheFirst([free_positions(plan) for plan in plans])
+        twice = [plan for plan in plans for _ in range(2)]
+        processors: list[LogitsProcessor] = [PlannedLines(twice, self._table), beside]
+        options = replace(options, beam_size=sizes, n_best=max(sizes), processors=processors)
+        written = decode(self._step_model, *encode_sources(sources), options, copies=2)
+        texts = self._as_texts(written, twice)
+        return texts[::2], texts[1::2]
+
+    def _as_texts(
+        self, written: Sequence[Sequence[Hypothesis]], plans: Sequence[LinePlan]
+    ) -> list[list[Candidate]]:
         tokens = self._vocabulary.decode
         return [
             [(plan.text(tokens(h.tokens)), h) for h in own] for own, plan in zip(written, plans, strict=True)
