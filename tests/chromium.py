@@ -1,10 +1,11 @@
-"""Headless Chromium; a test file that imports this is skipped where Playwright is not installed."""
+"""Headless Chromium; tests marked with `needs_chromium` are skipped where it or Playwright is not installed."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -16,14 +17,18 @@ FLAGS = (
 )
 PATIENCE = 120_000  # ms; an answer is there in a moment on an idle machine
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None or find_spec("playwright") is None,
+    reason="Playwright or Chromium is not installed (Debian: chromium)",
+)
 
 
 @contextmanager
 def launched() -> Iterator[Any]:
     """Yield a browser."""
-    with playwright.sync_playwright() as driver:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
         yield browser
         browser.close()

@@ -146,11 +146,6 @@ def test_a_faulty_line_of_standard_input_is_numbered(lstm):
     assert firsts_of(outcome) == [FIRST]
 
 
-@pytest.mark.parametrize("content", ["\n", " \n　\n"])
-def test_an_input_without_text(predict_lines, content):
-    assert "firsts.txt: holds no text" in predict_lines(content).error_line()
-
-
 def test_empty_or_missing_input(lstm, predict_lines):
     assert "the file is empty" in predict_lines("").error_line()
     assert "standard input: holds no text" in run_here("predict", "-c", lstm.config).error_line()
@@ -221,14 +216,6 @@ def weights_error(lstm, folder, *arguments):
     return outcome.error_line()
 
 
-def test_a_folder_that_is_no_bundle(lstm, tmp_path):
-    assert "is not a bundle (no bundle.json in it)" in weights_error(lstm, tmp_path)
-    (tmp_path / "bundle.json").write_text("[]")
-    assert "not a bundle's manifest" in weights_error(lstm, tmp_path)
-    (tmp_path / "bundle.json").write_text('{"format": 99}')
-    assert "has format 99" in weights_error(lstm, tmp_path)
-
-
 def test_a_model_of_another_task(lstm, damaged):
     manifest = json.loads((damaged / "bundle.json").read_text())
     (damaged / "bundle.json").write_text(json.dumps(manifest | {"task": "empathetic"}))
@@ -241,18 +228,6 @@ def test_a_model_that_the_decoding_settings_do_not_fit(trained):
     lstm, transformer = trained["lstm"], trained["transformer"]
     error = weights_error(lstm, transformer.folder / "best", "-o", "decoding.max_length=16")
     assert "decoding.max_length must be below model.max_positions (16)" in error
-
-
-def test_resuming_a_damaged_run_takes_the_checkpoint_before(lstm, tmp_path):
-    folder = shutil.copytree(lstm.folder, tmp_path / "run")
-    for name in ("last", "last.previous"):
-        (folder / name / "optimizer.safetensors").write_bytes(b"")
-    before = {
-        path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".log"
-    }
-    outcome = run_here("train", "-c", lstm.config, "-o", f"output_dir={folder}", "--resume", "auto")
-    assert "optimizer.safetensors: is damaged" in outcome.error_line()
-    assert before == {path: path.read_bytes() for path in before}
 
 
 def test_a_finished_model_is_nothing_to_resume(lstm, tmp_path):

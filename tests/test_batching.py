@@ -161,14 +161,6 @@ def test_resuming_beyond_the_epoch_is_refused() -> None:
         LengthBucketSampler([1, 2, 3], 1).skip_batches(4)
 
 
-def test_pad_batch_by_hand() -> None:
-    for sequences in ([[5, 6, 7], [], [8]], [np.array([5, 6, 7]), np.array([], int), np.array([8])]):
-        ids, lengths = pad_batch(sequences, pad_id=9)
-        assert ids.tolist() == [[5, 6, 7], [9, 9, 9], [8, 9, 9]]
-        assert lengths.tolist() == [3, 0, 1]
-        assert ids.dtype == lengths.dtype == np.int64
-
-
 def test_pad_batch_of_nothing() -> None:
     ids, lengths = pad_batch([[]], pad_id=0)
     assert (ids.tolist(), lengths.tolist()) == ([[0]], [0])

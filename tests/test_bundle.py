@@ -168,18 +168,6 @@ def test_a_save_cut_short_leaves_the_old_bundle(
     assert not saved.with_name("best.partial").exists()
 
 
-def test_a_full_disk_is_a_user_error_and_leaves_the_old_bundle(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(path: Path, content: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(bundle_module, "write_durably", failing)
-    with pytest.raises(UserError, match="best: cannot write the bundle: No space left on device"):
-        save_bundle(make_bundle(2.0), saved)
-    assert value_of(saved) == 1.0
-
-
 def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import pickle
 import re
 import sys
 from dataclasses import replace
@@ -95,17 +94,6 @@ def test_lines_that_are_taken_as_they_are_need_no_normalising() -> None:
     assert not _USUAL_LINE.fullmatch("，。")
 
 
-def test_file_of_blank_lines_only(tmp_path: Path) -> None:
-    assert "no couplet in this file" in refusal(tmp_path / "c.tsv", "\n \n")
-
-
-def test_couplet_is_frozen_and_survives_pickling() -> None:
-    couplet = Couplet("春", "秋")
-    with pytest.raises(AttributeError):
-        couplet.first = "夏"  # type: ignore[misc]
-    assert pickle.loads(pickle.dumps(couplet)) == couplet
-
-
 PAIRS = [
     Couplet("一二三", "四五六"),
     Couplet("一二三四", "五六七八"),
@@ -119,19 +107,6 @@ def test_skip_counts_what_it_leaves_out() -> None:
     assert kept == [PAIRS[0], PAIRS[3]]
     assert report == LengthReport(total=4, kept=2, skipped=2, truncated=0, unequal=2)
     assert "2 skipped" in str(report)
-
-
-def test_truncate_counts_what_it_cuts() -> None:
-    kept, report = limit_length(iter(PAIRS), 3, "truncate")
-    assert kept == [PAIRS[0], Couplet("一二三", "五六七"), Couplet("一", "二三四"), PAIRS[3]]
-    assert report == LengthReport(total=4, kept=4, skipped=0, truncated=2, unequal=2)
-
-
-def test_lines_of_exactly_the_limit_are_untouched() -> None:
-    for rule in ("skip", "truncate"):
-        kept, report = limit_length([PAIRS[1]], 4, rule)
-        assert kept == [PAIRS[1]]
-        assert report == LengthReport(1, 1, 0, 0, 0)
 
 
 def test_limit_refuses_what_makes_no_sense() -> None:
@@ -156,13 +131,6 @@ def test_truncation_loses_no_pair_and_the_counts_add_up(couplets: list[Couplet],
         kept, report = limit_length(couplets, limit, "skip")
         assert report.kept + report.skipped == report.total == len(couplets)
         assert kept == [c for c in couplets if max(len(c.first), len(c.second)) <= limit]
-
-
-def test_sample_comes_with_the_package_and_is_fit_for_training() -> None:
-    couplets = read_couplets("sample")
-    assert len(couplets) == len(set(couplets)) >= 100
-    kept, report = limit_length(couplets, 32)
-    assert (kept, report.unequal) == (couplets, 0)
 
 
 VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, *"，春风花月雪山水云"]))

@@ -153,18 +153,3 @@ def test_scores_equal_the_teacher_forced_forward_pass(make, strategy, over_array
             forced, rel=1e-4, abs=1e-4
         )
         assert text_log_probs(stepping, source, lengths, texts) == pytest.approx(forced, rel=1e-4, abs=1e-4)
-
-
-@over_both
-@pytest.mark.parametrize("make", [lstm, transformer], ids=["lstm", "transformer"])
-def test_an_input_gets_the_same_text_alone_and_in_a_batch(make, over_arrays):
-    model = over(over_arrays, make())
-    source, lengths = batch(3)
-    for strategy in ("greedy", "beam", "sample"):
-        options = SearchOptions(strategy=strategy, beam_size=4, max_length=12, seed=5)
-        together = decode(model, source, lengths, options)
-        for row, found in enumerate(together):
-            length = int(lengths[row])
-            alone = decode(model, source[row : row + 1, :length], lengths[row : row + 1], options)[0]
-            assert [h.tokens for h in alone] == [h.tokens for h in found]
-            assert [h.log_prob for h in alone] == pytest.approx([h.log_prob for h in found], abs=1e-4)

@@ -14,7 +14,6 @@ from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.emotions import EMOTIONS
 from tasks.empathetic.evaluation import (
-    calibration_error,
     emotion_accuracy,
     mean_length,
     repeated_ngrams,
@@ -62,20 +61,6 @@ def test_emotion_accuracy_leaves_out_what_is_not_annotated():
 def _sure_of(label, probability):
     rest = (1 - probability) / (len(EMOTIONS) - 1)
     return np.array([probability if name == label else rest for name in EMOTIONS])
-
-
-def test_calibration_error_is_the_weighted_gap_of_each_fifteenth():
-    gold = ["sad", "proud", "sad", "sad", None]
-    probabilities = np.stack([_sure_of("sad", p) for p in (0.50, 0.52, 0.93, 0.61, 0.99)])
-    # bins (7/15, 8/15]: one of two right, sure by 0.51; (13/15, 14/15] and (9/15, 10/15]: right, 0.93 and 0.61
-    expected = (2 * abs(0.5 - 0.51) + (1 - 0.93) + (1 - 0.61)) / 4
-    assert calibration_error(probabilities, gold) == pytest.approx(expected)
-    # The edge 10/15 belongs below it, one bin with 0.61: a right and a wrong one share their gap.
-    edge = np.stack([_sure_of("sad", 0.61), _sure_of("sad", 10 / 15 - 1e-9)])
-    assert calibration_error(edge, ["sad", "proud"]) == pytest.approx(abs(1 - 0.61 - 10 / 15) / 2)
-    assert calibration_error(probabilities[:1], [None]) is None
-    with pytest.raises(ValueError):
-        calibration_error(probabilities, gold[1:])
 
 
 def test_reply_metrics_together():

@@ -1,7 +1,5 @@
 """EmoPrepend over arrays gives the numbers and the replies of the network whose weights it has."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,7 @@ from empathetic_array_cases import (
     models,
     packed,
 )
-from empathetic_toys import make_config, make_network, predictor_of, save_model
+from empathetic_toys import make_config, make_network, predictor_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,35 +151,3 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str)
         UnsupportedModelError, match=r"generator\.gate\.bias is missing|of shape|odd\.weight is unknown"
     ):
         numpy_emo_prepend(config, len(VOCABULARY), weights)
-
-
-REFUSE_PADDLE = """
-import runpy, sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name in ("paddle", "paddlenlp", "visualdl", "matplotlib"):
-            sys.exit("imports " + name)
-sys.meta_path.insert(0, Refuse())
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
-@pytest.mark.skipif(paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices")
-@pytest.mark.parametrize(("tool", "text"), [("predict", ["my dog died ."]), ("chat", [])])
-def test_tools_answer_without_importing_paddle(tool: str, text: list[str], tmp_path: Path) -> None:
-    recipe = save_model(
-        tmp_path,
-        emotion={"ngram_buckets": 50},
-        decoding={"max_length": 6, "rerank": {"candidates": 5, "overlap_last": 0.3}},
-    )
-    path = Path(__file__).parents[1] / "tools" / f"{tool}.py"
-    weights = tmp_path / "run" / "best"
-    done = subprocess.run(
-        [sys.executable, "-c", REFUSE_PADDLE, path, "-c", recipe, "--weights", weights, *text],
-        capture_output=True,
-        input="my dog died .\n/quit\n",
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[")

@@ -1,13 +1,24 @@
-"""The task of the page docs/new_task.md is built from there, trained and used, as a reader would."""
+"""Tasks of one's own: that of docs/new_task.md, one that is all made up, and a toy."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from command import ROOT, run
+from command import ROOT, Outcome, run, run_here
+from serving_toys import running
+
+import tasks
+from paddle_dialog.serving.app import create_app
+from paddle_dialog.serving.config import ModelSource, ServeConfig
+from paddle_dialog.serving.models import find_models, load_models
+from paddle_dialog.serving.word_filter import WordFilter
 
 WORDS = {
     "weather": "snow rain wind storm frost sun",
@@ -71,3 +82,124 @@ def test_its_mistakes_are_told_like_any_others(task):
     unknown = reader("train", task, "-o", "model.widht=3")
     assert unknown.error_line().endswith("model.widht: unknown key; did you mean width?")
     assert "size of the embeddings" in reader("train", task, "--help-config", "model").stdout
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the recipe of a trained model of the task, whose folder lies among others of a user's own."""
+    folder = tmp_path_factory.mktemp("made_up")
+    page = shutil.copytree(ROOT / "tests" / "made_up" / "echo", folder / "tasks" / "echo") / "page"
+    page.mkdir()
+    text = (ROOT / "docs" / "tabs.md").read_text(encoding="utf-8")
+    for name, content in re.findall(r"\n`(\S+)`\n\n```\w+\n(.*?)```\n", text, re.S):
+        (page / name).write_text(content, encoding="utf-8")
+    (folder / "words.txt").write_text("ab abc abcd a ab abc\n", encoding="utf-8")
+    path = folder / "echo.yaml"
+    data = f"{{train: {folder}/words.txt, dev: {folder}/words.txt, batch_size: 2}}"
+    path.write_text(f"task: echo\noutput_dir: {folder}/run\ndata: {data}\ntraining: {{max_steps: 3}}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "__path__", [*tasks.__path__, str(folder / "tasks")])
+        outcome = run_here("train", "-c", path)
+        assert outcome.status == 0, outcome.stderr
+        yield path
+    for name in [name for name in sys.modules if name.startswith("tasks.echo")]:
+        del sys.modules[name]
+
+
+def predict(recipe: Path, *arguments: object) -> Outcome:
+    return run_here("predict", "-c", recipe, *arguments)
+
+
+def test_it_brings_its_arguments(recipe: Path) -> None:
+    shown = predict(recipe, "--help").stdout
+    assert "--shout" in shown and "answer in capitals" in shown and "--template" not in shown
+    assert predict(recipe, "hi", "--shout", "you", "--times", 2).stdout == "HI HI\nYOU YOU\n"
+    assert predict(recipe, "hi", "--json").stdout == '{"echo": "hi"}\n'
+    assert "unrecognized arguments: --template" in predict(recipe, "hi", "--template", "x").error_line()
+    assert "invalid int value: 'x'" in predict(recipe, "hi", "--times", "x").error_line()
+    assert "unrecognized arguments: --shout" in predict(Path("couplet"), "春", "--shout").error_line()
+
+
+def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:
+    config = ServeConfig(models={"echo": ModelSource(config=str(recipe))})
+    found, missing = find_models(config)
+    app = create_app(
+        config,
+        [e for m in found for e in m.endpoints],
+        lambda: load_models(found, WordFilter(), "cpu"),
+        WordFilter(),
+    )
+    with running(app) as client:
+        assert client.post("/v1/echo", json={"text": "hi"}).json() == {"echo": "hi"}
+        assert client.post("/v1/echo/reversed", json={"text": "hi"}).json() == {"echo": "ih"}
+        operations = client.get("/openapi.json").json()["paths"]
+        (card,) = client.get("/v1/models").json()["models"]
+        page, script = client.get("/").text, client.get("/tasks/echo/tab.js").text
+    assert (
+        operations["/v1/echo/reversed"]["post"]["operationId"]
+        != operations["/v1/echo"]["post"]["operationId"]
+    )
+    assert card["path"] == "/v1/echo" and card["further"] == {"/v1/echo/reversed": {"reversed": True}}
+    assert missing == [] and (card["task"], card["family"], card["parameters"]) == ("echo", "parity", 6)
+    assert '<form id="echo-form" novalidate>' in page and "export function start()" in script
+
+
+HANZI = "山水云月花鸟风松"
+RECIPES = {
+    "lstm_attention": """
+model: {name: lstm_attention, embedding_size: 32, hidden_size: 64, num_layers: 1, dropout: 0.0}
+training: {epochs: 12, learning_rate: 0.01, schedule: cosine, warmup_steps: 20, save_every: 1000}
+""",
+    "transformer": """
+model:
+  {name: transformer, width: 64, num_heads: 4, inner_width: 128, encoder_layers: 1, decoder_layers: 2,
+   max_positions: 16, dropout: 0.0}
+training:
+  {epochs: 24, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 768,
+   save_every: 1000}
+""",
+    "transformer with Muon": """
+model:
+  {name: transformer, width: 64, num_heads: 4, inner_width: 128, encoder_layers: 1, decoder_layers: 2,
+   max_positions: 16, dropout: 0.0}
+training:
+  {epochs: 16, optimizer: muon, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0,
+   eval_every: 512, save_every: 1000}
+""",
+}
+COMMON = """
+task: couplet
+data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 8, batch_size: 64}}
+decoding: {{beam_size: 4, max_length: 8}}
+rules: {{enabled: false}}
+output_dir: {folder}/run
+"""
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """Return 2,000 different lines to learn from, and 100 others."""
+    generator = random.Random(7)
+    found = {"".join(generator.choices(HANZI, k=generator.randint(3, 6))): None for _ in range(4000)}
+    found = list(found)
+    return found[:2000], found[2000:2100]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_lines_are_written_backwards(recipe, lines, tmp_path):
+    train, dev = lines
+    assert len(dev) == 100 and not set(train) & set(dev)
+    for name, part in (("train", train), ("dev", dev)):
+        text = "".join(f"{line}\t{line[::-1]}\n" for line in part)
+        (tmp_path / f"{name}.tsv").write_text(text, encoding="utf-8")
+    config = tmp_path / "toy.yaml"
+    config.write_text(COMMON.format(folder=tmp_path) + RECIPES[recipe], encoding="utf-8")
+
+    trained = run_here("train", "-c", config)
+    assert trained.status == 0, trained.stderr
+    assert float(re.search(r"best dev perplexity ([\d.]+)", trained.stdout)[1]) < 1.05
+
+    for strategy in ("greedy", "beam"):
+        answered = run_here("predict", "-c", config, "--json", "-o", f"decoding.strategy={strategy}", *dev)
+        answers = [json.loads(line)["predictions"][0]["text"] for line in answered.stdout.splitlines()]
+        assert answers == [line[::-1] for line in dev], strategy

@@ -1,8 +1,5 @@
 """`Seq2Seq` over arrays gives the numbers and the texts of the network whose weights it has."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,18 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights
-from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
-from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.models.numpy_operators import UnsupportedModelError
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq, numpy_seq2seq
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, CoupletDataConfig
 
 VOCABULARY = 90
 LSTM: dict[str, Any] = {"embedding_size": 8, "hidden_size": 8}
@@ -189,30 +181,3 @@ def test_half_precision_weights_are_widened() -> None:
     ours, theirs = (model.step(token, model.encode(source, lengths))[0] for model in (found, expected))
     assert ours.dtype == np.float32
     np.testing.assert_array_equal(ours, theirs)
-
-
-LOAD_AND_PREDICT = """
-import sys
-import paddle_dialog
-print(paddle_dialog.load(sys.argv[1]).predict(["晚风摇树"])[0][0].text)
-sys.exit(sorted({"paddle", "paddlenlp", "visualdl", "matplotlib"} & set(sys.modules)) or 0)
-"""
-
-
-@pytest.mark.skipif(paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices")
-@pytest.mark.parametrize("model", [CONFIGS[1], CONFIGS[7]])
-def test_couplets_are_answered_without_importing_paddle(model: ModelConfig, tmp_path: Path) -> None:
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *"晚风摇树春雨润花"])
-    config = CoupletConfig(
-        task="couplet",
-        model=model,
-        data=CoupletDataConfig(max_length=8),
-        decoding=DecodingConfig(max_length=8, beam_size=4),
-    )
-    weights = read_weights(Seq2Seq(model, len(vocabulary)))
-    save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD_AND_PREDICT, tmp_path / "bundle"], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.strip()) == 4

@@ -1,4 +1,4 @@
-"""Tasks that are not sequence to sequence go through the same run: a classifier, and a stateful language model."""
+"""A task that is not sequence to sequence goes through the same run: a classifier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import paddle
 import pytest
 from paddle import io, nn
 from safetensors.numpy import load_file
@@ -21,11 +20,11 @@ from safetensors.numpy import load_file
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
+from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.task import Task
-from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.progress import Stop
 from paddle_dialog.training.run import Run
 
@@ -62,15 +61,6 @@ class Points(NamedTuple):
     label: np.ndarray
 
 
-class Windows(NamedTuple):
-    """A batch of the language model."""
-
-    ids: np.ndarray
-    begins: np.ndarray
-    label: np.ndarray
-    mask: np.ndarray
-
-
 def stacked(kind: type, examples: list[Any]) -> Any:
     return kind(*(np.stack(column) for column in zip(*examples, strict=True)))
 
@@ -94,77 +84,6 @@ class Classifier(Task):
 
     def build_criterion(self, config: Any) -> nn.Layer:
         return nn.CrossEntropyLoss()
-
-
-class StatefulNetwork(nn.Layer):
-    """An LSTM over the windows of a few long texts, which goes on with the state that the window before left."""
-
-    def __init__(self, rows: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(6, 8)
-        self.lstm = nn.LSTM(8, 8)
-        self.output = nn.Linear(8, 6)
-        for name in ("h", "c"):
-            self.register_buffer(name, paddle.zeros([1, rows, 8]))
-
-    def forward(self, ids: paddle.Tensor, begins: paddle.Tensor) -> paddle.Tensor:
-        kept = (1.0 - begins).reshape([1, -1, 1])
-        state = (self.h * kept, self.c * kept) if self.training else None
-        x, state = self.lstm(self.embedding(ids), state)
-        if self.training:
-            self.h.set_value(state[0].detach())
-            self.c.set_value(state[1].detach())
-        return self.output(x)
-
-
-class InOrder:
-    """Window after window of all rows."""
-
-    def __init__(self, rows: int, windows: int) -> None:
-        self._batches = [[row * windows + window for row in range(rows)] for window in range(windows)]
-        self._first = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        pass
-
-    def skip_batches(self, count: int) -> None:
-        self._first = count
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        first, self._first = self._first, 0
-        return iter(self._batches[first:])
-
-
-class LanguageModel(Task):
-    """The next of six letters, in three texts of five windows each."""
-
-    name = "language_model"
-    config_class = ToyConfig
-    objective = Perplexity()
-    unit = "tokens"
-
-    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
-        ids = np.cumsum(np.random.default_rng(2).integers(1, 3, (3, 41)), axis=1) % 6
-        inputs, labels = (part.reshape(15, 8) for part in (ids[:, :-1], ids[:, 1:]))
-        begins = (np.arange(15) % 5 == 0).astype("float32")
-        windows = Examples(inputs, begins, labels, np.ones((15, 8), "float32"))
-        data = EncodedData(windows, np.full(15, 8))
-        return TrainingData(data, data, {}, partial(stacked, Windows))
-
-    def training_batches(self, config: Any, examples: Any, processes: int = 1, rank: int = 0) -> InOrder:
-        return InOrder(3, 5)
-
-    def count_units(self, batch: Any) -> int:
-        return int(batch.mask.sum())
-
-    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        return StatefulNetwork(3)
-
-    def build_criterion(self, config: Any) -> nn.Layer:
-        return SequenceCrossEntropy()
 
 
 def recipe(task: Task, folder: Path, **training: Any) -> ToyConfig:
@@ -202,9 +121,9 @@ def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
     assert max(accuracies) == accuracies[-3] == progress.best_figure
 
 
-@pytest.mark.parametrize("task", [Classifier(), LanguageModel()], ids=lambda task: task.name)
-def test_a_run_in_two_parts_ends_with_the_bits_of_one(task: Task, tmp_path: Path) -> None:
-    """The second part begins inside an epoch; the language model has a state that goes on there."""
+def test_a_run_in_two_parts_ends_with_the_bits_of_one(tmp_path: Path) -> None:
+    """The second part begins inside an epoch."""
+    task = Classifier()
     settings: dict[str, Any] = {"epochs": 4, "accumulate": 2, "eval_every": 3}
     whole = Run.begin(task, recipe(task, tmp_path / "whole", **settings)).train()
     Run.begin(task, recipe(task, tmp_path / "parts", **settings, max_steps=5)).train()
@@ -225,12 +144,19 @@ def test_a_run_in_two_parts_ends_with_the_bits_of_one(task: Task, tmp_path: Path
 def test_accumulated_batches_are_weighted_by_their_examples(tmp_path: Path) -> None:
     """Sixty examples by 25 and 35 in one step, and all at once; without dropout."""
 
+    class InOrder(EpochBatches):
+        def __init__(self, cuts: list[int]) -> None:
+            self._cut = [list(range(first, end)) for first, end in itertools.pairwise(cuts)]
+
+        def __len__(self) -> int:
+            return len(self._cut)
+
+        def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+            return iter(self._cut[skip:])
+
     class Uneven(Classifier):
         def training_batches(self, config: Any, examples: Any, processes: int = 1, rank: int = 0) -> Any:
-            batches = InOrder(1, 60)
-            cuts = [0, 25, 60] if config.training.accumulate == 2 else [0, 60]
-            batches._batches = [list(range(first, end)) for first, end in itertools.pairwise(cuts)]
-            return batches
+            return InOrder([0, 25, 60] if config.training.accumulate == 2 else [0, 60])
 
         def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
             return nn.Linear(4, 2)

@@ -1,11 +1,19 @@
-"""The poem task as a user meets it: train, evaluate and predict on tiny texts, and what is told of bad input."""
+"""The poem task as a user meets it: train, evaluate, predict, serve, and what is told of bad input."""
 
 import json
 import re
 
 import pytest
+from chromium import needs_chromium
 from command import run_here
-from test_light_imports import HEAVY, without
+from page_browser import opened, serving
+from poem_toys import toy
+from serving_toys import loader, make_app, running
+
+from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.models import make_card
+from paddle_dialog.serving.word_filter import WordFilter
+from tasks.poem.api import PoemEndpoint
 
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
 COMMON = """
@@ -125,6 +133,82 @@ def test_settings_that_do_not_fit_are_told(tmp_path):
     assert "model.max_positions: must be at least 200" in error
 
 
-def test_answers_need_no_training_stack(poem_model):
-    outcome = without(HEAVY, "predict", "-c", str(poem_model), "--form", "五绝", "白日")
-    assert outcome.stdout.startswith("白日") and outcome.stderr.endswith("tried:\n"), outcome.stderr
+def start(words=None):
+    endpoint, words = PoemEndpoint(LimitsConfig(characters=50)), words or WordFilter()
+    return running(make_app(endpoint, words=words, load=loader(endpoint, toy(), words)))
+
+
+def ask(client, **request):
+    response = client.post("/v1/poem", json=request)
+    return response.status_code, response.json()
+
+
+def test_the_answer_is_that_of_the_command():
+    (expected,) = toy().predict_records(["白日"], 2, form="五绝")
+    with start() as client:
+        status, record = ask(client, text="白日", form="五绝", n_best=2)
+        card = client.get("/v1/models").json()["models"][0]
+    assert status == 200 and record == expected and len(record["predictions"]) == 2
+    assert record["predictions"][0]["form"] == {"name": "五绝", "lengths": True, "tones": True, "rhyme": True}
+    assert card["task"] == "poem" and card["details"] == {"knows_forms": True, "longest": 40}
+
+
+def test_another_seed_writes_another_poem_and_a_title_too():
+    with start() as client:
+        poems = [
+            ask(client, form="七绝", seed=1),
+            ask(client, form="七绝", seed=1),
+            ask(client, form="七绝", seed=2),
+            ask(client, form="七绝", seed=1, text="秋夜", texts_are="title"),
+        ]
+    texts = [record["predictions"][0]["text"] for _, record in poems]
+    assert texts[0] == texts[1] and len(set(texts)) == 3
+
+
+def test_an_acrostic_has_its_characters_and_needs_as_many_as_lines():
+    with start() as client:
+        _, record = ask(client, form="七绝", text="山水日月", texts_are="acrostic")
+        few = ask(client, form="七绝", text="山水", texts_are="acrostic")
+        without = ask(client, text="山水", texts_are="acrostic")
+        long = ask(client, text="山" * 41)
+    lines = re.split("[，。]", record["predictions"][0]["text"])
+    assert "".join(line[:1] for line in lines) == "山水日月"
+    assert few[0] == without[0] == long[0] == 422
+    assert "4 hanzi" in few[1]["error"] and "must be named" in without[1]["error"]
+    assert "41 characters" in long[1]["error"]
+
+
+def test_a_poem_with_a_banned_word_is_not_sent(tmp_path):
+    file = tmp_path / "words.txt"
+    file.write_text("，", encoding="utf-8")
+    with start(WordFilter.load(str(file))) as client:
+        status, record = ask(client, form="五绝")
+    assert status == 422 and "does not write" in record["error"]
+
+
+@needs_chromium
+def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
+    endpoint = PoemEndpoint(LimitsConfig())
+
+    def load():
+        predictor = toy()
+        return [make_card(predictor, endpoint.path, endpoint.use(predictor, WordFilter()), None)]
+
+    with serving(endpoint, load=load) as address, opened(browser, address, locale="zh-CN") as page:
+        page.get_by_label("体裁").select_option("七绝")
+        page.get_by_label("给出的是").select_option("acrostic")
+        page.get_by_label("每句的第一个字").fill("山水日月")
+        page.get_by_role("button", name="作诗", exact=True).click()
+        lines = page.locator("#poem-lines p")
+        lines.first.wait_for()
+        first = lines.all_inner_texts()
+        assert [line[0] + line[8] for line in first] == ["山水", "日月"] and {
+            len(line) for line in first
+        } == {16}
+        assert "七绝" in page.locator("#poem-kept").inner_text()
+        page.get_by_role("button", name="再写一首").click()
+        changed = "before => document.querySelector('#poem-lines').innerText !== before"
+        page.wait_for_function(changed, arg="\n".join(first))
+        page.get_by_label("体裁").select_option("")
+        page.get_by_role("button", name="作诗", exact=True).click()
+        assert page.get_by_role("alert").inner_text() == "藏头诗要先选体裁。"

@@ -8,7 +8,7 @@ import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.masks import length_mask
-from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
+from paddle_dialog.layers.recurrent import AttentionCell, RecurrentEncoder, StateBridge
 
 BATCH, SOURCE, TARGET = 3, 5, 4
 LENGTHS = [5, 2, 3]
@@ -85,19 +85,6 @@ def test_encoder_equals_cells_unrolled_over_each_row_without_padding(bidirection
             for actual, expected in zip(parts(states[layer]), finals, strict=True):
                 assert_close(actual[row], paddle.concat(expected, axis=-1)[0])
         assert_close(outputs[row, :length], x[0])
-
-
-@DIRECTIONS
-def test_encoder_is_blind_to_what_stands_in_the_padding(bidirectional: bool) -> None:
-    encoder = make_encoder(bidirectional)
-    inputs, noise = vectors(BATCH, SOURCE, EMBEDDED, seed=3), vectors(BATCH, SOURCE, EMBEDDED, seed=4) * 9.0
-    noisy = paddle.where(real_positions().unsqueeze(-1), inputs, noise)
-    first, second = (encoder(x, paddle.to_tensor(LENGTHS)) for x in (inputs, noisy))
-    for row, length in enumerate(LENGTHS):
-        assert_close(first[0][row, :length], second[0][row, :length], 1e-6)
-    for before, after in zip(first[1], second[1], strict=True):
-        for one, other in zip(parts(before), parts(after), strict=True):
-            assert_close(one, other, 1e-6)
 
 
 def test_encoder_drops_between_layers_only() -> None:
@@ -228,29 +215,6 @@ def test_steps_and_whole_targets_equal_the_formulas(score: Score, input_feeding:
         output, weights, state = layer(embedded[:, position], state, memory)
         assert_close(output, expected[:, position])
         assert_close(weights, expected_weights[:, position])
-
-
-def test_input_feeding_makes_a_difference_from_the_second_step_on() -> None:
-    layer = make_cell("dot")
-    memory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=60), real_positions())
-    x = vectors(BATCH, EMBEDDED, seed=61)
-    states, feed = layer.initial_states(first_states())
-    assert_close(feed, np.zeros([BATCH, HIDDEN]), 0.0)
-    without, *_ = layer(x, (states, feed), memory)
-    fed, *_ = layer(x, (states, feed + 1.0), memory)
-    assert np.abs((without - fed).numpy()).max() > 0.01
-
-
-@SCORES
-def test_attention_weights_sum_to_one_and_are_zero_on_padding(score: Score) -> None:
-    layer = make_cell(score)
-    mask = real_positions()
-    memory: AttentionMemory = layer.prepare_memory(vectors(BATCH, SOURCE, MEMORY, seed=70) * 5.0, mask)
-    step = layer(vectors(BATCH, EMBEDDED, seed=71), layer.initial_states(first_states()), memory)
-    weights = step[1].numpy()  # [B, S]
-    assert_close(weights.sum(axis=1), np.ones(BATCH))
-    assert (weights[~mask.numpy()] == 0.0).all()
-    assert (weights[mask.numpy()] > 0.0).all()
 
 
 def test_dropout_acts_on_cells_in_training_only() -> None:

@@ -1,4 +1,4 @@
-"""Sentiment: its two classifiers and their sum, by hand and on arrays, and commands that learn a toy opinion."""
+"""The sentiment task: reviews, n-grams, the linear machine, the network, the command and the server."""
 
 import json
 import math
@@ -9,16 +9,20 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
+from chromium import launched, needs_chromium
 from command import run_here
 from hypothesis import given
 from hypothesis import strategies as st
-from test_light_imports import HEAVY, without
+from page_browser import opened, serving
+from serving_toys import loader, make_app, running
 
 from paddle_dialog.bundle.loading import load_predictor
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tasks.sentiment.api import SentimentEndpoint
 from tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig
 from tasks.sentiment.data import (
     ALWAYS,
@@ -130,11 +134,6 @@ def test_figures_show_words_and_confusion(toy: Path, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.png")} == {f"words_{n}.png" for n in range(1, 7)} | {
         "confusion.png"
     }
-
-
-def test_answers_need_no_training_stack(toy: Path) -> None:
-    outcome = without(HEAVY, "predict", "-c", str(toy), "房间不好")
-    assert outcome.stdout.startswith("negative\t") and outcome.stderr.endswith("tried:\n"), outcome.stderr
 
 
 def test_empty_texts_and_candidates_are_refused(toy: Path) -> None:
@@ -277,3 +276,63 @@ def test_the_loss_is_the_mean_by_the_weights_of_the_reviews():
     loss = SentimentLoss()(own, own, paddle.to_tensor([1, 0]), paddle.to_tensor([1.0, 0.1]))
     expected = (math.log(2) + 0.1 * math.log1p(math.exp(2.0))) / 1.1
     assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+GOOD, BAD = "好房间", "房间坏"
+
+
+def predictor() -> SentimentPredictor:
+    """Return a network that has learned nothing beside a linear machine that knows 好 and 坏."""
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *"好坏房间"])
+    model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
+    config = SentimentConfig("sentiment", model=model, linear=LinearConfig(longest=1, buckets=1024))
+    paddle.seed(3)
+    network = SentimentNetwork(config, len(vocabulary))
+    table = np.zeros((1024, 1), dtype=np.float32)
+    for character, weight in (("好", 9.0), ("坏", -9.0)):
+        table[ngram_buckets([character], 1, 1024)[0, 0]] = weight
+    network.linear_table.set_value(table)
+    return SentimentPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
+
+
+@pytest.fixture(name="client")
+def _client():
+    endpoint = SentimentEndpoint(LimitsConfig(characters=12))
+    with running(make_app(endpoint, load=loader(endpoint, predictor()))) as client:
+        yield client
+
+
+def test_the_answer_is_that_of_the_command_with_words(client):
+    (expected,) = predictor().predict_records([GOOD])
+    record = client.post("/v1/sentiment", json={"text": GOOD}).json()
+    words = record.pop("words")
+    assert record == expected and record["label"] == 1
+    assert [word["text"] for word in words] == list(GOOD)
+    assert words[0]["weight"] > 5 > max(word["weight"] for word in words[1:])
+    assert client.post("/v1/sentiment", json={"text": BAD}).json()["label"] == 0
+
+
+@pytest.mark.parametrize(("text", "told"), [(" ", "empty"), ("好" * 13, "12"), ("", "1")])
+def test_what_cannot_be_judged_is_refused(client, text, told):
+    response = client.post("/v1/sentiment", json={"text": text})
+    assert response.status_code == 422 and told in response.json()["error"]
+
+
+@needs_chromium
+def test_the_tab_colours_the_words():
+    endpoint = SentimentEndpoint(LimitsConfig())
+    with (
+        serving(endpoint, load=loader(endpoint, predictor())) as address,
+        launched() as browser,
+        opened(browser, address) as page,
+    ):
+        assert page.get_by_role("tab").all_text_contents() == ["Good or bad?"]
+        page.click("#sentiment-ask")
+        assert page.locator("#sentiment-error").text_content() == "Write a review first, please."
+        page.fill("#sentiment-review", BAD)
+        page.click("#sentiment-ask")
+        page.locator("#sentiment-words .bad").first.wait_for()
+        assert page.locator("#sentiment-status").text_content().startswith("Bad, ")
+        assert page.locator("#sentiment-words span").all_text_contents() == list(BAD)
+        page.get_by_role("button", name="中文").click()
+        assert page.locator("#sentiment-status").text_content().startswith("差评")

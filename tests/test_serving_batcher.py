@@ -106,24 +106,6 @@ def test_a_free_worker_waits_for_company_but_not_for_ever(start, endpoint):
     assert endpoint.batches[1:] == [["alone"]]
 
 
-def test_a_full_queue_refuses_and_recovers(start, endpoint):
-    batcher = start(max_batch=2, queue=3)
-
-    async def scenario():
-        tasks = await blocked(batcher, endpoint, *(Job(str(number), 0) for number in range(3)))
-        with pytest.raises(Busy) as refused:
-            await batcher.submit(endpoint, Job("late", 0))
-        endpoint.open.set()
-        await asyncio.gather(*tasks)
-        return refused.value, await batcher.submit(endpoint, Job("later", 0))
-
-    refused, later = asyncio.run(scenario())
-    assert refused.retry_after >= 1
-    assert later == {"echo": "later"}
-    assert ["late"] not in endpoint.batches
-    assert batcher._metrics.registry.get_sample_value("paddle_dialog_refused_total") == 1
-
-
 def test_a_wait_that_is_given_up_is_not_decoded_and_frees_its_place(start, endpoint):
     batcher = start(max_batch=4, queue=2)
 

@@ -111,23 +111,18 @@ def test_a_run_without_a_best_model_says_so(train, monkeypatch):
     assert "best dev perplexity" not in outcome.stdout
 
 
-def test_what_is_not_finite_takes_no_place_among_the_kept(tmp_path):
-    progress, saved = Progress(), []
-    best = BestModels(tmp_path, progress, Perplexity(), 2, saved.append)
-    told = []
-    for progress.step, perplexity in enumerate((math.nan, 5.0, math.inf, 4.0, 7.0, 4.5), 1):
-        told.append(best.consider(perplexity))
-    assert told == [False, True, False, True, False, False]
-    assert saved == ["best", "best-2", "best", "best-4", "best-6"]
-    assert progress.kept == [(4.0, 4), (4.5, 6)] and progress.best_step == 4
-
-
-def test_the_higher_accuracy_is_the_better_one(tmp_path):
-    progress, saved = Progress(), []
-    best = BestModels(tmp_path, progress, Accuracy(), 2, saved.append)
-    told = []
-    for progress.step, accuracy in enumerate((math.nan, 0.0, 0.4, 0.3, 0.4, -math.inf), 1):
-        told.append(best.consider(accuracy))
-    assert told == [False, True, True, False, False, False]
-    assert saved == ["best", "best-2", "best", "best-3", "best-4", "best-5"]
-    assert progress.kept == [(0.4, 3), (0.4, 5)] and (progress.best_figure, progress.best_step) == (0.4, 3)
+@pytest.mark.parametrize(
+    ("objective", "figures", "better", "saved", "kept"),
+    [
+        (Perplexity(), (math.nan, 5.0, math.inf, 4.0, 7.0, 4.5), {2, 4}, [2, 4, 6], [(4.0, 4), (4.5, 6)]),
+        (Accuracy(), (math.nan, 0.0, 0.4, 0.3, 0.4, -math.inf), {2, 3}, [2, 3, 4, 5], [(0.4, 3), (0.4, 5)]),
+    ],
+)
+def test_the_best_are_kept_and_nothing_that_is_not_finite(tmp_path, objective, figures, better, saved, kept):
+    progress, names = Progress(), []
+    best = BestModels(tmp_path, progress, objective, 2, names.append)
+    for progress.step, figure in enumerate(figures, 1):
+        assert best.consider(figure) == (progress.step in better)
+    assert [name for name in names if name != "best"] == [f"best-{step}" for step in saved]
+    assert names.count("best") == len(better)
+    assert progress.kept == kept and (progress.best_figure, progress.best_step) == kept[0]

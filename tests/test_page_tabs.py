@@ -1,4 +1,4 @@
-"""A made-up task's tab, the example of docs/tabs.md, in a browser: the page needs no change for it."""
+"""The files of the page and its tabs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,55 @@ from command import ROOT
 from page_browser import opened, serving
 from serving_toys import EchoEndpoint
 
+from paddle_dialog.serving.app import PAGE
 from paddle_dialog.serving.models import ModelCard
 
-pytestmark = needs_chromium
+TABS = sorted((ROOT / "tasks").glob("*/page"))
+tabs = pytest.mark.parametrize("folder", TABS, ids=lambda folder: folder.parent.name)
+
+
+def text_of(folder: Path, *suffixes: str) -> str:
+    files = [file for file in sorted(folder.iterdir()) if file.suffix in suffixes and file.name != "words.js"]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def words_of(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the words in Chinese and in English, each with what is filled in."""
+    chinese, english = (folder / "words.js").read_text(encoding="utf-8").split("\n  en: {")
+    found = [re.findall(r'^\s+(\w+): "(.*)",$', part, re.M) for part in (chinese, english)]
+    zh, en = ({key: sorted(re.findall(r"\{\w+\}", text)) for key, text in part} for part in found)
+    return zh, en
+
+
+@pytest.mark.parametrize("folder", [PAGE, *TABS], ids=lambda folder: folder.parent.name)
+def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
+    zh, en = words_of(folder)
+    assert len(zh) > 3 and zh == en
+    users = [folder, *TABS] if folder == PAGE else [folder]
+    used = "tab banned_words first_final_tone" + "".join(
+        text_of(user, ".html", ".js") for user in users
+    )  # the server names the latter
+    assert [key for key in zh if not re.search(rf"\b{key}\b", used)] == []
+
+
+@tabs
+def test_every_word_that_a_tab_names_exists(folder: Path) -> None:
+    named = re.findall(
+        r'(?:data-(?:text|placeholder|label)=|\bword\(|\.tell\()"(\w+)"', text_of(folder, ".html", ".js")
+    )
+    assert named and set(named) <= {*words_of(folder)[0], *words_of(PAGE)[0]}
+
+
+@tabs
+def test_ids_and_styles_are_of_the_tab_alone(folder: Path) -> None:
+    task = folder.parent.name
+    ids = re.findall(r'\bid="([^"]+)"', text_of(folder, ".html", ".js"))
+    assert len(ids) == len(set(ids)) and all(name.startswith(f"{task}-") for name in ids)
+    for style in folder.glob("*.css"):
+        heads = re.findall(r"^[^\s}/].*(?= \{$)", style.read_text(encoding="utf-8"), re.M)
+        assert heads and all(head.startswith((f":where(#{task})", f"@keyframes {task}-")) for head in heads)
+
+
 CARD = ModelCard(task="echo", path="/v1/echo", family="cave", parameters=7, decoding="", details={}, card="")
 
 
@@ -30,6 +76,7 @@ def echo(folder: Path) -> EchoEndpoint:
     return endpoint
 
 
+@needs_chromium
 def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
     endpoint = echo(tmp_path)
     with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address) as page:
@@ -48,6 +95,7 @@ def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["export function start() { nowhere(); }", "no script"])
+@needs_chromium
 def test_a_broken_tab_leaves_the_others_alone(browser: Any, tmp_path: Path, script: str) -> None:
     good, bad = (tmp_path / name for name in ("good", "bad"))
     good.mkdir()

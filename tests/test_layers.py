@@ -1,0 +1,273 @@
+"""Layers: masks, attention, heads, the linear map, dropout and embeddings, against formulas and Paddle's own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import paddle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paddle import nn
+
+from paddle_dialog.layers.attention import Attention, Score, ScoreName
+from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection, TokenEmbedding
+from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
+from paddle_dialog.layers.operators import (
+    Dropout,
+    Linear,
+    add_bias,
+    dropout_factors,
+    merge_heads,
+    split_heads,
+)
+from paddle_dialog.layers.sinusoids import sinusoids
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(1, 9))
+@settings(deadline=None, max_examples=25)
+def test_length_mask_is_a_prefix_of_each_row(lengths: list[int], max_length: int) -> None:
+    mask = length_mask(paddle.to_tensor(lengths, dtype="int64"), max_length).numpy()
+    assert mask.shape == (len(lengths), max_length)
+    for row, length in zip(mask, lengths, strict=True):
+        kept = min(length, max_length)
+        assert row.tolist() == [True] * kept + [False] * (max_length - kept)
+
+
+def test_causal_mask_sees_self_and_past() -> None:
+    mask = causal_mask(3)
+    assert mask.dtype == paddle.bool
+    assert mask.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_additive_mask_is_finite_and_zero_where_allowed(dtype: str) -> None:
+    mask = additive_mask(paddle.to_tensor([True, False]), dtype)
+    assert mask.dtype == getattr(paddle, dtype)
+    allowed, forbidden = mask.astype("float64").tolist()
+    assert allowed == 0.0
+    assert np.isfinite(forbidden)
+    assert forbidden < -30000
+
+
+def test_softmax_drops_masked_scores_and_a_masked_row_is_not_nan() -> None:
+    mask = paddle.to_tensor([[True, True, False], [False, False, False]])
+    scores = paddle.to_tensor([[0.0, 0.0, 50.0], [1.0, 2.0, 3.0]])
+    weights = paddle.nn.functional.softmax(scores + additive_mask(mask)).numpy()
+    np.testing.assert_allclose(weights[0], [0.5, 0.5, 0.0], atol=1e-20)
+    assert np.isfinite(weights[1]).all()
+
+
+NAMES = pytest.mark.parametrize("name", ["additive", "dot", "scaled_dot", "bilinear"])
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("dot", 0), ("scaled_dot", 0), ("bilinear", 16), ("additive", 36)]
+)
+def test_parameter_count(name: ScoreName, parameters: int) -> None:
+    assert sum(parameter.size for parameter in Score(name, 4).parameters()) == parameters
+
+
+@NAMES
+def test_a_fully_masked_row_gives_zero_and_finite_gradients(name: ScoreName) -> None:
+    attention, query = Attention(name, 4), paddle.rand([2, 4])
+    values = paddle.rand([2, 3, 4])
+    values.stop_gradient = False
+    mask = paddle.to_tensor([[False] * 3, [True] * 3])
+    context, weights = attention(query, attention.score.prepare(values), values, mask)
+    context.sum().backward()
+    assert not context.numpy()[0].any() and not weights.numpy()[0].any()
+    assert np.isfinite(values.grad.numpy()).all()
+
+
+def tensor(*shape: int) -> paddle.Tensor:
+    values = np.random.default_rng(1).standard_normal(shape).astype("float32")
+    return paddle.to_tensor(values, stop_gradient=False)
+
+
+@pytest.mark.parametrize("depths", [[12], [12, 12, 12], [12, 12, 6]])
+@pytest.mark.parametrize("length", [1, 5])
+def test_splitting_is_a_transpose_and_so_is_its_gradient(depths: list[int], length: int) -> None:
+    x = tensor(2, length, sum(depths))
+    expected = [part.reshape([2, length, 3, -1]).transpose([0, 2, 1, 3]) for part in x.split(depths, -1)]
+    upstream = [tensor(*part.shape) for part in expected]
+    paddle.autograd.backward(expected, upstream, retain_graph=True)
+    gradient = x.grad.numpy().copy()
+    x.clear_gradient(set_to_zero=False)
+    found = split_heads(x, depths, 3)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    paddle.autograd.backward(found, upstream)
+    np.testing.assert_array_equal(x.grad.numpy(), gradient)
+
+
+@pytest.mark.parametrize("length", [1, 5])
+def test_merging_undoes_splitting(length: int) -> None:
+    x = tensor(2, length, 12)
+    merged = merge_heads(split_heads(x, [12], 3)[0])
+    np.testing.assert_array_equal(merged.numpy(), x.numpy())
+    upstream = tensor(*x.shape)
+    merged.backward(upstream)
+    np.testing.assert_array_equal(x.grad.numpy(), upstream.numpy())
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (3, 4, 5)])
+def test_values_and_gradients_are_those_of_paddle(shape: tuple[int, ...]) -> None:
+    paddle.seed(1)
+    own, other = Linear(5, 7), nn.Linear(5, 7)
+    own.bias.set_value(paddle.rand([7]))
+    other.set_state_dict(own.state_dict())
+    x = paddle.rand(shape)
+    x.stop_gradient = False
+    results = []
+    for layer in (own, other):
+        x.clear_gradient(set_to_zero=False)
+        y = layer(x)
+        y.backward(paddle.arange(y.size, dtype="float32").reshape(y.shape))
+        results.append([tensor.numpy() for tensor in (y, x.grad, layer.weight.grad, layer.bias.grad)])
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_frozen_bias_and_a_missing_one_get_no_gradient() -> None:
+    layer = Linear(5, 7)
+    layer.bias.stop_gradient = True
+    layer(paddle.rand([2, 5])).sum().backward()
+    assert layer.bias.grad is None and layer.weight.grad is not None
+    assert Linear(5, 7, bias=False).bias is None
+
+
+def test_a_bias_learns_where_its_input_does_not() -> None:
+    bias = paddle.zeros([3])
+    bias.stop_gradient = False
+    add_bias(paddle.ones([4, 3]), bias).sum().backward()
+    np.testing.assert_allclose(bias.grad.numpy(), [4.0, 4.0, 4.0])
+
+
+def test_the_share_that_is_dropped_and_what_the_rest_is_divided_by() -> None:
+    paddle.seed(3)
+    factors = dropout_factors([400, 500], 0.2).numpy()
+    np.testing.assert_allclose(np.unique(factors), [0.0, 1.25])
+    assert (factors == 0.0).mean() == pytest.approx(0.2, abs=0.004)  # over four standard deviations
+    # No neighbour depends on the one before it.
+    assert ((factors[:, 1:] == 0.0) & (factors[:, :-1] == 0.0)).mean() == pytest.approx(0.04, abs=0.003)
+
+
+def test_a_mask_is_shared_along_the_other_axes_and_is_that_of_the_gradient() -> None:
+    paddle.seed(4)
+    x = paddle.rand([3, 5, 7]) + 1.0
+    x.stop_gradient = False
+    y = Dropout(0.5, axis=[0, 2])(x)
+    y.sum().backward()
+    factors = (y / x).numpy()
+    np.testing.assert_allclose(factors, np.broadcast_to(factors[:, :1], factors.shape), rtol=1e-6)
+    assert len({row.tobytes() for row in factors[:, 0] > 0.0}) == 3
+    np.testing.assert_allclose(x.grad.numpy(), factors, rtol=1e-6)
+
+
+def test_a_seed_brings_the_same_mask_again() -> None:
+    x, masks = paddle.ones([64]), []
+    for seed in (1, 1, 2):
+        paddle.seed(seed)
+        masks.append(Dropout(0.5)(x).numpy())
+    np.testing.assert_array_equal(masks[0], masks[1])
+    assert (masks[0] != masks[2]).any()
+
+
+def test_evaluation_and_the_ends_of_the_range() -> None:
+    x = paddle.rand([4, 4])
+    layer = Dropout(0.5)
+    layer.eval()
+    assert layer(x) is x
+    assert Dropout(0.0)(x) is x
+    assert not Dropout(1.0)(x).numpy().any()
+
+
+class TiedModel(nn.Layer):
+    """An embedding and the output layer that shares its table."""
+
+    def __init__(self, bias: bool) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(7, 4)
+        self.projection = TiedProjection(self.embedding, bias)
+
+    def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
+        return self.projection(self.embedding(ids))
+
+
+def test_initial_vectors_have_deviation_one_over_root_size() -> None:
+    paddle.seed(5)
+    table = TokenEmbedding(2000, 64).weight.numpy()
+    assert (table[0] == 0).all()
+    np.testing.assert_allclose(table[1:].std(), 1 / 8, rtol=0.02)
+    np.testing.assert_allclose(table[1:].mean(), 0, atol=2e-3)
+
+
+def test_scale_multiplies_by_root_size() -> None:
+    embedding = TokenEmbedding(5, 9, scale=True)
+    vectors = embedding(paddle.to_tensor([[1, 2], [3, 0]]))
+    assert vectors.shape == [2, 2, 9]
+    np.testing.assert_allclose(vectors.numpy()[0, 1], embedding.weight.numpy()[2] * 3.0, rtol=1e-6)
+
+
+def test_padding_gets_no_gradient() -> None:
+    embedding = TokenEmbedding(5, 3)
+    vectors = embedding(paddle.to_tensor([[1, 0, 0]]))
+    assert (vectors.numpy()[0, 1:] == 0).all()
+    vectors.sum().backward()
+    assert embedding.weight.grad.numpy().sum(axis=1).tolist() == [0, 3, 0, 0, 0]
+
+
+def test_tied_logits_are_products_with_the_table() -> None:
+    model = TiedModel(bias=True)
+    model.projection.bias.set_value(paddle.arange(7, dtype="float32"))
+    table = model.embedding.weight.numpy()
+    ids = np.array([[3, 1], [2, 6]])
+    logits = model(paddle.to_tensor(ids)).numpy()
+    assert logits.shape == (2, 2, 7)
+    np.testing.assert_allclose(logits, table[ids] @ table.T + np.arange(7), atol=1e-5)
+
+
+def test_tied_weight_gets_gradients_from_both_ends_and_follows_loading() -> None:
+    model, other = TiedModel(bias=True), TiedModel(bias=True)
+    ids = paddle.to_tensor([[1]])
+    model(ids).sum().backward()
+    table = model.embedding.weight.numpy()
+    expected = np.tile(table[1], (7, 1))  # from the projection: the feature, for every token
+    expected[1] += table.sum(axis=0)  # from the lookup of token 1
+    np.testing.assert_allclose(model.embedding.weight.grad.numpy(), expected, atol=1e-5)
+    other.set_state_dict(model.state_dict())
+    np.testing.assert_array_equal(other(ids).numpy(), model(ids).numpy())
+
+
+def test_sinusoidal_values_by_hand() -> None:
+    table = sinusoids(max_length=3, width=4)  # frequencies 1 and 1 / 10000^(2/4) = 0.01
+    assert table.dtype == np.float32
+    by_hand = [
+        [0.0, 1.0, 0.0, 1.0],
+        [0.8414710, 0.5403023, 0.0099998, 0.9999500],
+        [0.9092974, -0.4161468, 0.0199987, 0.9998000],
+    ]
+    np.testing.assert_allclose(table, by_hand, atol=1e-6)
+
+
+def test_odd_size_ends_with_a_sine() -> None:
+    table = sinusoids(max_length=2, width=3)
+    assert table.shape == (2, 3)
+    np.testing.assert_allclose(table[1, 2], math.sin(10000 ** (-2 / 3)), atol=1e-7)
+
+
+def test_offset_continues_the_sequence() -> None:
+    positions = SinusoidalPositions(max_length=10, width=6)
+    whole = positions(10).numpy()
+    assert whole.shape == (1, 10, 6)
+    np.testing.assert_array_equal(positions(3, offset=4).numpy(), whole[:, 4:7])
+    assert len(np.unique(whole[0], axis=0)) == 10
+
+
+@pytest.mark.parametrize(("length", "offset", "named"), [(11, 0, "11"), (3, 8, "11"), (1, -1, "-1")])
+def test_too_long_names_both_lengths(length: int, offset: int, named: str) -> None:
+    with pytest.raises(ValueError, match="10") as error:
+        SinusoidalPositions(max_length=10, width=6)(length, offset)
+    assert named in str(error.value)
