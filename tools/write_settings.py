@@ -32,7 +32,7 @@ INTRODUCTION = """\
 
 All keys of a recipe. `python tools/train.py -c configs/couplet.yaml --help-config training` prints those of a
 section, and `-o training.epochs=3` sets one. This page is made from the declarations by `python
-tools/write_settings.py`.
+tools/write_settings.py`. Keys stand under their section: `epochs` under `training` is `training.epochs`.
 
 A key that a recipe leaves out has its default; `null` is no value. The `name` of a `model` chooses the family,
 and with it the keys of the section. A task also has the keys of every task and those of the task it builds on.
@@ -54,7 +54,13 @@ def as_markdown(cls: Any, known: Any = None) -> str:
             title = f"`{section.name}`" if section.name else "Top level"
             title += f" with `name: {section.tag}`" if section.tag else ""
             rows = [
-                _table_row(f"`{key.name}`", key.default, _shortened(key.accepts), key.help) for key in keys
+                _table_row(
+                    f"`{key.name.removeprefix(f'{section.name}.')}`",
+                    key.default,
+                    _shortened(key.accepts),
+                    key.help,
+                )
+                for key in keys
             ]
             head = ["| key | default | accepts | what it does |", "|---|---|---|---|"]
             blocks.append("\n".join([f"### {title}", "", section.help, "", *head, *rows]))
