@@ -93,13 +93,14 @@ def program_parser(
 
 
 def base_parser(
-    description: str | None, parser_class: type[OneLineParser] = OneLineParser
+    description: str | None, parser_class: type[OneLineParser] = OneLineParser, config_required: bool = True
 ) -> argparse.ArgumentParser:
     """Return a parser with `-c`, `-o` and `--device`.
 
     Args:
         description: the tool's docstring: its purpose, a blank line, an example.
         parser_class: `TaskParser` where the recipe's task may have arguments of its own.
+        config_required: whether the tool needs `-c` in any case.
     """
     parser = program_parser(description, parser_class)
     if parser_class is TaskParser:
@@ -109,7 +110,7 @@ def base_parser(
     parser.add_argument(
         "-c",
         "--config",
-        required=True,
+        required=config_required,
         help="the recipe: a YAML file, or the name of one that ships",
     )
     parser.add_argument(

@@ -1,11 +1,12 @@
-"""Measure how fast a recipe trains and answers on this machine.
+"""Measure how fast a recipe trains and answers on this machine, or whether answers keep to their budget.
 
-python tools/benchmark.py -c configs/couplet_lstm.yaml -o data.train=couplets.tsv
+python tools/benchmark.py --budget
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 
@@ -15,9 +16,16 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 
+BUDGET = "budget"  # in configs/
+EXCEEDED = 1  # exit status
 
-def main(arguments: argparse.Namespace) -> None:
-    """Print the training speed and, where there are weights, the decoding speed."""
+
+def main(arguments: argparse.Namespace) -> int | None:
+    """Print the training speed and, where there are weights, the decoding speed; or the budget."""
+    if arguments.budget:
+        return show_budget(arguments)
+    if arguments.config is None:
+        raise UserError("no recipe: name one with -c, or take --budget")
     result: Record = {}
     if not arguments.decoding_only:
         from paddle_dialog.device import select_device
@@ -38,15 +46,35 @@ def main(arguments: argparse.Namespace) -> None:
         result |= measure_decoding(model.predictor, single, texts, arguments.repeats)
     if arguments.json:
         print(json.dumps(result))
-        return
+        return None
     for section, values in result.items():
         for name, value in values.items():
             print(f"{section} {name:<24}{value:>12}")
+    return None
+
+
+def show_budget(arguments: argparse.Namespace) -> int | None:
+    """Print what each kind of answer takes beside its limit; return a status where a limit is exceeded."""
+    from paddle_dialog.budget import measure_budget, read_budget
+
+    spent = measure_budget(read_budget(arguments.config or BUDGET, arguments.override))
+    if arguments.json:
+        print(json.dumps({name: dataclasses.asdict(one) for name, one in spent.items()}, ensure_ascii=False))
+    else:
+        for name, one in spent.items():
+            print(f"{one}  {name}")
+    return EXCEEDED if any(one.exceeded for one in spent.values()) else None
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = base_parser(__doc__)
+    parser = base_parser(__doc__, config_required=False)
+    parser.add_argument(
+        "--budget",
+        action="store_true",
+        help="time answers beside each other and exit with status 1 where one exceeds its limit; -c may name another "
+        f"budget than {BUDGET}",
+    )
     parser.add_argument(
         "--steps", type=integer_from(1), default=20, metavar="N", help="timed training steps (20)"
     )

@@ -76,7 +76,7 @@ def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
     assert find_recipe("couplet") == Path("couplet")
     with pytest.raises(UserError, match=r"^coplet_lstm: no such file, .*; did you mean couplet_lstm\?$"):
         find_recipe("coplet_lstm")
-    with pytest.raises(UserError, match="there are couplet, "):
+    with pytest.raises(UserError, match="there are budget, couplet, "):
         find_recipe("nowhere")
 
 
