@@ -7,12 +7,12 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from paddle_dialog.errors import UserError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,6 +46,11 @@ def map_in_order(
     if processes == 1:
         yield from map(function, items)
         return
+    # Imported here: they take as long as a third of NumPy, and a single answer needs none of them.
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
     pool = ProcessPoolExecutor(
         processes, mp_context=get_context("fork"), initializer=_begin, initargs=(function,)
     )

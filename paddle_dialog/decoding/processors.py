@@ -81,7 +81,7 @@ class ForbiddenTokens:
             tokens: ids, one list for each input; a single list serves every input.
             positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
         """
-        self._tokens = [np.unique(np.asarray(ids, dtype=np.int64)) for ids in tokens]
+        self._tokens = [np.array(sorted(set(ids)), dtype=np.int64) for ids in tokens]
         self._positions = None if positions is None else [frozenset(p) for p in positions]
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
