@@ -16,8 +16,6 @@ from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection,
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.operators import (
     Dropout,
-    Linear,
-    add_bias,
     dropout_factors,
     merge_heads,
     split_heads,
@@ -110,39 +108,6 @@ def test_merging_undoes_splitting(length: int) -> None:
     upstream = tensor(*x.shape)
     merged.backward(upstream)
     np.testing.assert_array_equal(x.grad.numpy(), upstream.numpy())
-
-
-@pytest.mark.parametrize("shape", [(6, 5), (3, 4, 5)])
-def test_values_and_gradients_are_those_of_paddle(shape: tuple[int, ...]) -> None:
-    paddle.seed(1)
-    own, other = Linear(5, 7), nn.Linear(5, 7)
-    own.bias.set_value(paddle.rand([7]))
-    other.set_state_dict(own.state_dict())
-    x = paddle.rand(shape)
-    x.stop_gradient = False
-    results = []
-    for layer in (own, other):
-        x.clear_gradient(set_to_zero=False)
-        y = layer(x)
-        y.backward(paddle.arange(y.size, dtype="float32").reshape(y.shape))
-        results.append([tensor.numpy() for tensor in (y, x.grad, layer.weight.grad, layer.bias.grad)])
-    for found, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_a_frozen_bias_and_a_missing_one_get_no_gradient() -> None:
-    layer = Linear(5, 7)
-    layer.bias.stop_gradient = True
-    layer(paddle.rand([2, 5])).sum().backward()
-    assert layer.bias.grad is None and layer.weight.grad is not None
-    assert Linear(5, 7, bias=False).bias is None
-
-
-def test_a_bias_learns_where_its_input_does_not() -> None:
-    bias = paddle.zeros([3])
-    bias.stop_gradient = False
-    add_bias(paddle.ones([4, 3]), bias).sum().backward()
-    np.testing.assert_allclose(bias.grad.numpy(), [4.0, 4.0, 4.0])
 
 
 def test_the_share_that_is_dropped_and_what_the_rest_is_divided_by() -> None:

@@ -79,7 +79,7 @@ def test_sentences_with_unknown_names_are_translated_without_a_fault(toy: Path) 
     outcome = run_here("evaluate", "-c", toy, "--json")
     result = json.loads(outcome.stdout)
     assert result["n"] == 100 and result["perplexity"] < 1.05
-    assert result["bleu"] > 99 and result["chrf"] > 99
+    assert result["bleu"] > 98 and result["chrf"] > 98
     assert result["copying"]["bleu"] < 10
 
     sources = [line.split("\t") for line in (toy.parent / "dev.tsv").read_text("utf-8").splitlines()[:20]]

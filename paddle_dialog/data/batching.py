@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,24 @@ def target_arrays(
     given, lengths = pad_batch([np.concatenate([begin, target]) for target in targets], Vocabulary.pad_id)
     wanted, _ = pad_batch([np.concatenate([target, end]) for target in targets], Vocabulary.pad_id)
     return given, wanted, (np.arange(wanted.shape[1]) < lengths[:, None]).astype(np.float32)
+
+
+class PairBatch(NamedTuple):
+    """A training batch of sources and targets.
+
+    Args:
+        source: ids [B, S].
+        source_lengths: [B].
+        target: input ids [B, T], begin token first.
+        label: output ids [B, T], end token last.
+        mask: float32 [B, T], 1 on real target tokens.
+    """
+
+    source: Int64Array
+    source_lengths: Int64Array
+    target: Int64Array
+    label: Int64Array
+    mask: npt.NDArray[np.float32]
 
 
 class EpochBatches(ABC):

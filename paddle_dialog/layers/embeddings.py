@@ -5,7 +5,6 @@ from __future__ import annotations
 import paddle
 from paddle import nn
 
-from paddle_dialog.layers.operators import add_bias
 from paddle_dialog.layers.sinusoids import sinusoids
 
 
@@ -53,7 +52,7 @@ class TiedProjection(nn.Layer):
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         """Map features [..., D] to logits [..., V]."""
         logits = paddle.matmul(x, self._owner[0].weight, transpose_y=True)  # [..., V]
-        return logits if self.bias is None else add_bias(logits, self.bias)
+        return logits if self.bias is None else logits + self.bias
 
 
 class SinusoidalPositions(nn.Layer):

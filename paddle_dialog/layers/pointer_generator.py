@@ -13,7 +13,6 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
-from paddle_dialog.layers.operators import Linear
 
 LEAST = 1e-30  # stands for a probability of 0 under a logarithm
 
@@ -41,8 +40,10 @@ class PointerGenerator(nn.Layer):
         super().__init__()
         self.vocab_size = vocab_size
         self.temperature = temperature
-        self.output = Linear(width, vocab_size, bias) if tied_to is None else TiedProjection(tied_to, bias)
-        self.gate = Linear(width, 1) if pointer else None
+        self.output = (
+            nn.Linear(width, vocab_size, bias_attr=bias) if tied_to is None else TiedProjection(tied_to, bias)
+        )
+        self.gate = nn.Linear(width, 1) if pointer else None
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return logits [..., V] and gate logits [...] (p_gen is their sigmoid) of decoder outputs [..., H]."""

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.attention import Attention, ScoreName
-from paddle_dialog.layers.operators import Dropout, Linear
+from paddle_dialog.layers.operators import Dropout
 
 LayerStates = list[tuple[Tensor, Tensor]]  # hidden and cell state of each layer, [B, H] each
 
@@ -84,7 +84,7 @@ class StateBridge(nn.Layer):
         super().__init__()
         self.identity = encoder_size == decoder_size
         count = 0 if self.identity else 2 * num_layers
-        self.projections = nn.LayerList([Linear(encoder_size, decoder_size) for _ in range(count)])
+        self.projections = nn.LayerList([nn.Linear(encoder_size, decoder_size) for _ in range(count)])
 
     def forward(self, states: LayerStates) -> LayerStates:
         """Map states of width `encoder_size` [B, E] to `decoder_size` [B, H], layer by layer."""
@@ -141,9 +141,9 @@ class AttentionCell(nn.Layer):
             ]
         )
         self.dropout = Dropout(dropout)
-        self.memory_projection = Linear(memory_size, hidden_size)
+        self.memory_projection = nn.Linear(memory_size, hidden_size)
         self.attention = Attention(score, hidden_size)
-        self.output_projection = Linear(2 * hidden_size, hidden_size)
+        self.output_projection = nn.Linear(2 * hidden_size, hidden_size)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
         """Project the encoder outputs [B, S, M] once for all steps; `mask` is bool [B, S]."""

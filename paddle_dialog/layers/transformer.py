@@ -14,7 +14,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import AttentionConfig, EncoderDecoderConfig
-from paddle_dialog.layers.operators import Dropout, Linear, merge_heads, split_heads
+from paddle_dialog.layers.operators import Dropout, merge_heads, split_heads
 
 KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
 LayerPast = tuple[
@@ -46,8 +46,8 @@ def scaled_dot_product_attention(
     return merge_heads(context), weights
 
 
-class SelfAttention(nn.Layer):
-    """Multi-head attention of a sequence over itself.
+class _Attention(nn.Layer):
+    """What both kinds of multi-head attention have.
 
     Args:
         width: model width D.
@@ -68,11 +68,22 @@ class SelfAttention(nn.Layer):
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
-        keys, values = key_depth or width, value_depth or width
-        self._depths = [keys, keys, values]
-        self.query_key_value = Linear(width, 2 * keys + values, bias)
-        self.output = Linear(values, width, bias)
+        self.keys, self.values = key_depth or width, value_depth or width
+        self._project(width, bias)
+        self.output = nn.Linear(self.values, width, bias_attr=bias)
         self.dropout = Dropout(dropout)
+
+    def _project(self, width: int, bias: bool) -> None:
+        """Make the maps to queries, keys and values."""
+        raise NotImplementedError
+
+
+class SelfAttention(_Attention):
+    """Multi-head attention of a sequence over itself."""
+
+    def _project(self, width: int, bias: bool) -> None:
+        self._depths = [self.keys, self.keys, self.values]
+        self.query_key_value = nn.Linear(width, sum(self._depths), bias_attr=bias)
 
     def forward(
         self,
@@ -99,26 +110,13 @@ class SelfAttention(nn.Layer):
         return self.output(context), present
 
 
-class CrossAttention(nn.Layer):
-    """Multi-head attention of the target over the encoded source; arguments as for `SelfAttention`."""
+class CrossAttention(_Attention):
+    """Multi-head attention of the target over the encoded source."""
 
-    def __init__(
-        self,
-        width: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        key_depth: int | None = None,
-        value_depth: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        keys, values = key_depth or width, value_depth or width
-        self._depths = [keys, values]
-        self.query = Linear(width, keys, bias)
-        self.key_value = Linear(width, keys + values, bias)
-        self.output = Linear(values, width, bias)
-        self.dropout = Dropout(dropout)
+    def _project(self, width: int, bias: bool) -> None:
+        self._depths = [self.keys, self.values]
+        self.query = nn.Linear(width, self.keys, bias_attr=bias)
+        self.key_value = nn.Linear(width, sum(self._depths), bias_attr=bias)
 
     def prepare(self, memory: Tensor) -> KeyValue:
         """Return keys and values of the encoded source [B, S, D], computed once a sequence."""
@@ -138,8 +136,8 @@ class FeedForward(nn.Layer):
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
-        self.expand = Linear(config.width, config.inner_width, config.bias)
-        self.contract = Linear(config.inner_width, config.width, config.bias)
+        self.expand = nn.Linear(config.width, config.inner_width, bias_attr=config.bias)
+        self.contract = nn.Linear(config.inner_width, config.width, bias_attr=config.bias)
 
     def forward(
         self, x: Tensor, real: Tensor | None = None, past: LayerPast = ()
@@ -162,7 +160,7 @@ class SequenceConvolution(nn.Layer):
     def __init__(self, input_size: int, output_size: int, padding: Padding = "left") -> None:
         super().__init__()
         self.padding = padding
-        self.projection = Linear(self.WIDTH * input_size, output_size)
+        self.projection = nn.Linear(self.WIDTH * input_size, output_size)
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Map [B, T, D] to [B, T, O]; the ends are padded with zeros.
@@ -203,7 +201,7 @@ class ConvolutionalFeedForward(nn.Layer):
             [
                 SequenceConvolution(sizes[i], sizes[i + 1], padding)
                 if kind == "c"
-                else Linear(sizes[i], sizes[i + 1])
+                else nn.Linear(sizes[i], sizes[i + 1])
                 for i, kind in enumerate(kinds)
             ]
         )

@@ -9,7 +9,6 @@ from paddle import Tensor, nn
 from paddle_dialog.config.models import ModelConfig
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
-from paddle_dialog.layers.operators import Linear
 from paddle_dialog.models.families import build_pair
 from paddle_dialog.models.pair import gather_rows
 
@@ -40,7 +39,7 @@ class Seq2Seq(nn.Layer):
         self.output = (
             TiedProjection(self.target_embedding, config.output_bias)
             if config.tie_output
-            else Linear(config.width, vocab_size, config.output_bias)
+            else nn.Linear(config.width, vocab_size, bias_attr=config.output_bias)
         )
 
     @property

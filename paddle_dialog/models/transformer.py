@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 from paddle_dialog.config.models import EncoderDecoderConfig
 from paddle_dialog.layers.embeddings import SinusoidalPositions
 from paddle_dialog.layers.masks import additive_mask
-from paddle_dialog.layers.operators import Dropout, Linear
+from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, KeyValue, LayerPast
 from paddle_dialog.models.pair import CachedDecoder, Decoder, Encoder, self_attention_mask
 
@@ -59,7 +59,7 @@ class TransformerDecoder(CachedDecoder):
         self.projection = _projection(config)
         self.stack = DecoderStack(config)
         self.aligned_projection = (
-            Linear(config.width, config.width, bias=False) if config.aligned_input else None
+            nn.Linear(config.width, config.width, bias_attr=False) if config.aligned_input else None
         )
 
     def prepare(self, outputs: Tensor, real: Tensor, final: None) -> tuple[TransformerMemory, None]:
@@ -86,9 +86,9 @@ class TransformerDecoder(CachedDecoder):
         return x, weights * memory.real, past
 
 
-def _projection(config: EncoderDecoderConfig) -> Linear | None:
+def _projection(config: EncoderDecoderConfig) -> nn.Linear | None:
     """Return the map of embeddings to the layers' width, where they have a width of their own."""
-    return Linear(config.embedding_size, config.width, bias=False) if config.projects_input else None
+    return nn.Linear(config.embedding_size, config.width, bias_attr=False) if config.projects_input else None
 
 
 def _with_positions(

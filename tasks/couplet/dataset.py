@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from paddle import io
 
 from paddle_dialog.config.schema import DataConfig
-from paddle_dialog.data.batching import StreamedData, target_arrays
+from paddle_dialog.data.batching import PairBatch, StreamedData, target_arrays
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi
@@ -47,28 +46,10 @@ class CoupletDataset(io.Dataset):
         return first, second
 
 
-class CoupletBatch(NamedTuple):
-    """A training batch; the source ends with the end token, as the target does, so the two correspond.
-
-    Args:
-        source: ids [B, S].
-        source_lengths: [B].
-        target: input ids [B, T], begin token first.
-        label: output ids [B, T], end token last.
-        mask: float32 [B, T], 1 on real target tokens.
-    """
-
-    source: np.ndarray
-    source_lengths: np.ndarray
-    target: np.ndarray
-    label: np.ndarray
-    mask: np.ndarray
-
-
-def collate(examples: list[Example]) -> CoupletBatch:
-    """Pad examples to a training batch."""
+def collate(examples: list[Example]) -> PairBatch:
+    """Pad examples to a training batch; source and target both end with the end token, so the two correspond."""
     source, source_lengths = encode_sources([first for first, _ in examples])
-    return CoupletBatch(source, source_lengths, *target_arrays([second for _, second in examples]))
+    return PairBatch(source, source_lengths, *target_arrays([second for _, second in examples]))
 
 
 class UsesDataset(io.Dataset):

@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
-from paddle_dialog.layers.operators import Dropout, Linear
+from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.transformer import residual_dropout
 from paddle_dialog.models.families import build_encoder
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -32,9 +32,9 @@ class SentimentNetwork(nn.Layer):
         self.embedding_dropout = Dropout(model.dropout if isinstance(model, LstmAttentionConfig) else 0.0)
         self.encoder = build_encoder(model)
         self.query = (
-            Linear(self.encoder.output_size, 1, bias=False) if config.pooling == "attention" else None
+            nn.Linear(self.encoder.output_size, 1, bias_attr=False) if config.pooling == "attention" else None
         )
-        self.output = Linear(self.encoder.output_size, 1)
+        self.output = nn.Linear(self.encoder.output_size, 1)
         self.pooling = config.pooling
         self.dropout = residual_dropout(model.dropout)
         self.unknown_rate = config.data.unknown_rate

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.data.batching import pad_batch, target_arrays
+from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line
@@ -116,24 +116,6 @@ def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
         if target[place] == Vocabulary.unk_id and token in unknown:
             target[place] = len(vocabulary) + unknown.index(token)
     return EncodedPair(source, np.array(target, dtype=np.int64))
-
-
-class PairBatch(NamedTuple):
-    """A training batch.
-
-    Args:
-        source: ids [B, S].
-        source_lengths: [B].
-        target: input ids [B, T], begin token first.
-        label: output ids [B, T], end token last.
-        mask: float32 [B, T], 1 on real target tokens.
-    """
-
-    source: np.ndarray
-    source_lengths: np.ndarray
-    target: np.ndarray
-    label: np.ndarray
-    mask: np.ndarray
 
 
 class PairDataset:
