@@ -125,18 +125,25 @@ def dequantize(tensors: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
 
 
 class _EightBitWeights(Mapping[str, np.ndarray]):
-    """Weights in 8 bits, of which a matrix becomes float32 each time it is asked for: a quarter of the memory."""
+    """Weights in 8 bits, of which a matrix becomes float32 each time it is asked for: a quarter of the memory.
+
+    It is an `EightBits` of the models over arrays.
+    """
 
     def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
-        self._scales = {
+        self.scales = {
             name: tensors[name + SCALE] for name, values in tensors.items() if values.dtype == np.int8
         }
-        scales = {name + SCALE for name in self._scales}
+        scales = {name + SCALE for name in self.scales}
         self._values = {name: values for name, values in tensors.items() if name not in scales}
 
     def __getitem__(self, name: str) -> np.ndarray:
         values = self._values[name]
-        return values * self._scales[name] if name in self._scales else values
+        return values * self.scales[name] if name in self.scales else values
+
+    def values_of(self, name: str) -> np.ndarray:
+        """See `EightBits`."""
+        return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -228,6 +228,8 @@ class CausalState(NamedTuple):
 class NumpyCausalDecoder:
     """The numbers of `CausalDecoder`."""
 
+    takes_embedded = True
+
     def __init__(
         self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
     ) -> None:

@@ -147,6 +147,8 @@ class LstmState(NamedTuple):
 class NumpyLstmDecoder:
     """The numbers of `LstmDecoder`."""
 
+    takes_embedded = False
+
     def __init__(self, config: LstmAttentionConfig, weights: Weights, memory_size: int) -> None:
         size, hidden = config.embedding_size, config.hidden_size
         count = 2 * config.num_layers if memory_size != hidden else 0

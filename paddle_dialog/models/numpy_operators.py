@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +23,20 @@ EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 class UnsupportedModelError(Exception):
     """The array form does not support a network; the message says why."""
+
+
+@runtime_checkable
+class EightBits(Protocol):
+    """Weights of which some matrices are in 8 bits a number.
+
+    Attributes:
+        scales: name → the number that each row of the matrix is multiplied by [R, 1].
+    """
+
+    scales: Mapping[str, np.ndarray]
+
+    def values_of(self, name: str) -> np.ndarray:
+        """Return a matrix as it is stored."""
 
 
 class Weights:
@@ -48,6 +63,20 @@ class Weights:
         self._taken.add(name)
         return array.astype(np.float32, copy=False)
 
+    def take_table(self, name: str, size: int, width: int) -> Table:
+        """Return a table of embeddings [V, E], in 8 bits where the weights are.
+
+        Raises:
+            UnsupportedModelError: there is none of this name and shape.
+        """
+        if not isinstance(self._arrays, EightBits) or name not in self._arrays.scales:
+            return Table(self.take(name, size, width))
+        values = self._arrays.values_of(name)
+        if values.shape != (size, width):
+            self.take(name, size, width)  # says what is wrong
+        self._taken.add(name)
+        return Table(values, self._arrays.scales[name])
+
     def check_all_taken(self) -> None:
         """Check that every weight was taken.
 
@@ -57,6 +86,28 @@ class Weights:
         left = self._arrays.keys() - self._taken
         if left:
             raise UnsupportedModelError(f"{min(left)} is unknown")
+
+
+class Table:
+    """The vector of each token; that of padding is zero, whatever the weights have there.
+
+    Args:
+        values: [V, E], float, or int8 that is multiplied as it is looked up.
+        scales: of each row of int8 [V, 1].
+    """
+
+    def __init__(self, values: np.ndarray, scales: np.ndarray | None = None) -> None:
+        self._values, self._scales = values, scales
+        if scales is None:
+            self._values = without_padding(values)
+        else:
+            self._scales = scales.copy()
+            self._scales[Vocabulary.pad_id] = 0
+
+    def __getitem__(self, ids: np.ndarray | int | slice) -> np.ndarray:
+        """Return vectors [..., E]; of an array of ids they may be written to."""
+        vectors: np.ndarray = self._values[ids]
+        return vectors if self._scales is None else vectors * self._scales[ids]
 
 
 class NumpyLinear:
@@ -207,15 +258,16 @@ class Embeddings:
         self, config: FamilyConfig, vocab_size: int, weights: Weights, source_name: str, output_name: str
     ) -> None:
         shape = (vocab_size, config.embedding_size)
-        source = target = weights.take(f"{source_name}.table.weight", *shape)
+        source = target = f"{source_name}.table.weight"
+        self.source = self.target = weights.take_table(source, *shape)
         if not config.share_embeddings:
-            target = weights.take("own_target_embedding.table.weight", *shape)
-        self.source = without_padding(source)
-        self.target = self.source if target is source else without_padding(target)
+            target = "own_target_embedding.table.weight"
+            self.target = weights.take_table(target, *shape)
         self.factor = np.float32(config.embedding_size**0.5 if config.scale_embeddings else 1.0)
         self.output = (
             NumpyLinear(
-                target.T, weights.take(f"{output_name}.bias", vocab_size) if config.output_bias else None
+                weights.take(target, *shape).T,
+                weights.take(f"{output_name}.bias", vocab_size) if config.output_bias else None,
             )
             if config.tie_output
             else NumpyLinear.named(weights, output_name, config.width, vocab_size, config.output_bias)

@@ -33,21 +33,34 @@ class NumpySeq2Seq:
         weights = Weights(arrays)
         self._encoder, self._decoder = numpy_pair(config, weights)
         tables = Embeddings(config, vocab_size, weights, "source_embedding", "output")
-        self._source = tables.source * tables.factor  # [V, E]
-        target = self._source if tables.target is tables.source else tables.target * tables.factor
-        self._inputs = self._decoder.inputs(target)  # [V, K]
+        self._tables = tables
+        self._known_inputs = None  # of the decoder, where they are worth computing once for all tokens [V, K]
+        if not self._decoder.takes_embedded:
+            self._known_inputs = self._decoder.inputs(tables.target[:] * tables.factor)
         self._output = tables.output
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> DecoderState:
         """Return the state before the first target token, for a source [B, S] of the given lengths [B]."""
-        outputs, final = self._encoder.read(self._source[source], lengths)  # [B, S, H]
+        outputs, final = self._encoder.read(self._embedded(source), lengths)  # [B, S, H]
         state: DecoderState = self._decoder.prepare(outputs, final, lengths)
         return state
 
+    def _embedded(self, source: np.ndarray) -> np.ndarray:
+        """Return the vectors of a source's ids [...]: [..., E]."""
+        embedded: np.ndarray = self._tables.source[source] * self._tables.factor
+        return embedded
+
+    def _inputs(self, tokens: np.ndarray) -> np.ndarray:
+        """Return the decoder's inputs for tokens [...]: [..., K]."""
+        if self._known_inputs is not None:
+            return self._known_inputs[tokens]
+        embedded: np.ndarray = self._tables.target[tokens] * self._tables.factor
+        return embedded
+
     def step(self, token: np.ndarray, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
         """Return logits [N, V] after one more token [N], and the new state."""
-        hidden, _, state = self._decoder.step(self._inputs[token], state)  # [N, width]
+        hidden, _, state = self._decoder.step(self._inputs(token), state)  # [N, width]
         return self._output(hidden), state
 
     def reorder(self, state: DecoderState, index: np.ndarray) -> DecoderState:
@@ -72,9 +85,9 @@ class NumpyReadingSeq2Seq(NumpySeq2Seq):
         for together in _alike(lengths[inputs], sizes):
             rows, owners = np.unique(inputs[together], return_inverse=True)
             size = lengths[rows[0]]
-            outputs, _ = self._encoder.read(self._source[source[rows, :size]], lengths[rows])  # [B, S, H]
+            outputs, _ = self._encoder.read(self._embedded(source[rows, :size]), lengths[rows])  # [B, S, H]
             tokens = np.array([[Vocabulary.bos_id, *texts[number]] for number in together])  # [M, T + 1]
-            hidden = self._decoder.read_targets(self._inputs[tokens], outputs, owners)  # [M, T + 1, D]
+            hidden = self._decoder.read_targets(self._inputs(tokens), outputs, owners)  # [M, T + 1, D]
             for number, state in zip(together.tolist(), hidden, strict=True):
                 states[number] = state
         return states

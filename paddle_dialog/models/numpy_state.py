@@ -83,7 +83,13 @@ class NumpyEncoder(Protocol):
 
 
 class NumpyDecoder(Protocol):
-    """Writes targets position by position."""
+    """Writes targets position by position.
+
+    Attributes:
+        takes_embedded: whether `inputs` returns what it is given.
+    """
+
+    takes_embedded: bool
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
         """Compute the part of a step that depends only on the embedded tokens [..., E]: [..., K]."""

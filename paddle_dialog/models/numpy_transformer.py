@@ -244,6 +244,8 @@ class TransformerState(NamedTuple):
 class NumpyTransformerDecoder:
     """The numbers of `TransformerDecoder`."""
 
+    takes_embedded = True
+
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
         width = config.width
         self._positions = sinusoids(max_length=config.max_positions, width=config.width)
