@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return INTERNAL_ERROR
-    status = INTERRUPTED if run.stop is Stop.ASKED else DONE
+    status = INTERRUPTED if run.stop is Stop.REQUESTED else DONE
     if not is_main():
         return status
     summary = f"{run.folder}: step {progress.step}"

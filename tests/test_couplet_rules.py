@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import Tone, tones
+from paddle_dialog.text.tones import tones
 from tasks.couplet.choice import Found, _Choice
 from tasks.couplet.composing.proposals import SET_PHRASE_COST, Scores, quality
 from tasks.couplet.composing.request import Theme
@@ -45,11 +45,6 @@ def test_a_run_shows_greedy_answers_whatever_its_engine():
     sources = [np.array([5, 6, 7])]
     fast = toy(ROOMY, rules={"enabled": False})
     assert toy(ROOMY, rules={"enabled": False}, engine="reference").greedy(sources) == fast.greedy(sources)
-
-
-def test_the_toy_characters_have_one_tone():
-    assert {tones(char) for char in LEVEL} == {frozenset([Tone.LEVEL])}
-    assert {tones(char) for char in OBLIQUE} == {frozenset([Tone.OBLIQUE])}
 
 
 @settings(deadline=None, max_examples=60)
@@ -125,32 +120,6 @@ def test_a_batch_is_answered_as_each_line_alone(firsts, strategy):
 
 
 # Each with the text or its properties that the rule alone leaves.
-def test_each_switch_alone():
-    first, mark = "雨，雨雪。", ("，", "。")
-    for seed in range(8):
-        same_length = best(toy(ROOMY, seed, {**NO_RULES, "same_length": True}), first).text
-        assert len(same_length) == 5
-        marks = best(toy(ROOMY, seed, {**NO_RULES, "copy_punctuation": True}), first).text
-        assert (marks[1], marks[4]) == mark and marks.count("，") + marks.count("。") == 2
-        repeats = best(toy(ROOMY, seed, {**NO_RULES, "mirror_repeats": True}), first).text
-        assert repeats[0] == repeats[2] and is_hanzi(repeats[0])
-        hanzi = [char for place, char in enumerate(repeats) if is_hanzi(char) and place != 2]
-        assert len(hanzi) == len(set(hanzi))
-        assert not set(best(toy("雨雪春", seed, {**NO_RULES, "no_shared_character": True}), first).text) & {
-            *"雨雪"
-        }
-        for ending, tone in (("雪", "春山"), ("山", "雨水")):
-            final = best(toy("春山雨水，", seed, {**NO_RULES, "final_tone": True}), f"春{ending}").text
-            assert final.rstrip("，")[-1] in tone
-
-
-def test_the_final_tone_of_an_ambiguous_or_unknown_end_is_level():
-    assert TO_SECOND.wanted_final_tone("春雨") is Tone.LEVEL
-    assert TO_SECOND.wanted_final_tone("雨春") is Tone.OBLIQUE
-    assert TO_SECOND.wanted_final_tone("雨看。") is Tone.LEVEL  # 看 hon1 and hon3
-    assert TO_SECOND.wanted_final_tone("雨A") is Tone.LEVEL
-
-
 def test_the_tone_weight_is_what_a_character_must_be_better_by():
     first, rules = "春", {**NO_RULES, "same_length": True}
     for seed in range(10):
@@ -163,20 +132,6 @@ def test_the_tone_weight_is_what_a_character_must_be_better_by():
             answer = best(predictor, first)
             assert answer.text == expected
             assert answer.score == pytest.approx(scores[expected] / 2)
-
-
-def test_a_repeated_character_is_chosen_for_all_of_its_positions():
-    # The first 雨 decides over the last character, which must be level.
-    for seed in range(8):
-        for strategy in STRATEGIES:
-            answer = best(toy(ROOMY, seed, **strategy), "雨月雨")
-            assert answer.text[0] == answer.text[2] and answer.text[0] in LEVEL and not answer.relaxed
-
-
-def test_characters_that_the_vocabulary_lacks_still_repeat():
-    answer = best(toy(ROOMY, 1), "龘龘靐龘")
-    assert answer.text[0] == answer.text[1] == answer.text[3] != answer.text[2]
-    assert answer.relaxed == [] and answer.form.repeats_mirrored
 
 
 def test_a_mark_that_the_vocabulary_lacks_is_copied():

@@ -98,7 +98,11 @@ def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp
     asks = itertools.count(1)
     story, run, first = follow(tmp_path / "parts", lambda: next(asks) >= 4, epochs=2, accumulate=2)
     assert story.split()[-3:] == ["step2", "report4", "save4"]
-    assert run.stop is Stop.ASKED and (run.progress.epoch, run.progress.batch, run.progress.step) == (1, 2, 4)
+    assert run.stop is Stop.REQUESTED and (run.progress.epoch, run.progress.batch, run.progress.step) == (
+        1,
+        2,
+        4,
+    )
     _, run, second = follow(tmp_path / "parts", resume=True, epochs=2, accumulate=2)
     assert run.stop is Stop.FINISHED and first + second == whole
 

@@ -1,4 +1,4 @@
-"""The sentiment task: reviews, n-grams, the linear machine, the network, the command and the server."""
+"""The sentiment task: reviews, n-grams, the linear classifier, the network, the command and the server."""
 
 import json
 import math
@@ -282,7 +282,7 @@ GOOD, BAD = "好房间", "房间坏"
 
 
 def predictor() -> SentimentPredictor:
-    """Return a network that has learned nothing beside a linear machine that knows 好 and 坏."""
+    """Return a network that has learned nothing beside a linear classifier that knows 好 and 坏."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *"好坏房间"])
     model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
     config = SentimentConfig("sentiment", model=model, linear=LinearConfig(longest=1, buckets=1024))

@@ -71,12 +71,13 @@ def replaced(config: Config, values: Mapping[str, Any]) -> Config:
     return config
 
 
-def _read_with_base(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
+def _read_with_base(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
+    """Read a file over its base; `ancestors` are the files whose `base` led here."""
     real = path.resolve()
-    if real in (reader.resolve() for reader in readers):
-        chain = " → ".join(str(reader) for reader in (*readers, path))
-        raise UserError(f"{readers[-1]}: base: the files are each other's base ({chain}); remove one base")
-    mapping = _read_file(path, readers)
+    if real in (ancestor.resolve() for ancestor in ancestors):
+        chain = " → ".join(str(ancestor) for ancestor in (*ancestors, path))
+        raise UserError(f"{ancestors[-1]}: base: the files are each other's base ({chain}); remove one base")
+    mapping = _read_file(path, ancestors)
     if "base" not in mapping:
         return mapping
     base = mapping.pop("base")
@@ -86,11 +87,11 @@ def _read_with_base(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         base_path = path.parent / expand(base)
     except UnfilledReferenceError as error:
         raise UserError(f"{path}: base: {error}") from error
-    return _merge(_read_with_base(base_path, (*readers, path)), mapping)
+    return _merge(_read_with_base(base_path, (*ancestors, path)), mapping)
 
 
-def _read_file(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
-    where = f"{readers[-1]}: base {path}" if readers else f"{path}"
+def _read_file(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
+    where = f"{ancestors[-1]}: base {path}" if ancestors else f"{path}"
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -142,7 +143,7 @@ def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
 def _with_value(
     mapping: Mapping[str, Any], path: list[str], value: Any, override: str, depth: int = 0
 ) -> dict[str, Any]:
-    # Every level is copied: YAML aliases make two sections share one object.
+    """Return a copy with the value at a path; every level is copied, as YAML aliases share objects."""
     copied = dict(mapping)
     if depth == len(path) - 1:
         copied[path[depth]] = value
@@ -167,15 +168,12 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)
-        if isinstance(value, Mapping) and isinstance(under, Mapping) and not _renamed(under, value):
-            merged[key] = _merge(under, value)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            another = "name" in under and under["name"] != value.get("name", under["name"])
+            merged[key] = value if another else _merge(under, value)
         else:
             merged[key] = value
     return merged
-
-
-def _renamed(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
-    return "name" in below and "name" in above and below["name"] != above["name"]
 
 
 class DuplicateKeyError(yaml.MarkedYAMLError):

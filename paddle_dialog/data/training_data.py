@@ -1,8 +1,8 @@
 """What a run needs to know of its data: encoded examples, how they become batches, and what was read.
 
 A batch is a `NamedTuple` of arrays that the task declares. Each array goes to the arguments of its name: of the
-network's `forward`, and of the criterion's. An array that a batch does not have is None, and left to the argument's
-default if there is one.
+network's `forward`, and of the criterion's. Where a batch has None instead of an array, the argument keeps its
+default.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from paddle_dialog.layers.sinusoids import sinusoids
 
 
 class TokenEmbedding(nn.Layer):
-    """A vector for each token id, N(0, 1/size) at first; the padding vector is zero, and stays so
-    unless an output layer shares the table.
+    """A vector for each token id, drawn from N(0, 1/size); that of padding is zero and stays zero.
+
+    Only an output layer that shares the table gives padding a gradient.
 
     Args:
         vocab_size: V, number of tokens.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 
 import anyio
@@ -120,6 +120,7 @@ class RequestChecks:
         await self._app(scope, _with_body(body, receive), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the error that the headers of a request deserve, if any."""
         if self._key is not None and scope["path"].startswith(_WITH_KEY) and not self._has_key(headers):
             sentence = "this server asks for a key; send it as Authorization: Bearer KEY, or as X-API-Key"
             return error_response(401, sentence, {"WWW-Authenticate": "Bearer"})
@@ -137,7 +138,8 @@ class RequestChecks:
         assert self._key is not None
         scheme, _, token = headers.get("authorization", "").partition(" ")
         offered = [headers.get("x-api-key", ""), token.strip() if scheme.lower() == "bearer" else ""]
-        return any([hmac.compare_digest(_header_bytes(key), self._key) for key in offered])  # noqa: C419 - compares all, in equal time
+        sent = [key.encode("latin-1") for key in offered]  # as the headers arrived
+        return any([hmac.compare_digest(key, self._key) for key in sent])  # noqa: C419 - compares all, in equal time
 
     def _too_large(self) -> Response:
         return error_response(413, f"the body is larger than {self._limits.body_bytes:,} bytes; send less")
@@ -156,17 +158,10 @@ class RequestChecks:
 
 
 def _is_json(content_type: str) -> bool:
+    """Return whether a body is declared as JSON, in UTF-8 if an encoding is named."""
     kind, _, parameters = content_type.lower().partition(";")
-    return kind.strip() == "application/json" and _is_utf8(parameters.split(";"))
-
-
-def _is_utf8(parameters: Iterable[str]) -> bool:
-    charsets = [p.partition("=")[2].strip(" \"'") for p in parameters if p.strip().startswith("charset")]
-    return all(charset in ("utf-8", "utf8") for charset in charsets)
-
-
-def _header_bytes(value: str) -> bytes:
-    return value.encode("latin-1")  # as the header arrived
+    named = [p.partition("=")[2] for p in parameters.split(";") if p.strip().startswith("charset")]
+    return kind.strip() == "application/json" and {c.strip(" \"'") for c in named} <= {"utf-8", "utf8"}
 
 
 def _with_body(body: bytes, receive: Receive) -> Receive:
@@ -220,9 +215,9 @@ class RequestLog:
                 sentence = "a fault of the server; its log has more"
                 await error_response(500, sentence)(scope, receive, send_guarded)
         finally:
-            self._note(scope, status or CLIENT_LEFT, time.perf_counter() - started)
+            self._record(scope, status or CLIENT_LEFT, time.perf_counter() - started)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
         path = scope["path"] if scope["path"] in self._paths else "other"
         method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST") else "other"
         self._metrics.requests.labels(path, method, str(status)).inc()

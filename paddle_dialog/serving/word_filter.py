@@ -59,9 +59,11 @@ class WordFilter:
 
 
 def _joined(text: str) -> str:
+    """Return a text as Chinese words are looked for in it: simplified, without blanks and invisible characters."""
     return simplified_line(text).casefold()
 
 
 def _spaced(text: str) -> str:
+    """Return a text as other words are looked for in it: of one case and width, its words one blank apart."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).casefold()
     return " ".join("".join(c for c in plain if unicodedata.category(c) != "Cf").split())

@@ -90,7 +90,7 @@ class Stop(Enum):
 
     FINISHED = "all steps are done"
     EARLY = "the objective did not get better for training.patience evaluations"
-    ASKED = "asked to stop"
+    REQUESTED = "asked to stop"
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Run(paddle.callbacks.Callback):
         self._dev = _dev_indices(task, config, data)
         self._best = BestModels(self.folder, progress, task.objective, config.training.keep_best, self._save)
         self._sinks: list[TextLog | Curves] = []
-        self._asked: Callable[[], bool] = lambda: False
+        self._stop_requested: Callable[[], bool] = lambda: False
         self._restart_clock()
         meet()  # the processes exchange their weights
         self.model = TrainingModel(task, config, network, self.plan.total_steps, progress)
@@ -143,13 +143,14 @@ class Run(paddle.callbacks.Callback):
         fitted = task.fitted_weights(config, data)
         if start is not None:
             named = config.training.start_from
-            given = _weights_of_start(task, network, start, named)
-            set_weights(network, {**given, **fitted}, named)
+            taken = _weights_of_start(task, network, start, named)
+            set_weights(network, {**taken, **fitted}, named)
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
         return cls(task, config, data, network, Progress())
 
     def _ready(self) -> Run:
+        """Save the settings, and log what the run is about to do."""
         for note in self.data.notes:
             logger.info("%s", note)
         if is_main() and not self._is_over:
@@ -203,11 +204,11 @@ class Run(paddle.callbacks.Callback):
             curves = Curves(self.folder / "vdl", self.config, objective, unit)
             self._sinks = [TextLog(objective, unit), curves]
         self._restart_clock()
-        with orderly_stop() as self._asked:
+        with orderly_stop() as self._stop_requested:
             self.model.fit(self, epochs=training.epochs - self.progress.epoch, verbose=0, callbacks=[self])
         for sink in self._sinks:
             sink.close()
-        if self.stop is Stop.ASKED:
+        if self.stop is Stop.REQUESTED:
             none = "" if self.progress.best_step or self.data.dev is None else ", without a 'best' yet"
             logger.info("stopped at step %d%s; --resume auto continues", self.progress.step, none)
 
@@ -238,7 +239,9 @@ class Run(paddle.callbacks.Callback):
         plan, progress = self.plan, self.progress
         progress.batch = min(progress.batch + plan.settings.accumulate, plan.batches_per_epoch)
         progress.step += 1
-        self.stop = plan.completion(progress) or self._asked_anywhere()  # a finished run is not interrupted
+        self.stop = (
+            plan.completion(progress) or self._stop_requested_anywhere()
+        )  # a finished run is not interrupted
         if plan.reports_after(progress.step) or self.stop:
             self._report()
         if plan.evaluates_after(progress.step):
@@ -256,13 +259,15 @@ class Run(paddle.callbacks.Callback):
                 self._evaluate()
         self.model.stop_training = self.stop is not None
 
-    def _asked_anywhere(self) -> Stop | None:
+    def _stop_requested_anywhere(self) -> Stop | None:
         """Return why to stop if any process was asked to; all leave at the same step, or some would wait forever.
 
         On GPUs they ask each other only now and then, because the answer stalls the queue.
         """
         every = 1 if num_ranks() == 1 or paddle.get_device() == "cpu" else 20
-        return Stop.ASKED if self.progress.step % every == 0 and any_rank(self._asked()) else None
+        return (
+            Stop.REQUESTED if self.progress.step % every == 0 and any_rank(self._stop_requested()) else None
+        )
 
     def _report(self) -> None:
         """Report the averages since the last report."""
@@ -319,6 +324,7 @@ class Run(paddle.callbacks.Callback):
         return elapsed
 
     def _restart_clock(self) -> None:
+        """Begin the averages of the next report."""
         self._since = time.perf_counter()
         self._first = self.progress.step
         self.batches.units = 0
@@ -375,12 +381,11 @@ def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
 
 def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
     """Return the weights that a network takes from the bundle `training.start_from`, grown to its size."""
-    given = start.weights
-    taken = grow_weights(read_weights(network), given)
-    anew = sorted(taken.keys() - given.keys())
-    if anew:
-        logger.info("learned anew, as %s has none: %s", where, ", ".join(anew))
-    return taken
+    grown = grow_weights(read_weights(network), start.weights)
+    untrained = sorted(grown.keys() - start.weights.keys())
+    if untrained:
+        logger.info("learned anew, as %s has none: %s", where, ", ".join(untrained))
+    return grown
 
 
 def _dev_indices(task: Task, config: Any, data: TrainingData) -> list[list[int]] | None:

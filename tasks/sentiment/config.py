@@ -27,7 +27,7 @@ class SentimentDataConfig(DataConfig):
 
 @dataclass(frozen=True)
 class LinearConfig:
-    """The linear machine over n-grams of tokens, and its share in the answer."""
+    """The linear classifier over n-grams of tokens, and its share in the answer."""
 
     longest: int = at_least(1, 3, "tokens of an n-gram at most")
     buckets: int = at_least(0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out")
@@ -63,5 +63,5 @@ class SentimentConfig(ExperimentConfig):
         if self.linear.buckets == 0 and self.linear.network_share == 0:
             yield (
                 "linear.network_share",
-                "is 0, and there is no linear machine; then nothing is left to answer with",
+                "is 0, and there is no linear classifier; then nothing is left to answer with",
             )

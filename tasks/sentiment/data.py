@@ -38,7 +38,7 @@ class Review(NamedTuple):
 
 
 class EncodedReview(NamedTuple):
-    """A review as the network and the linear machine read it."""
+    """A review as the network and the linear classifier read it."""
 
     ids: np.ndarray  # [S]
     buckets: np.ndarray  # [M], of its n-grams, each once
@@ -104,7 +104,7 @@ class ReviewEncoder:
         return EncodedReview(ids, present(self.ngrams(review.tokens)), review.label, review.weight)
 
     def ngrams(self, tokens: Sequence[str]) -> np.ndarray:
-        """Return the buckets of the n-grams that begin at each token, [longest, S]; none without a linear machine."""
+        """Return the buckets of the n-grams that begin at each token, [longest, S]; none without buckets."""
         if not self._linear.buckets:
             return np.zeros((1, len(tokens)), dtype=np.int64)
         return ngram_buckets(tokens, self._linear.longest, self._linear.buckets)
@@ -198,7 +198,7 @@ def present(found: np.ndarray) -> np.ndarray:
 
 
 def contributions(found: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the share of each token in the linear machine's logit, which is the sum of these and the bias.
+    """Return the share of each token in the linear classifier's logit, which is the sum of these and the bias.
 
     A bucket's weight is shared evenly among the n-grams that fall into it, and that of an n-gram among its tokens.
 

@@ -1,4 +1,4 @@
-"""The linear machine over n-grams, fitted once to the training reviews and then fixed."""
+"""The linear classifier over n-grams, fitted once to the training reviews and then fixed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, pen
         float32 [size]: the weight of each bucket; the logit of label 1 is their sum.
     """
     settings = LinearSettings(penalty, "log", scales=SCALES)
-    features = sparse_rows(buckets, [np.ones(len(own)) for own in buckets], size)
-    if len(np.unique(labels)) < 2:
-        return np.zeros(size, dtype=np.float32)  # only one label
+    features = sparse_rows(buckets, [np.ones(len(row)) for row in buckets], size)
+    if len(np.unique(labels)) < 2:  # nothing to tell apart
+        return np.zeros(size, dtype=np.float32)
     held_out, scale = np.arange(len(labels)) % HELD_OUT == 0, 1.0
     if len(np.unique(labels[~held_out])) == 2:
         logits = features[held_out] @ _fit(features[~held_out], labels[~held_out], settings)

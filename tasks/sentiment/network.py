@@ -1,4 +1,4 @@
-"""An encoder, pooling over the real positions, and the linear machine beside it."""
+"""An encoder, pooling over the real positions, and the linear classifier beside it."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class SentimentNetwork(nn.Layer):
             buckets: those of each review's n-grams, each once, 0 where there are no more [B, M].
 
         Returns:
-            Scores of the labels 0 and 1 by network and linear machine together [B, 2], and the network's own logit of
-            label 1 [B], which is trained.
+            Scores of the labels 0 and 1 by network and linear classifier together [B, 2], and the network's logit of
+            label 1 alone [B], which is trained.
         """
         shares, bias = self.contributions(ids, lengths)  # [B, S]
         own = shares.sum(-1) + bias  # [B]

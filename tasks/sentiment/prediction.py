@@ -77,7 +77,7 @@ class SentimentPredictor(Predictor):
         return f"{NAMES[record['label']]}\t{record['probability']:.4f}\t{record['text']}"
 
     def _judgement(self, review: Review, shares: np.ndarray, length: int, bias: float) -> Judgement:
-        """Combine the network's shares [S] of the tokens that it read, and its bias, with the linear machine's."""
+        """Combine the network's shares [S] of the tokens that it read, and its bias, with the linear classifier's."""
         weights = np.zeros(len(review.tokens))
         read, share = int(length), self.config.linear.network_share
         tail = read // 4 if read < len(review.tokens) else 0  # see `shortened`

@@ -71,7 +71,7 @@ class SentimentTask(Task):
         )
 
     def build_network(self, config: SentimentConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Build the encoder that the config names, and the linear machine's table."""
+        """Build the encoder that the config names, and the linear classifier's table."""
         from tasks.sentiment.network import SentimentNetwork
 
         return SentimentNetwork(config, vocabulary_sizes[VOCABULARY])
@@ -83,13 +83,13 @@ class SentimentTask(Task):
         return SentimentLoss()
 
     def fitted_weights(self, config: SentimentConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
-        """Fit the linear machine's table."""
+        """Fit the linear classifier's table."""
         settings = config.linear
         if not settings.buckets:
             return {}
         from tasks.sentiment.linear import fit_linear
 
-        logger.info("fitting the linear machine to the n-grams")
+        logger.info("fitting the linear classifier to the n-grams")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, ReviewDataset)
         reviews = data.train.dataset.own
         labels = np.array([review.label for review in reviews])

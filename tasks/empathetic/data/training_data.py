@@ -21,7 +21,7 @@ from tasks.empathetic.data.language import (
     sample_of_turns,
 )
 from tasks.empathetic.data.sources import read_configured, read_conversations, read_dialogues, read_turns
-from tasks.empathetic.data.vocabulary import VOCABULARY, chosen_vocabulary, word_counts
+from tasks.empathetic.data.vocabulary import VOCABULARY, chosen_vocabulary, count_words_of_dialogues
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -41,7 +41,7 @@ def training_data(
         pieces = _pieces_of(settings, train)
     language = make_language(config.language, pieces)
     made = _made(config, train)
-    more, counts = _further_conversations(settings, language, word_counts(train, language))
+    more, counts = _further_conversations(settings, language, count_words_of_dialogues(train, language))
     vocabulary = (
         chosen_vocabulary(settings, counts, language) if vocabularies is None else vocabularies[VOCABULARY]
     )
@@ -94,7 +94,7 @@ def _further_conversations(
     more = read_conversations(
         settings.more, settings.max_length, settings.more_window, language, settings.reply_characters
     )
-    further = word_counts(more, language)
+    further = count_words_of_dialogues(more, language)
     together = counts + further
     for word, count in further.items():
         if word not in counts and count < settings.more_min_count:

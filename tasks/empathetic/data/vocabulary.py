@@ -45,12 +45,7 @@ def not_words(emotions: Sequence[str] = EMOTIONS) -> list[int]:
 
 
 def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]]]) -> Counter[str]:
-    """Count the occurrences of each word; a turn that several examples of a conversation repeat counts once.
-
-    Args:
-        dialogues: context turns and target of each example as tokens; examples of one conversation follow each
-            other.
-    """
+    """Count each word; `dialogues` are as for `turns_once`, each turn as tokens."""
     counts: Counter[str] = Counter()
     for turn in turns_once(dialogues):
         counts.update(turn)
@@ -58,7 +53,7 @@ def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]
 
 
 def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
-    """Iterate over every turn of examples once, where those of one conversation repeat the turns before.
+    """Iterate over every turn of examples once: each example of a conversation repeats the turns before it.
 
     Args:
         dialogues: context turns and target of each example; examples of one conversation follow each other.
@@ -111,7 +106,7 @@ def chosen_vocabulary(settings: EmpatheticDataConfig, counts: Counter[str], lang
     return build_vocabulary(counts, settings.min_count, settings.max_vocabulary, language.emotions)
 
 
-def word_counts(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
+def count_words_of_dialogues(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
     """Count the words of dialogues, those of a turn once."""
     tokens_of = language.tokens_of
     return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
