@@ -12,7 +12,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 - `predictor`: what answers, if its models answer anything.
 
 All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
-(`training_batches`, `dev_batches`), examples in the log (`display`), files in the bundle, arguments on the
+(`training_batches`), examples in the log (`display`), files in the bundle, arguments on the
 command line (`add_arguments`), addresses over HTTP and a tab of the page (`endpoints`).
 A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
 `training_only` keeps them out of the bundles that ship.
@@ -119,16 +119,6 @@ class Task(ABC):
         if isinstance(examples, StreamedData):
             return StreamedBatches(examples, **options)
         return LengthBucketSampler(examples.lengths, **options)
-
-    def dev_batches(
-        self, config: Any, examples: EncodedData, processes: int = 1, rank: int = 0
-    ) -> list[list[int]]:
-        """Return this process's share of the dev examples as batches of indices; no example is in two shares."""
-        from paddle_dialog.data.batching import LengthBucketSampler
-
-        share = range(rank, len(examples.lengths), processes)
-        batches = LengthBucketSampler(examples.lengths[share], config.data.batch_size, shuffle=False)
-        return [[share[index] for index in batch] for batch in batches]
 
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Return what the log shows of the first `count` dev, else training, examples; nothing by default."""

@@ -17,7 +17,7 @@ from paddle_dialog.layers.pointer_generator import extended_log_probs, first_pos
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.data.dataset import DialogueDataset, collate
 from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.network.adversarial import Adversary, frozen, written_words
+from tasks.empathetic.network.adversarial import Adversary, written_words
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.loss import contest_loss
 from tasks.empathetic.task import TASK
@@ -229,16 +229,6 @@ def test_words_are_drawn_by_their_probability_and_pass_the_gradient_of_the_softm
     (expected,) = paddle.grad((soft * weights).sum(), few)
     np.testing.assert_allclose(gradient.numpy(), expected.numpy(), atol=1e-5)
     np.testing.assert_array_equal(vectors.argmax(-1).numpy(), soft.argmax(-1).numpy())
-
-
-def test_a_frozen_layer_passes_gradients_and_takes_none() -> None:
-    layer, x = paddle.nn.Linear(2, 1), paddle.ones([1, 2])
-    layer.bias.stop_gradient, x.stop_gradient = True, False
-    with frozen(layer):
-        y = layer(x)
-    y.sum().backward()
-    assert layer.weight.grad is None and x.grad is not None
-    assert not layer.weight.stop_gradient and layer.bias.stop_gradient
 
 
 def run_files(folder: Path) -> dict[str, bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,14 +94,6 @@ def test_a_graph_layer_is_a_decoder_layer_without_self_attention() -> None:
     np.testing.assert_allclose(moved.numpy(), weights.numpy()[..., order.numpy()], atol=1e-6)
 
 
-def test_dropout_is_applied_in_training() -> None:
-    encoder = filled(TransformerEncoder(replace(SIZES, dropout=0.5)))
-    inputs = random(1, 5, 4), paddle.to_tensor([5]), paddle.ones([1, 5], "bool")
-    assert (encoder(*inputs)[0] == encoder(*inputs)[0]).all().item()
-    encoder.train()
-    assert (encoder(*inputs)[0] != encoder(*inputs)[0]).any().item()
-
-
 @pytest.mark.parametrize("padding", ["left", "both"])
 def test_a_convolution_equals_paddles(padding: str) -> None:
     layer = filled(SequenceConvolution(3, 4, padding))
@@ -140,25 +131,6 @@ def test_both_padding_sees_later_positions_and_linear_layers_only_their_own() ->
         layer = filled(ConvolutionalFeedForward(3, 5, kinds, "both"))
         differ = (layer(x)[0] != layer(changed)[0]).any(axis=-1).numpy()[0]
         assert np.flatnonzero(differ).tolist() == reach
-
-
-@pytest.mark.parametrize("kinds", ["ll", "cc", "cl"])
-def test_cached_steps_equal_the_whole_pass(kinds: str) -> None:
-    layer = filled(ConvolutionalFeedForward(3, 5, kinds, "left"))
-    x = random(2, 6, 3)
-    past, outputs = (), []
-    for start, stop in ((0, 1), (1, 2), (2, 5), (5, 6)):
-        y, past = layer(x[:, start:stop], past=past)
-        outputs.append(y)
-    np.testing.assert_allclose(paddle.concat(outputs, 1).numpy(), layer(x)[0].numpy(), atol=1e-6)
-
-
-def test_padding_does_not_reach_real_positions() -> None:
-    layer = filled(ConvolutionalFeedForward(3, 5, "cc", "both"))
-    x = random(1, 6, 3)
-    mask = paddle.to_tensor([[1.0, 1, 1, 1, 0, 0]]).unsqueeze(-1)
-    padded = layer(x, mask)[0].numpy()[:, :4]
-    np.testing.assert_allclose(padded, layer(x[:, :4])[0].numpy(), atol=1e-6)
 
 
 def test_dropout_falls_between_the_layers_in_training_only() -> None:

@@ -22,7 +22,7 @@ from tasks.empathetic.data.emotion_classifier import (
 )
 from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.data.ngrams import character_ngrams, once_each, word_features
+from tasks.empathetic.data.ngrams import character_ngrams, word_features
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.loss import EmpatheticLoss
 
@@ -68,11 +68,6 @@ def test_ngram_columns_tell_word_role_pair_and_first_turn() -> None:
     assert word[1] == word[4] != word[2]  # the speaker's against the listener's
     assert pair[1] == pair[4] and pair[0] == pair[3]  # none crosses two turns
     assert (first > 0).tolist() == [True, True, False, False, False]
-
-
-def test_a_feature_is_kept_once() -> None:
-    kept = once_each(np.array([[3, 0, 4], [4, 3, 5]]))
-    np.testing.assert_array_equal(kept, [[3, 0, 4], [0, 0, 5]])
 
 
 def test_character_ngrams_are_stable_and_shared_by_similar_words() -> None:

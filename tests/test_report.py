@@ -70,16 +70,6 @@ def test_evaluation_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_a_classifier_is_told_of_by_its_accuracy(tmp_path: Path) -> None:
-    configure_logging(str(tmp_path / "train.log"))
-    log = TextLog(Accuracy(), "examples")
-    log.step(dataclasses.replace(REPORT, figure=0.91236))
-    log.evaluation(Evaluation(500, 0.5, True, Display()))
-    step, evaluation = lines(tmp_path / "train.log")
-    assert " accuracy 0.9124 lr " in step and " 2346 examples/s " in step
-    assert evaluation.endswith("step 500 dev accuracy 0.5000 (best so far)")
-
-
 def test_log_file_is_appended_to_and_each_line_is_written_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

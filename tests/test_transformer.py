@@ -238,21 +238,6 @@ def test_reading_and_going_on_equal_one_causal_pass_over_both() -> None:
             np.testing.assert_allclose(by_parts, expected[length:], atol=1e-5)
 
 
-def test_padding_of_a_source_reaches_nothing() -> None:
-    ours, _ = pair()
-    rng = np.random.default_rng(0)
-    source, reply = (rng.normal(size=(3, size, CAUSAL_WIDTH)).astype("float32") for size in (5, 2))
-    other = source.copy()
-    for row, length in enumerate(LENGTHS):
-        other[row, length:] = 9.0
-    mask = additive_mask(length_mask(paddle.to_tensor(LENGTHS), 5)).unsqueeze([1, 2])
-    with paddle.no_grad():
-        ends = [
-            ours(paddle.to_tensor(reply), ours.read(paddle.to_tensor(s))[1], mask)[0] for s in (source, other)
-        ]
-    np.testing.assert_allclose(ends[0].numpy(), ends[1].numpy(), atol=1e-6)
-
-
 def test_copying_weighs_positions_by_the_softmax_of_scaled_products() -> None:
     head = CopyAttention(2, 4)
     head.query.weight.set_value(paddle.to_tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]]))

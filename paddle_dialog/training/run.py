@@ -17,7 +17,7 @@ from paddle import nn
 from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.data.batching import StreamedData
+from paddle_dialog.data.batching import LengthBucketSampler, StreamedData
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
@@ -80,7 +80,7 @@ class Run(paddle.callbacks.Callback):
         progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
         self.batches = TrainingBatches(task, config, data, progress)
         self.plan = Plan.going_on(config.training, len(self.batches), progress)
-        self._dev = _dev_indices(task, config, data)
+        self._dev = _dev_indices(config, data)
         self._best = BestModels(self.folder, progress, task.objective, config.training.keep_best, self._save)
         self._sinks: list[TextLog | Curves] = []
         self._stop_requested: Callable[[], bool] = lambda: False
@@ -388,8 +388,8 @@ def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) 
     return grown
 
 
-def _dev_indices(task: Task, config: Any, data: TrainingData) -> list[list[int]] | None:
-    """Return this process's share of the dev examples as batches of indices.
+def _dev_indices(config: Any, data: TrainingData) -> list[list[int]] | None:
+    """Return this process's share of the dev examples as batches of indices; no example is in two shares.
 
     Raises:
         UserError: there are fewer examples than processes.
@@ -401,4 +401,6 @@ def _dev_indices(task: Task, config: Any, data: TrainingData) -> list[list[int]]
         raise UserError(
             f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
         )
-    return task.dev_batches(config, dev, num_ranks(), rank())
+    share = range(rank(), len(dev.lengths), num_ranks())
+    batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
+    return [[share[index] for index in batch] for batch in batches]
