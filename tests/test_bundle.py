@@ -20,11 +20,12 @@ from paddle import nn
 from paddle_dialog.bundle import folder as bundle_module
 from paddle_dialog.bundle.averaging import averaged, main, make_parser
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
-from paddle_dialog.bundle.weights import SCALE, dequantize, grow_weights, quantize, read_weights, set_weights
+from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.numpy_operators import SCALE, EightBitWeights, quantize
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tasks.couplet.config import CoupletConfig
@@ -258,7 +259,7 @@ def test_a_number_comes_back_within_half_a_step_of_its_row(seed: int, rows: int,
         "kernel": draws.normal(size=(2, 3, 4)).astype(np.float32),
         "number": np.array(draws.normal(), np.float32),
     }
-    found = dequantize(quantize(weights))
+    found = EightBitWeights(quantize(weights))
     assert found.keys() == weights.keys()
     step = np.abs(weights["table"]).max(axis=1, keepdims=True) / 127
     assert (np.abs(found["table"] - weights["table"]) <= 0.5001 * step).all()
@@ -269,7 +270,7 @@ def test_the_numbers_of_a_matrix_by_hand() -> None:
     tensors = quantize({"table": np.array([[1.27, -0.634], [0.0, 0.0]], np.float32)})
     assert tensors["table"].dtype == np.int8 and tensors["table"].tolist() == [[127, -63], [0, 0]]
     assert tensors["table" + SCALE][0, 0] == pytest.approx(0.01)
-    assert dequantize(tensors)["table"] == pytest.approx(np.array([[1.27, -0.63], [0.0, 0.0]]))
+    assert EightBitWeights(tensors)["table"] == pytest.approx(np.array([[1.27, -0.63], [0.0, 0.0]]))
 
 
 def test_an_exported_bundle_answers_alike_in_less_space(trained: dict[str, Trained], tmp_path: Path) -> None:

@@ -20,9 +20,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle.weights import dequantize, quantize
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_operators import UnsupportedModelError
+from paddle_dialog.models.numpy_operators import EightBitWeights, UnsupportedModelError, quantize
 from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")
@@ -154,7 +153,7 @@ def _read_bundle(folder: Path) -> Bundle:
     }
     try:
         tensors = parse_tensors(files.pop(WEIGHTS))
-        weights = dequantize(tensors)
+        weights = EightBitWeights(tensors)
         config_text = files.pop(CONFIG).decode("utf-8")
     except (KeyError, SafetensorError, UnicodeDecodeError) as error:
         raise UserError(f"{folder}: is not a bundle this version can read ({error})") from error

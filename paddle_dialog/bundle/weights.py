@@ -1,9 +1,9 @@
-"""Weights as arrays by name: of a network and into it, in 8 bits, and grown from those of a smaller network."""
+"""Weights as arrays by name: of a network and into it, and grown from those of a smaller network."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,6 @@ from paddle_dialog.errors import UserError
 if TYPE_CHECKING:
     from paddle import Tensor, nn
 
-SCALE = ".scale"  # suffix of the names of a matrix's scales
-_STEPS = 127  # of a number's magnitude
 _LAYER = re.compile(r"(.*\.layers)\.(\d+)\.")
 # The last matrix of each residual branch of a Transformer's layer; where it is zero, the layer passes its input on.
 _BRANCH_END = re.compile(r"(attention\.output|feed_forward\.contract)\.(weight|bias)$")
@@ -95,61 +93,6 @@ def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:
     """
     first: dict[int, str] = {}
     return {name: first.setdefault(id(tensor), name) for name, tensor in state.items()}
-
-
-def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return weights with their matrices in 8 bits; the largest number of each row is 127 steps.
-
-    Returns:
-        For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
-        all that are no matrices as they are.
-    """
-    tensors: dict[str, np.ndarray] = {}
-    for name, values in weights.items():
-        if values.ndim != 2 or values.shape[1] == 1:
-            tensors[name] = values
-            continue
-        largest = np.abs(values).max(axis=1, keepdims=True).astype(np.float32)
-        scale = np.maximum(largest, 1e-9) / _STEPS  # [R, 1]
-        tensors[name], tensors[name + SCALE] = np.rint(values / scale).astype(np.int8), scale
-    return tensors
-
-
-def dequantize(tensors: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """Return the weights that `quantize` was given, as near as 8 bits come; others as they are.
-
-    Raises:
-        KeyError: the scales of a matrix are missing.
-    """
-    return _EightBitWeights(tensors)
-
-
-class _EightBitWeights(Mapping[str, np.ndarray]):
-    """Weights in 8 bits, of which a matrix becomes float32 each time it is asked for: a quarter of the memory.
-
-    It is an `EightBits` of the models over arrays.
-    """
-
-    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
-        self.scales = {
-            name: tensors[name + SCALE] for name, values in tensors.items() if values.dtype == np.int8
-        }
-        scales = {name + SCALE for name in self.scales}
-        self._values = {name: values for name, values in tensors.items() if name not in scales}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        values = self._values[name]
-        return values * self.scales[name] if name in self.scales else values
-
-    def values_of(self, name: str) -> np.ndarray:
-        """See `EightBits`."""
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
 
 
 def grow_weights(
