@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paddle_dialog.errors import UserError
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+logger = logging.getLogger("paddle_dialog")
+
+NOTE_SECONDS = 10.0  # between two notes on how far it is
 AHEAD = 2  # items for each process that are taken before the first of them is done
 
 
@@ -68,6 +73,35 @@ def map_in_order(
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def answer_all(
+    answer: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item], size: int
+) -> list[Result]:
+    """Answer many items on all cores where this process can be forked; log how many are done, and the time left.
+
+    Args:
+        answer: some of the items.
+        items: in any order.
+        size: items that are answered together; it decides on the last bits of an answer, the cores do not.
+
+    Raises:
+        UserError: see `map_in_order`.
+    """
+    parts = [items[start : start + size] for start in range(0, len(items), size)]
+    processes = min(usable_cores(), max(len(parts), 1)) if can_fork() else 1
+    began = noted = time.monotonic()
+    results: list[Result] = []
+    for part in map_in_order(answer, parts, processes):
+        results += part
+        now = time.monotonic()
+        if now - noted >= NOTE_SECONDS and len(results) < len(items):
+            noted = now
+            left = (now - began) / len(results) * (len(items) - len(results))
+            logger.info(
+                "%s of %s answered, %.1f minutes left", f"{len(results):,}", f"{len(items):,}", left / 60
+            )
+    return results
 
 
 _function: Callable[[Any], Any]

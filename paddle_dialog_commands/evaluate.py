@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from paddle_dialog.command_line import base_parser, load_model
+from paddle_dialog.command_line import base_parser, load_model, notes_on_stderr
 from paddle_dialog.config.loader import flat
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
@@ -30,7 +30,8 @@ def main(arguments: argparse.Namespace) -> None:
         model.task.draw_figures(model.predictor, source, figures)
         figures.close()
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
-    result = model.task.evaluate(model.predictor, source, predictions)
+    with notes_on_stderr():
+        result = model.task.evaluate(model.predictor, source, predictions)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     else:

@@ -14,6 +14,7 @@ import yaml
 from command import ROOT, Outcome, records, run, run_here, texts
 from couplet_toys import FORM
 
+from paddle_dialog import processes
 from paddle_dialog.bundle import loading
 from paddle_dialog_commands import console
 
@@ -121,6 +122,20 @@ def test_evaluate_prints_the_metrics_of_the_contract(model, tmp_path):
         candidates[0]
         for candidates in texts(run_here("predict", "-c", model.config, "--json", *(p[0] for p in pairs)))
     ]
+
+
+def test_evaluate_answers_on_all_cores_what_one_process_answers(lstm, tmp_path):
+    words = ("-c", lstm.config, "--data", lstm.data, "-o", "decoding.batch_size=4", "--json", "--predictions")
+    every = records(run("evaluate", *words, tmp_path / "all"))
+    one = records(run_here("evaluate", *words, tmp_path / "one"))  # Paddle is imported here
+    assert (tmp_path / "all").read_bytes() == (tmp_path / "one").read_bytes()
+    assert every == one
+
+
+def test_evaluate_tells_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
+    monkeypatch.setattr(processes, "NOTE_SECONDS", 0.0)
+    told = run_here("evaluate", "-c", lstm.config, "-o", "decoding.batch_size=16")
+    assert re.search(r"^16 of 30 answered, \d+\.\d minutes left$", told.stderr, re.MULTILINE)
 
 
 def test_evaluate_agrees_with_the_dev_perplexity_of_training(model):

@@ -1,4 +1,7 @@
-"""All metrics of the couplet task on one file of pairs, and pictures of what a model attends to."""
+"""All metrics of the couplet task on one file of pairs, and pictures of what a model attends to.
+
+The answers come first, on all cores: a process that has imported Paddle cannot be forked.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import paddle
 
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
+from paddle_dialog.processes import answer_all
 from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.training.losses import SequenceCrossEntropy
 from tasks.couplet.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.dataset import CoupletDataset, collate
 from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from tasks.couplet.form import form_report
 from tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
@@ -70,8 +70,8 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     if predictions is not None:
         check_writable(predictions)
     pairs, report = limit_length(read_couplets(source), predictor.longest_line)
+    answers = answer_all(predictor.predict, [pair.first for pair in pairs], predictor.batch_size)
     likelihood = measure_likelihood(predictor, pairs)
-    answers = predictor.predict([pair.first for pair in pairs])
     if predictions is not None:
         both = zip(pairs, answers, strict=True)
         write_records(predictions, (_record(pair, candidates) for pair, candidates in both))
@@ -102,6 +102,10 @@ def measure_likelihood(
     predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction = TO_SECOND
 ) -> CoupletLikelihood:
     """Run the model over the true lines that answer the others, batched by length."""
+    from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.training.losses import SequenceCrossEntropy
+    from tasks.couplet.dataset import collate
+
     vocabulary = predictor.vocabulary
     lines = [direction.pair(pair.first, pair.second) for pair in pairs]
     examples = [
@@ -138,6 +142,10 @@ def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder
     Raises:
         UserError: the source cannot be used, or the folder cannot be written.
     """
+    import paddle
+
+    from tasks.couplet.dataset import CoupletDataset, collate
+
     pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     dataset = CoupletDataset(pairs[:MAPPED_EXAMPLES], predictor.vocabulary)
     network, decode = predictor.network, predictor.vocabulary.decode

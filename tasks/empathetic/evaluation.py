@@ -1,4 +1,7 @@
-"""All metrics of the empathetic task on one file of dialogues."""
+"""All metrics of the empathetic task on one file of dialogues.
+
+The answers come first, on all cores: a process that has imported Paddle cannot be forked.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.metrics import classification
-from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, perplexity_per_example, token_perplexity
+from paddle_dialog.processes import answer_all
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.answer import Answer
-from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from tasks.empathetic.data.language import ENGLISH, Language
 from tasks.empathetic.data.sources import Dialogue, read_configured
-from tasks.empathetic.network.loss import EmpatheticLoss
 from tasks.empathetic.prediction import EmpatheticPredictor
+
+TOGETHER = 4  # batches that a process answers, each of contexts of like length
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,12 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     language = predictor.language
     dialogues = read_configured(predictor.config, source)
     gold = [dialogue.emotion for dialogue in dialogues]
-    told = gold if predictor.needs_emotion else None
-    answers = predictor.answer([dialogue.context for dialogue in dialogues], emotions=told)
+
+    def answer(part: Sequence[Dialogue]) -> list[Answer]:
+        told = [dialogue.emotion for dialogue in part] if predictor.needs_emotion else None
+        return predictor.answer([dialogue.context for dialogue in part], emotions=told)
+
+    answers = answer_all(answer, dialogues, TOGETHER * predictor.config.decoding.batch_size)
     if predictions is not None:
         write_records(
             predictions,
@@ -116,6 +123,10 @@ def _reply_metrics(
 
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
     """Run the model over the true replies, batched by length."""
+    from paddle_dialog.metrics.likelihood import token_losses
+    from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
+    from tasks.empathetic.network.loss import EmpatheticLoss
+
     config = predictor.config
     longest = longest_target(config)
     dataset = DialogueDataset(

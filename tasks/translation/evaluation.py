@@ -8,13 +8,13 @@ from pathlib import Path
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.text import corpus_bleu, corpus_chrf, token_perplexity
-from paddle_dialog.training.losses import PointerCrossEntropy
+from paddle_dialog.processes import answer_all
 from tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
 from tasks.translation.prediction import TranslationPredictor
 
 MAPPED_EXAMPLES = 4
+TOGETHER = 4  # batches that a process answers
 
 
 def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | None) -> Record:
@@ -33,7 +33,11 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
     if predictions is not None:
         check_writable(predictions)
     pairs, report = _fitting_pairs(predictor, source)
-    records = list(predictor.predict_records([predictor.text(pair.source) for pair in pairs]))
+
+    def answer(part: Sequence[Pair]) -> list[Record]:
+        return list(predictor.predict_records([predictor.text(pair.source) for pair in part]))
+
+    records = answer_all(answer, pairs, TOGETHER * predictor.batch_size)
     if predictions is not None:
         references = (predictor.text(pair.target) for pair in pairs)
         write_records(predictions, [r | {"reference": t} for r, t in zip(records, references, strict=True)])
@@ -57,6 +61,9 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 def measure_perplexity(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> float:
     """Measure the perplexity per token of the true translations, end tokens included."""
+    from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.training.losses import PointerCrossEntropy
+
     dataset, criterion = PairDataset(list(pairs), predictor.vocabulary), PointerCrossEntropy()
     total, tokens, size = 0.0, 0, predictor.config.data.batch_size
     for losses in token_losses(predictor.network, criterion, dataset, dataset.lengths, collate, size):
