@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paddle_dialog.errors import UserError
+
+if TYPE_CHECKING:
+    from paddle_dialog.config.schema import DataConfig
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<bos>", "<eos>"
 SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
@@ -60,6 +64,21 @@ class Vocabulary:
         frequent = sorted((-count, token) for token, count in counts.items() if count >= min_count)
         room = None if max_size is None else max_size - len(lead)
         return cls([*lead, *(token for _, token in frequent[:room])])
+
+    @classmethod
+    def of_data(
+        cls,
+        settings: DataConfig,
+        sequences: Iterable[Sequence[str]],
+        known: Vocabulary | None = None,
+        reserved: Sequence[str] = (),
+    ) -> Vocabulary:
+        """Return `known`, that of existing weights, else the file that the settings name, else one of sequences."""
+        if known is not None:
+            return known
+        if settings.vocabulary is not None:
+            return cls.load(settings.vocabulary)
+        return cls.build(sequences, settings.min_count, settings.max_vocabulary, reserved)
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:

@@ -128,14 +128,9 @@ def _vocabulary(
     config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None, train: list[Couplet]
 ) -> Vocabulary:
     """Return the start's vocabulary, the file the config names, or one built from the training pairs."""
-    settings = config.data
-    if vocabularies is not None:
-        vocabulary = vocabularies[VOCABULARY]
-    elif settings.vocabulary is not None:
-        vocabulary = Vocabulary.load(settings.vocabulary)
-    elif settings.streaming:
+    settings, known = config.data, (vocabularies or {}).get(VOCABULARY)
+    if settings.streaming and known is None and settings.vocabulary is None:
         return streamed_vocabulary(settings)
-    else:
-        lines = (line for pair in train for line in (pair.first, pair.second))
-        vocabulary = Vocabulary.build(lines, settings.min_count, settings.max_vocabulary)
+    lines = (line for pair in train for line in (pair.first, pair.second))
+    vocabulary = Vocabulary.of_data(settings, lines, known)
     return with_marks(vocabulary) if settings.has_uses else vocabulary

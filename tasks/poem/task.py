@@ -17,7 +17,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.config import InputKind, PoemConfig
+from tasks.poem.config import InputKind, PoemConfig, PoemDataConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
 from tasks.poem.forms import FORMS
 from tasks.poem.prediction import PoemPredictor
@@ -43,7 +43,7 @@ class PoemTask(GenerationTask):
 
         settings = config.data
         texts, told = _read(settings.train, settings)
-        vocabulary = build_vocabulary(config, texts) if vocabularies is None else vocabularies[VOCABULARY]
+        vocabulary = _vocabulary(settings, texts, (vocabularies or {}).get(VOCABULARY))
         windows = Windows(_lay_out(config, texts, vocabulary), settings.window)
         notes = [
             f"training data {settings.train}: {told}; {len(windows):,} windows of {settings.window}",
@@ -126,16 +126,11 @@ def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
     return limit_length(texts, settings)
 
 
-def build_vocabulary(config: PoemConfig, texts: list[Poem] | str) -> Vocabulary:
-    """Return the file that the config names, or the characters of the training texts."""
-    settings = config.data
-    if settings.vocabulary is not None:
-        return Vocabulary.load(settings.vocabulary)
+def _vocabulary(settings: PoemDataConfig, texts: list[Poem] | str, known: Vocabulary | None) -> Vocabulary:
     if isinstance(texts, str):
-        return Vocabulary.build([characters(texts)], settings.min_count, settings.max_vocabulary, [NEWLINE])
+        return Vocabulary.of_data(settings, [characters(texts)], known, [NEWLINE])
     parts = (text for poem in texts for text in (poem.title[: settings.max_title], poem.body))
-    reserved = [NEWLINE, *FORM_TOKENS.values()]
-    return Vocabulary.build(parts, settings.min_count, settings.max_vocabulary, reserved)
+    return Vocabulary.of_data(settings, parts, known, [NEWLINE, *FORM_TOKENS.values()])
 
 
 TASK = PoemTask()

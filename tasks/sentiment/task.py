@@ -49,13 +49,8 @@ class SentimentTask(Task):
         settings = config.data
         train, more = read_reviews(settings.train, settings.tokens), []
         notes = [f"training data {settings.train}: {len(train):,} reviews"]
-        if vocabularies is not None:
-            vocabulary = vocabularies[VOCABULARY]
-        elif settings.vocabulary is not None:
-            vocabulary = Vocabulary.load(settings.vocabulary)
-        else:
-            texts = (review.tokens for review in train)
-            vocabulary = Vocabulary.build(texts, settings.min_count, settings.max_vocabulary)
+        texts = (review.tokens for review in train)
+        vocabulary = Vocabulary.of_data(settings, texts, (vocabularies or {}).get(VOCABULARY))
         if settings.more is not None:
             more = read_reviews(settings.more, settings.tokens, settings.more_weight)
             notes.append(f"further texts {settings.more}: {len(more):,} of weight {settings.more_weight}")

@@ -45,13 +45,8 @@ class TranslationTask(GenerationTask):
             return pairs
 
         train = pairs_of(settings.train, "training")
-        if vocabularies is not None:
-            vocabulary = vocabularies[VOCABULARY]
-        elif settings.vocabulary is not None:
-            vocabulary = Vocabulary.load(settings.vocabulary)
-        else:
-            sides = (side for pair in train for side in pair)
-            vocabulary = Vocabulary.build(sides, settings.min_count, settings.max_vocabulary)
+        sides = (side for pair in train for side in pair)
+        vocabulary = Vocabulary.of_data(settings, sides, (vocabularies or {}).get(VOCABULARY))
         notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
         dev = None if settings.dev is None else _encoded(pairs_of(settings.dev, "dev"), vocabulary)
         return TrainingData(_encoded(train, vocabulary), dev, {VOCABULARY: vocabulary}, collate, notes)

@@ -79,11 +79,6 @@ def all_scrolls() -> tuple[str, ...]:
     return tuple(dict.fromkeys(scroll for scrolls in occasions().values() for scroll in scrolls))
 
 
-def all_words() -> tuple[str, ...]:
-    """Return every word of a scroll once."""
-    return tuple(dict.fromkeys(word for scroll in all_scrolls() for word in words_of(scroll)))
-
-
 def words_of(scroll: str) -> tuple[str, str]:
     """Return the two words of a scroll."""
     return scroll[:2], scroll[2:]

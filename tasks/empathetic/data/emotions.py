@@ -142,13 +142,9 @@ class EmotionLexicon:
     def __len__(self) -> int:
         return len(self._words)
 
-    def hints(self, tokens: Iterable[str]) -> list[int]:
-        """Return 1 for each token that is in the lexicon, 0 for each that is not."""
-        return [int(token in self) for token in tokens]
-
     def to_marks(self, vocabulary: Vocabulary) -> bytes:
         """Return the lexicon as a file of a bundle, so that answering needs none: a line for each token, 1 or 0."""
-        return "".join(f"{hint}\n" for hint in self.hints(vocabulary)).encode("ascii")
+        return "".join("1\n" if token in self else "0\n" for token in vocabulary).encode("ascii")
 
     @classmethod
     def from_marks(cls, marks: bytes, vocabulary: Vocabulary, where: str) -> EmotionLexicon:
