@@ -60,7 +60,7 @@ class Spent:
 
     Args:
         milliseconds: processor time of one answer, the median.
-        ratio: to the kind beside it; None without one.
+        ratio: to the kind beside it, the median over the rounds; None without one.
         limit: of the ratio.
     """
 
@@ -110,8 +110,7 @@ def measure_budget(budget: BudgetConfig) -> dict[str, Spent]:
             spent = _time_of(predictors[name], kind, kind.texts[number % len(kind.texts)])
             if number >= 0:
                 times[name].append(spent)
-    medians = {name: median(each) for name, each in times.items()}
-    return {name: _spent(kind, name, medians) for name, kind in budget.answers.items()}
+    return {name: _spent(kind, times[name], times) for name, kind in budget.answers.items()}
 
 
 def _predictor(kind: AnswerKind) -> Predictor:
@@ -128,6 +127,9 @@ def _time_of(predictor: Predictor, kind: AnswerKind, text: str) -> float:
     return 1000 * (time.process_time() - began)
 
 
-def _spent(kind: AnswerKind, name: str, medians: Mapping[str, float]) -> Spent:
-    ratio = None if kind.beside is None else medians[name] / medians[kind.beside]
-    return Spent(medians[name], ratio, kind.limit)
+def _spent(kind: AnswerKind, spent: Sequence[float], times: Mapping[str, Sequence[float]]) -> Spent:
+    """Return the medians; the ratio is that of answers of one round, which a busy machine slows alike."""
+    if kind.beside is None:
+        return Spent(median(spent))
+    ratios = [one / other for one, other in zip(spent, times[kind.beside], strict=True)]
+    return Spent(median(spent), median(ratios), kind.limit)
