@@ -43,23 +43,6 @@ def test_roles_alternate_from_the_speaker_and_differ_from_padding():
     assert len({SPEAKER, LISTENER, NO_ROLE}) == 3
 
 
-@pytest.mark.parametrize(
-    ("room", "tokens", "dropped_tokens"),
-    [
-        (6, "abcdef", 0),
-        (5, "bcdef", 1),
-        (4, "cdef", 2),
-        (3, "def", 3),
-        (2, "ef", 4),
-        (1, "f", 5),
-    ],
-)
-def test_the_newest_tokens_stay(room, tokens, dropped_tokens):
-    history = flatten(TURNS, room)
-    assert "".join(history.tokens) == tokens
-    assert history.dropped_tokens == dropped_tokens
-
-
 def test_a_small_older_turn_does_not_slip_in_behind_a_cut_one():
     assert flatten([["a"], ["b", "c", "d"], ["e"]], 2).tokens == ["d", "e"]
 
@@ -124,13 +107,6 @@ def test_without_a_pointer_words_outside_the_vocabulary_are_unknown() -> None:
     source, extended = encoder.pack(encoder.context(["Rex"]))
     assert source.words[1] == Vocabulary.unk_id and not extended
     assert source.condition == NO_EMOTION
-
-
-def test_a_long_context_keeps_its_newest_words() -> None:
-    encoder = DialogueEncoder(make_vocabulary(), make_config(data={"max_length": 4}))
-    context = encoder.context(["a b c", "d e", "f g h"])
-    assert [encoder.words()[number] for number in context.words] == ["e", "f", "g", "h"]
-    assert context.first_turn == 0
 
 
 def dataset(rate: float = 0.5) -> DialogueDataset:
