@@ -44,19 +44,6 @@ def test_a_short_conversation_is_one_piece_and_a_long_one_several(tmp_path: Path
     ]
 
 
-def test_with_a_window_every_turn_is_a_reply_to_those_before_it(tmp_path: Path) -> None:
-    path = written(tmp_path, ["a", "b c", "d", "e", "f"])
-    assert [(one.context, one.target) for one in read_conversations(path, 100, window=3)] == [
-        (["a"], "b c"),
-        (["b c"], "d"),
-        (["a", "b c", "d"], "e"),
-        (["b c", "d", "e"], "f"),
-    ]
-    # the last two contexts have 7 tokens, marks counted; "b c" alone has 3
-    assert [one.context for one in read_conversations(path, 6, window=3)] == [["a"], ["b c"], ["d"], ["e"]]
-    assert [one.target for one in read_conversations(path, 2, window=1)] == ["b c", "e", "f"]
-
-
 @given(
     sizes=st.lists(st.lists(st.integers(1, 9), min_size=2, max_size=15), min_size=1, max_size=4),
     room=st.integers(1, 40),

@@ -112,12 +112,6 @@ class EmpatheticDataConfig(DataConfig):
     more: str | None = setting(
         None, 'a file of further conversations to learn from, `{"turns": [turn, …]}` a line'
     )
-    more_window: int | None = setting(
-        None,
-        "learn every turn of the further conversations but the first as a reply to at most so many turns before it; "
-        "null cuts them into pieces as long as the model can take",
-        minimum=1,
-    )
     more_min_count: int = at_least(
         1, 10, "how often a word must occur that only the further conversations have"
     )

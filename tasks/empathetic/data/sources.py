@@ -201,7 +201,6 @@ def _labelled_turns(
 def read_conversations(
     source: str,
     max_tokens: int,
-    window: int | None = None,
     language: Language = ENGLISH,
     reply_characters: int = 0,
 ) -> list[Dialogue]:
@@ -211,8 +210,6 @@ def read_conversations(
         source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
         max_tokens: of a piece's context, a mark before each turn counted. A longer conversation is several pieces,
             each of which begins with the last turns of the one before.
-        window: turns before a reply; with it every turn after the first is a reply, and a piece of its own with an
-            odd number of turns before it, at most this one, as far as `max_tokens` allow; longer ones are left out.
         reply_characters: what every second turn is cut to, see `shortened`; 0 cuts none.
 
     Returns:
@@ -224,10 +221,7 @@ def read_conversations(
     pieces: list[Dialogue] = []
     for turns in read_turns(source, reply_characters):
         sizes = [len(language.tokens_of(turn)) + 1 for turn in turns]
-        if window is None:
-            pieces += _pieces(turns, sizes, max_tokens)
-        else:
-            pieces += _pairs(turns, sizes, max_tokens, window)
+        pieces += _pieces(turns, sizes, max_tokens)
     if not pieces:
         raise UserError(f"{source}: no conversation in this file; a line must be {_CONVERSATION}")
     return pieces
@@ -245,17 +239,6 @@ def _turns(record: Record) -> list[str]:
     if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, str) for turn in turns):
         raise ValueError("'turns' must be a list of at least two texts")
     return [clean_turn(turn, f"turn {place}") for place, turn in enumerate(turns, start=1)]
-
-
-def _pairs(turns: Sequence[str], sizes: Sequence[int], max_tokens: int, window: int) -> Iterator[Dialogue]:
-    """Iterate over the turns after the first, each with those before it; whoever spoke last counts as the speaker."""
-    for place in range(1, len(turns)):
-        start = max(0, place - window)
-        start += (place - start + 1) % 2  # an odd number of turns
-        while sum(sizes[start:place]) > max_tokens and start + 2 < place:
-            start += 2
-        if sum(sizes[start:place]) <= max_tokens:
-            yield Dialogue(list(turns[start:place]), turns[place])
 
 
 def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iterator[Dialogue]:

@@ -91,9 +91,7 @@ def _further_conversations(
     """
     if settings.more is None:
         return [], counts
-    more = read_conversations(
-        settings.more, settings.max_length, settings.more_window, language, settings.reply_characters
-    )
+    more = read_conversations(settings.more, settings.max_length, language, settings.reply_characters)
     further = count_words_of_dialogues(more, language)
     together = counts + further
     for word, count in further.items():
