@@ -132,7 +132,7 @@ def test_the_processor_forbids_exactly_what_would_come_too_close(data):
             -np.inf,
             -0.25 * sum(other[place] == token for other in others) * (weights[place] > 0),
         )
-    assert forbidden == any(common(text, other, weights) > most for other in others)
+    assert forbidden == any(common(others, text, weights) > most)
 
 
 def test_a_second_beam_pays_for_what_the_rows_of_the_first_write():

@@ -86,7 +86,8 @@ class _Choice:
         self._divisor = divisor
         self.taken: list[Candidate] = found.candidates[:1]
         self._pool: list[Candidate] = []
-        self._alike: list[int] = []  # the most characters that each of the pool has in common with one taken
+        # The most characters that each of the pool has in common with one taken.
+        self._alike = np.zeros(0, dtype=np.int64)
         self._offer(found.candidates[1:])
         self.ended = self.most == self.free or not self.taken
         if not self.ended:
@@ -122,31 +123,30 @@ class _Choice:
 
     def _offer(self, candidates: Sequence[Candidate]) -> None:
         known = {text for text, _ in [*self.taken, *self._pool]}
-        for candidate in candidates:
-            if candidate[0] not in known:
-                self._pool.append(candidate)
-                self._alike.append(max(self._common(candidate, other) for other in self.taken))
+        new = [candidate for candidate in candidates if candidate[0] not in known]
+        alike = [self._common(new, other) for other in self.taken]  # [K] each
+        self._pool += new
+        if new:
+            self._alike = np.concatenate([self._alike, np.maximum.reduce(alike)])
 
     def _take(self, most: int) -> None:
         while len(self.taken) < self.wanted:
-            fitting = [place for place, number in enumerate(self._alike) if number <= most]
+            fitting = np.flatnonzero(self._alike <= most).tolist()
             if not fitting:
                 return
-            worth = [self._worth(self._pool[place][1], self._alike[place]) for place in fitting]
+            worth = [self._worth(self._pool[place][1], int(self._alike[place])) for place in fitting]
             best = fitting[worth.index(max(worth))]
-            del self._alike[best]
-            taken = self._pool.pop(best)
-            self.taken.append(taken)
-            both = zip(self._alike, self._pool, strict=True)
-            self._alike = [max(number, self._common(one, taken)) for number, one in both]
+            self.taken.append(self._pool.pop(best))
+            alike = np.delete(self._alike, best)
+            self._alike = np.maximum(alike, self._common(self._pool, self.taken[-1]))
 
     def _worth(self, hypothesis: Hypothesis, alike: int) -> float:
         length = len(hypothesis.tokens) + 1
         per_token = hypothesis.rank_score * self._divisor(length) / length
         return per_token - LIKENESS * alike / max(self.free, 1)
 
-    def _common(self, one: Candidate, other: Candidate) -> int:
-        return common(one[1].tokens, other[1].tokens, self.weights)
+    def _common(self, several: Sequence[Candidate], other: Candidate) -> np.ndarray:
+        return common([hypothesis.tokens for _, hypothesis in several], other[1].tokens, self.weights)
 
 
 def free_positions(plan: LinePlan) -> np.ndarray:
@@ -162,11 +162,11 @@ def free_positions(plan: LinePlan) -> np.ndarray:
     return weights
 
 
-def common(one: Sequence[int], other: Sequence[int], weights: np.ndarray) -> int:
-    """Return how many of the free positions hold the same token in both texts."""
-    size = min(len(one), len(other), len(weights))
-    same = np.asarray(one[:size]) == np.asarray(other[:size])
-    return int(weights[:size][same].sum())
+def common(several: Sequence[Sequence[int]], other: Sequence[int], weights: np.ndarray) -> np.ndarray:
+    """Return how many of the free positions hold the same token in each of K texts and in another one, [K]."""
+    table = _table(several, len(weights))  # [K, T]
+    same: np.ndarray = (table == _table([other], len(weights))) & (table >= 0)
+    return same @ weights
 
 
 class Apart:
