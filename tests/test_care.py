@@ -1,4 +1,4 @@
-"""Which turns speak of self-harm, and the fixed answer at every door."""
+"""Which turns speak of self-harm, abuse or violence at home, and the fixed answers at every door."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from command import run_here
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
 from empathetic_zh_toys import chinese_predictor, save_chinese_model
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from serving_toys import make_app, running
 
@@ -23,11 +23,12 @@ from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.empathetic import prediction
 from tasks.empathetic.api import ReplyEndpoint
-from tasks.empathetic.care import Phrases, care_responder
+from tasks.empathetic.care import KINDS, Phrases, care_responder, read_phrases
 from tasks.empathetic.chat import Chat
 from tasks.empathetic.config import CareConfig
 
 SHIPPED = care_responder(CareConfig())
+LIST = Path(__file__).parent / "data" / "care.tsv"
 
 
 def speaks_of_it(turn):
@@ -124,33 +125,100 @@ def test_idioms_and_all_else_are_left_alone(turn):
     assert not speaks_of_it(turn)
 
 
-@settings(deadline=None)
+@pytest.fixture(scope="module")
+def labelled() -> list[tuple[str, str, str | None]]:
+    """Return the kind, the turn and the kind that is seen, of a thousand dangerous and 478 harmless turns."""
+    rows = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
+    return [(kind, turn, SHIPPED.kind(turn)) for kind, turn in rows]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_each_kind_98_of_100_are_found(labelled: list[tuple[str, str, str | None]], kind: str) -> None:
+    seen = [found for label, _, found in labelled if label == kind]
+    missed = [turn for label, turn, found in labelled if label == kind and not found]
+    assert len(seen) >= 200 and len(missed) <= 0.02 * len(seen), missed
+    assert seen.count(kind) >= 0.96 * len(seen)
+
+
+def test_of_what_is_harmless_nothing_is_found(labelled: list[tuple[str, str, str | None]]) -> None:
+    harmless = [(turn, found) for label, turn, found in labelled if label == "harmless"]
+    assert len(harmless) >= 200
+    assert [(turn, found) for turn, found in harmless if found] == []
+
+
+def lists(folder: Path, phrases: str, exceptions: str = "nothing at all") -> Phrases:
+    paths = []
+    for text in (phrases, exceptions):
+        paths.append(folder / f"list{len(paths)}.txt")
+        paths[-1].write_text(text, encoding="utf-8")
+    return Phrases(read_phrases(paths[0], "care.phrases"), read_phrases(paths[1], "care.exceptions", "[ ]"))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(categories=["P", "Zs"]), max_size=3), st.text(max_size=20))
-def test_a_sign_between_the_characters_hides_no_phrase(sign, rest):
-    assert Phrases(["想死"]).finds(f"{rest}。想{sign}死。{rest}")
+def test_a_sign_between_the_characters_hides_no_phrase(tmp_path: Path, sign: str, rest: str) -> None:
+    assert lists(tmp_path, "想死").kind(f"{rest}。想{sign}死。{rest}")
 
 
-def test_a_gap_takes_up_to_three_words_of_the_same_clause():
-    phrases = Phrases(["want to … die", "活着…累"])
-    assert phrases.finds("want to die") and phrases.finds("want to just go and die")
-    assert not phrases.finds("want to go there and then die")
-    assert not phrases.finds("want to stay. die") and not phrases.finds("want to studie")
-    assert phrases.finds("活着真的好累") and not phrases.finds("活着，累")
+@pytest.mark.parametrize(
+    ("phrases", "found", "left"),
+    [
+        ("want to … die", ["want to die", "want to just go and die"], ["want to go there and then die"]),
+        ("want to … die", [], ["want to stay. die", "want to studie"]),
+        (
+            "want to …… die",
+            ["I want to go there and then die"],
+            ["want to go there and then I will surely die"],
+        ),
+        ("self-harm, again", ["self harm again", "self-harm: again"], ["harm again"]),
+        ("活着…累", ["活着真的好累", "活著真累"], ["活着，累"]),
+        ("(he|she) hit me", ["she hit me!", "He  hit me up"], ["the hit me", "he or me", "hit me"]),
+        ("(really|) blue", ["really blue", "so blue", "REALLY, blue"], ["bluer"]),
+        ("^so blue$", ["so blue", "Well: so blue."], ["so blue today", "not so blue"]),
+        ("@who = he | she\n@all = @who | they\n@all … hit (me|us)", ["they never hit us"], ["you hit us"]),
+        ("@谁 = 他|她\n@谁 打我", ["她 打 我"], ["我打她"]),
+        (
+            "kill myself",
+            ["kill my self", "k i l l myself", "k!ll myself", "kill myselfff"],
+            ["skill myself"],
+        ),
+    ],
+)
+def test_the_form_of_phrases(tmp_path: Path, phrases: str, found: list[str], left: list[str]) -> None:
+    own = lists(tmp_path, phrases)
+    assert [turn for turn in [*found, *left] if own.kind(turn)] == found
 
 
-def test_the_answer_is_in_the_language_of_the_turn():
+def test_a_phrase_is_of_the_kind_above_it_and_a_topic_gives_way_to_a_story(tmp_path: Path) -> None:
+    own = lists(
+        tmp_path, "blue\n[violence]\n? hit me\n[abuse]\ntouched me", "touched me with … words\n? movie"
+    )
+    assert own.kind("I am blue") == "self_harm" and own.kind("he hit me") == "violence"
+    assert own.kind("he hit me, touched me, and I am blue") == "self_harm"
+    assert own.kind("he hit me in the movie") is None and own.kind("I am blue after the movie") == "self_harm"
+    assert own.kind("he touched me with his words") is None
+    assert own.kind("he touched me with his words. He touched me") == "abuse"
+
+
+def test_the_answer_is_in_the_language_of_the_turn() -> None:
     chinese, english = SHIPPED.answer("想死", "en"), SHIPPED.answer("i want to die", "zh")
-    assert "12356" in chinese and "120" in chinese and "语言模型" in chinese
-    assert "988" in english and "12356" in english and "local emergency services" in english
+    assert chinese and "12356" in chinese and "120" in chinese and "语言模型" in chinese
+    assert english and "988" in english and "12356" in english and "local emergency services" in english
     assert "\n" not in chinese + english
-    own = Phrases(["112358"])
-    assert type(SHIPPED)(own, {"en": "E", "zh": "Z"}).answer("112358", "zh") == "Z"  # no letters
 
 
-def test_every_exception_has_a_phrase_inside():
-    for idiom in SHIPPED._phrases._exceptions:
-        text = "".join(idiom)
-        assert any(all(part in text for part in phrase) for phrase in SHIPPED._phrases._phrases), idiom
+@pytest.mark.parametrize(
+    ("turn", "numbers"),
+    [
+        ("my husband hits me", ["911", "999", "1-800-799-7233", "0808 2000 247", "12338", "1-800-422-4453"]),
+        ("我爸打我", ["110", "12338", "12355", "12345"]),
+        ("my uncle touches me at night", ["911", "1-800-656-4673", "1-800-422-4453", "0800 1111", "12355"]),
+        ("我被强奸了", ["110", "12338", "12355", "12345"]),
+    ],
+)
+def test_violence_and_abuse_have_their_own_places_to_turn_to(turn: str, numbers: list[str]) -> None:
+    sentence = SHIPPED.answer(turn, "en")
+    assert sentence and all(number in sentence for number in numbers) and "\n" not in sentence
 
 
 def write(folder, **files):
@@ -171,6 +239,19 @@ def test_an_operator_brings_phrases_idioms_and_sentences(tmp_path):
     assert own.answer("我 very blue 很难过", "en") == "请拨打 2。"
     assert own.answer("what a very blue sky", "en") is None
     assert own.answer("I want to die", "en") is None  # the list that ships does not count
+    digits = care_responder(write(tmp_path, phrases="112358", answers=answers))
+    assert digits.answer("112358", "zh") == "请拨打 2。"  # no letters
+
+
+def test_an_operator_gives_a_sentence_for_each_kind(tmp_path):
+    answers = "".join(f"{kind}:\n  en: {kind}!\n  zh: 好\n" for kind in KINDS)
+    own = care_responder(write(tmp_path, answers=answers))
+    for turn, kind in [
+        ("i want to die", "self_harm"),
+        ("he raped me", "abuse"),
+        ("my dad beats me", "violence"),
+    ]:
+        assert own.answer(turn, "zh") == f"{kind}!"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +261,25 @@ def test_an_operator_brings_phrases_idioms_and_sentences(tmp_path):
         ({"phrases": "good\n!!\n"}, ":2: '!!' has no letters"),
         ({"phrases": "want to …\n"}, ":1: 'want to …' has no letters"),
         ({"phrases": b"\xff\xfe"}, "not UTF-8"),
+        (
+            {"phrases": "[despair]\nblue"},
+            ":1: '[despair]' is no kind; there are [self_harm], [abuse], [violence]",
+        ),
+        ({"phrases": "so (very|really blue"}, ":1: 'so (very|really blue' has parentheses that do not match"),
+        ({"phrases": "very|really"}, "write alternatives as (this|that)"),
+        ({"phrases": "good\n@he hit me"}, ":2: '@he hit me' names @he, which no line above gives"),
+        (
+            {"phrases": "@he = he|she\n(my @he|us)"},
+            ":2: '(my @he|us)' has a name beside a word in parentheses",
+        ),
+        ({"phrases": "(|)"}, ":1: '(|)' has no letters"),
         ({"exceptions": ""}, "care.exceptions"),
+        ({"answers": "violence: {en: a, zh: b}"}, "has no sentences for 'self_harm'"),
+        ({"answers": "self_harm: {en: a}\nviolence: b"}, "self_harm: has no sentence for 'zh'"),
+        (
+            {"answers": "self_harm: {en: a}\ndespair: b"},
+            "'despair' is no kind; there are self_harm, abuse, violence",
+        ),
         ({"answers": "en: fine"}, "has no sentence for 'zh'"),
         ({"answers": "en: 5\nzh: 好"}, "has no sentence for 'en'"),
         ({"answers": "en: a\nzh: b\nfr: c"}, "'fr' is no language; there are en, zh"),
@@ -317,7 +416,7 @@ def test_over_http_even_with_a_banned_word(predictor: Any, turn: str, sentence: 
     words = WordFilter(["die", "不想活", "语言模型", "crisis", "Samaritans"])
     with served(predictor, words=words) as client:
         record = ask(client, turn, attention=True, n_best=3)
-        refused = client.post("/v1/reply", json={"context": ["rather die hard"]})
+        refused = client.post("/v1/reply", json={"context": ["we watched Die Hard"]})
         schema = client.get("/openapi.json").json()["components"]["schemas"]["ReplyAnswer"]["properties"]
     assert record["care"] is True and "attention" not in record and record["emotion"] is None
     assert [(p["text"], p["origin"]) for p in record["predictions"]] == [(sentence, "care")]
@@ -385,6 +484,7 @@ def test_a_list_is_tried_on_a_file(tmp_path: Path) -> None:
         "想死你了",
         "",
         "kill myself",
+        "我爸打我",
     ]
     file = tmp_path / "turns.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
@@ -394,5 +494,8 @@ def test_a_list_is_tried_on_a_file(tmp_path: Path) -> None:
         text=True,
         encoding="utf-8",
     )
-    assert (outcome.returncode, outcome.stdout) == (0, "我想死\nkill myself\n")
-    assert outcome.stderr == "2 of 5 turns (40.000%)\n"
+    assert (outcome.returncode, outcome.stdout) == (
+        0,
+        "self_harm\t我想死\nself_harm\tkill myself\nviolence\t我爸打我\n",
+    )
+    assert outcome.stderr == "3 of 6 turns (50.000%)\n"

@@ -1,9 +1,10 @@
-"""The fixed answer to a turn that speaks of self-harm, which no model writes.
+"""The fixed answers to turns that speak of self-harm, abuse or violence at home, which no model writes.
 
 python -m tasks.empathetic.care -c configs/empathetic.yaml --input dialogues.jsonl
 
-prints the turns of a file that speak of it, to try a list of phrases on conversations. A line is a turn, or
-`{"turns": [turn, …]}`, of which the speaker's are read, or `{"context": [turn, …]}`, of which the last is read.
+prints the turns of a file that speak of them, each after its kind, to try a list of phrases on conversations. A line
+is a turn, or `{"turns": [turn, …]}`, of which the speaker's are read, or `{"context": [turn, …]}`, of which the last
+is read.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Literal, get_args
 
 import yaml
 
@@ -26,47 +29,141 @@ from paddle_dialog.text.language import LANGUAGES, LanguageName, language_of
 from paddle_dialog.text.simplified import simplified
 from tasks.empathetic.config import CareConfig, EmpatheticConfig
 
+Kind = Literal["self_harm", "abuse", "violence"]
+KINDS: tuple[Kind, ...] = get_args(Kind)  # a turn of two kinds gets the first one's answer
+GAP = "…"
+
 _SHIPPED = Path(__file__).parent / "texts"
 _LINE_END = re.compile(
     r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])"
 )  # the blank that YAML makes of it, in Chinese
-GAP = "…"
 _APOSTROPHES = frozenset("'’‘´`ʼ＇")
+_LOOKALIKES = str.maketrans("!@$013", "iasoie")
+_INSIDE = re.compile("(?<=[a-z])[!@$013](?=[a-z])")  # k!ll
+_STRETCHED = re.compile(r"([a-z])\1\1+")  # dieeee
+_SPELLED = re.compile("(?<![a-z0-9])(?:[a-z][ ,]){2,}[a-z](?![a-z0-9])")  # k i l l
+_SELF = re.compile("(?<![a-z])(my|him|her|them|your)[ ,](?=sel(?:f|ves)(?![a-z]))")
 _SEPARATORS = re.compile("[ ,]+")
+_SIGN = re.compile(r"[^\w ]|_")
+_SIGN_OF_FORM = re.compile(rf"[^\w\n ()|{GAP}^$@]")
+
 # A normalised text has one blank, or one comma where there was any sign, between its words.
+_WORD = re.compile("[a-z0-9]+|[^a-z0-9 ,]")
+_RUN = re.compile("[a-z0-9]+(?: [a-z0-9]+)*|[^a-z0-9 ]")
 _START, _END = "(?<![a-z0-9])", "(?![a-z0-9])"
-_GAP = rf"[ ]?(?:(?:{_START}[a-z0-9]+{_END}|[\u3400-\u9fff])[ ]?){{0,3}}?"
+_BETWEEN = rf"[ ]?(?:(?:{_START}[a-z0-9]+{_END}|[\u3400-\u9fff])[ ]?)"  # and how often
+_WORDS_OF_GAP = 3
+_BORDERS = {"^": "(?<![^,])", "$": "(?![^,])"}
+
+_SET = re.compile(r"@(\w+)\s*=")
+_PIECE = re.compile(rf"\(([^()]*)\)|@(\w+)|([^()|{GAP}@]+)")
+_ELEMENT = re.compile(rf"\(([^()]*)\)|@(\w+)|({GAP}[{GAP} ]*)|([\^$])|([^()|{GAP}^$@]+)")
+
+
+class _Fault(ValueError):
+    """What is wrong with a phrase, in words that go on after it."""
+
+
+class Pattern:
+    """A phrase to look for; its regular expression is made when a text first has what it needs.
+
+    Args:
+        phrase: normalised.
+        sets: the alternatives of each name.
+        separator: an expression for what may stand between its words or hanzi.
+        kind: of what it speaks.
+        is_topic: whether it does not count where a story is told.
+    """
+
+    def __init__(
+        self, phrase: str, sets: Mapping[str, str], separator: str, kind: Kind, is_topic: bool
+    ) -> None:
+        self.kind = kind
+        self.is_topic = is_topic
+        self._phrase = phrase
+        self._sets = sets
+        self._separator = separator
+        self._needed = _needed(phrase, sets)
+        self.has_hanzi = not phrase.replace(GAP, "").isascii()
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        return re.compile(_expression(self._phrase, self._sets, self._separator))
+
+    def spans(self, text: Text) -> list[tuple[int, int]]:
+        """Return where the phrase stands in a text."""
+        if self.has_hanzi and not text.has_hanzi:
+            return []
+        for choice in self._needed:
+            if not text.has_any(choice):
+                return []
+        return [match.span() for match in self._expression.finditer(text.normalised)]
+
+
+class Text:
+    """A text to look for phrases in."""
+
+    def __init__(self, text: str) -> None:
+        self.normalised = normalised(text)
+        self.has_hanzi = not self.normalised.isascii()
+        words = _WORD.findall(self.normalised)
+        self._words_and_letters = f" {' '.join(words)} {''.join(words)}"
+        self._known: dict[tuple[str, ...], bool] = {}
+
+    def has_any(self, choice: tuple[str, ...]) -> bool:
+        """Return whether a text has one of the Latin words, with blanks around, or hanzi."""
+        found = self._known.get(choice)
+        if found is None:
+            found = any(map(self._words_and_letters.__contains__, choice))
+            self._known[choice] = found
+        return found
 
 
 class Phrases:
-    """Phrases that are looked for in texts, and idioms that are not meant.
+    """What speaks of each kind, and what is not meant so.
 
     Args:
         phrases: each is found whatever its case and width, with simplified or traditional characters, and with blanks
             or signs inside; a Latin one as whole words.
-        exceptions: a phrase inside one of these does not count; no signs are allowed inside them.
+        exceptions: a phrase that has characters in common with one of these does not count; no signs are allowed
+            inside them. Those that are a topic tell a story: where one stands, no phrase that is a topic counts.
     """
 
-    def __init__(self, phrases: Iterable[str], exceptions: Iterable[str] = ()) -> None:
-        self._phrases = [_parts(phrase) for phrase in phrases]
-        self._exceptions = [_parts(idiom) for idiom in exceptions]
+    def __init__(self, phrases: Iterable[Pattern], exceptions: Iterable[Pattern] = ()) -> None:
+        phrases, exceptions = list(phrases), list(exceptions)
+        self._phrases = {kind: [phrase for phrase in phrases if phrase.kind == kind] for kind in KINDS}
+        self._idioms = [idiom for idiom in exceptions if not idiom.is_topic]
+        self._stories = [story for story in exceptions if story.is_topic]
 
-    def finds(self, text: str) -> bool:
-        """Return whether a text has one of the phrases, outside of the exceptions."""
-        text = _normalised(text)
-        found = _spans(self._phrases, text, "[ ,]?")
-        idioms = _spans(self._exceptions, text, "[ ]?") if found else []
-        return any(not any(first <= start and end <= last for first, last in idioms) for start, end in found)
+    def kind(self, text: str) -> Kind | None:
+        """Return of what a text speaks; None where it has no phrase outside of the exceptions."""
+        read = Text(text)
+        for kind, phrases in self._phrases.items():
+            if any(self._is_meant(phrase, read) for phrase in phrases):
+                return kind
+        return None
+
+    def _is_meant(self, phrase: Pattern, text: Text) -> bool:
+        spans = phrase.spans(text)
+        if not spans or (phrase.is_topic and any(story.spans(text) for story in self._stories)):
+            return False
+        idioms = [span for idiom in self._idioms for span in idiom.spans(text)]
+        return any(all(end <= first or last <= start for first, last in idioms) for start, end in spans)
 
 
-def read_phrases(path: Path, key: str) -> list[str]:
-    """Return the phrases of a UTF-8 file, one a line; blank lines and lines with # are passed over.
+def read_phrases(path: Path, key: str, separator: str = "[ ,]") -> list[Pattern]:
+    """Read phrases from a UTF-8 file, one a line; docs/care.md describes the form.
+
+    Args:
+        path: the file.
+        key: the setting that names it, for messages.
+        separator: the signs that may stand between the words or hanzi of a phrase.
 
     Raises:
-        UserError: the file cannot be read, holds no phrase, or a line has nothing to look for; it names the setting.
+        UserError: the file cannot be read, holds no phrase, or has a line of another form; it names the setting.
     """
     try:
-        found = list(_phrases_of(path))
+        found = list(_patterns_of(path, separator))
     except UserError as error:
         raise UserError(f"{key}: {error}") from error
     if not found:
@@ -74,99 +171,188 @@ def read_phrases(path: Path, key: str) -> list[str]:
     return found
 
 
-def _phrases_of(path: Path) -> Iterator[str]:
-    for number, line in read_lines(path):
-        phrase = line.strip()
-        if not phrase or phrase.startswith("#"):
-            continue
-        if not all(_parts(phrase)):
-            raise UserError(
-                f"{path}:{number}: {phrase[:40]!r} has no letters to look for; give a phrase, with {GAP} only "
-                "between words"
-            )
-        yield phrase
+def _patterns_of(path: Path, separator: str) -> Iterator[Pattern]:
+    rows = [(number, line.strip()) for number, line in read_lines(path)]
+    rows = [(number, line) for number, line in rows if line and not line.startswith("#")]
+    if not rows:
+        return
+    plain = _plain("\n".join(line for _, line in rows), _SIGN_OF_FORM).replace(",", " ")
+    plain = re.sub(" {2,}", " ", plain)
+    for mark in "(|)":
+        plain = plain.replace(f" {mark}", mark).replace(f"{mark} ", mark)
+    phrases = plain.split("\n")
+    kind, sets = KINDS[0], dict[str, str]()
+    for (number, line), phrase in zip(rows, phrases, strict=True):
+        try:
+            if line.startswith("["):
+                kind = _kind_of(line)
+            elif match := _SET.match(line):
+                sets[match[1]] = _alternatives(phrase.removeprefix(f"@{match[1]}").strip(), sets)
+            else:
+                yield Pattern(phrase, sets, separator, kind, is_topic=line.startswith("?"))
+        except _Fault as fault:
+            raise UserError(f"{path}:{number}: {line[:40]!r} {fault}") from fault
 
 
-def _normalised(text: str) -> str:
+def _kind_of(line: str) -> Kind:
+    name = line.strip("[] ")
+    if name not in KINDS:
+        raise _Fault(f"is no kind; there are {', '.join(f'[{kind}]' for kind in KINDS)}")
+    return name
+
+
+def _alternatives(text: str, sets: Mapping[str, str]) -> str:
+    """Return alternatives with those of the sets that they name.
+
+    Raises:
+        _Fault: a name has no set, or is not an alternative by itself.
+    """
+    parts = text.split("|") if "@" in text else []
+    if any("@" in part[1:] for part in parts):
+        raise _Fault("has a name beside a word in parentheses; write it as an alternative by itself")
+    return "|".join(_set(part[1:], sets) if part.startswith("@") else part for part in parts) or text
+
+
+def _set(name: str, sets: Mapping[str, str]) -> str:
+    if name not in sets:
+        raise _Fault(f"names @{name}, which no line above gives; write @{name} = this | that")
+    return sets[name]
+
+
+def _needed(phrase: str, sets: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks.
+
+    Raises:
+        _Fault: the phrase is not of the form.
+    """
+    phrase = phrase.replace("^", "").replace("$", "")
+    if _PIECE.sub("", phrase).strip(f" {GAP}"):
+        raise _Fault("has parentheses that do not match; write alternatives as (this|that)")
+    needed = []
+    for group, name, letters in _PIECE.findall(phrase):
+        text = _set(name, sets) if name else _alternatives(group, sets) or letters.strip()
+        if text and not (text[0] == "|" or text[-1] == "|" or "||" in text):
+            text = f" {text.replace('|', ' | ')} " if text.isascii() else text.replace(" ", "")
+            needed.append(tuple(text.split("|")))
+    if not needed or phrase.strip()[0] == GAP or phrase.strip()[-1] == GAP:
+        raise _Fault(f"has no letters to look for; give a phrase, with {GAP} only between words")
+    return tuple(sorted(needed, key=len))
+
+
+def _expression(phrase: str, sets: Mapping[str, str], separator: str) -> str:
+    expression, separated = "", ""
+    for group, name, gap, border, letters in _ELEMENT.findall(phrase):
+        if gap:
+            expression += f"{_BETWEEN}{{0,{_WORDS_OF_GAP * gap.count(GAP)}}}?"
+        elif border:
+            expression += _BORDERS[border]
+        else:
+            alternatives = _set(name, sets) if name else _alternatives(group, sets)
+            expression += separated + (_any_of(alternatives, separator) or _literal(letters, separator))
+        separated = "" if gap or border == "^" else f"{separator}?"
+    return expression
+
+
+def _any_of(alternatives: str, separator: str) -> str:
+    if not alternatives:
+        return ""
+    return f"(?:{'|'.join(_literal(each, separator) for each in alternatives.split('|'))})"
+
+
+def _literal(text: str, separator: str) -> str:
+    """Return the expression of words, of which the Latin ones are whole, or hanzi, at borders of clauses or not."""
+    start, end = _BORDERS["^"] * text.startswith("^"), _BORDERS["$"] * text.endswith("$")
+    runs = (
+        f"{_START}{run.replace(' ', separator)}{_END}" if run.isascii() else run
+        for run in _RUN.findall(text.strip("^$ "))
+    )
+    return start + f"{separator}?".join(runs) + end
+
+
+def normalised(text: str) -> str:
     """Return lower-case simplified text with a blank, or a comma where there was a sign, between words."""
-    plain = simplified(unicodedata.normalize("NFKC", text)).casefold()
-    return _SEPARATORS.sub(lambda run: "," if "," in run[0] else " ", "".join(map(_letter, plain)))
+    text = _INSIDE.sub(lambda sign: sign[0].translate(_LOOKALIKES), text.lower())
+    text = _plain(text, _SIGN)
+    text = _SPELLED.sub(lambda run: _SEPARATORS.sub("", run[0]), _STRETCHED.sub(r"\1", text))
+    return _SELF.sub(r"\1", text).strip(" ")
 
 
-def _letter(char: str) -> str:
-    if char.isalnum():
-        return char
+def _plain(text: str, signs: re.Pattern[str]) -> str:
+    if not text.isascii():
+        text = GAP.join(unicodedata.normalize("NFKC", part) for part in text.split(GAP))
+        text = simplified(text)
+    text = signs.sub(_sign, text.casefold())
+    return _SEPARATORS.sub(lambda run: "," if "," in run[0] else " ", text) if signs is _SIGN else text
+
+
+def _sign(match: re.Match[str]) -> str:
+    char = match[0]
     if char.isspace():
         return " "
     is_invisible = unicodedata.category(char) in ("Cc", "Cf", "Mn")
     return "" if is_invisible or char in _APOSTROPHES else ","
 
 
-def _parts(phrase: str) -> list[str]:
-    """Return the letters of a phrase between its gaps."""
-    return [_SEPARATORS.sub("", _normalised(part)) for part in phrase.split(GAP)]
-
-
-def _spans(phrases: Iterable[list[str]], text: str, inside: str) -> list[tuple[int, int]]:
-    """Return where phrases stand in a normalised text, with `inside` allowed between their letters."""
-    letters = _SEPARATORS.sub("", text)
-    near = (parts for parts in phrases if all(part in letters for part in parts))  # saves most patterns
-    patterns = (_GAP.join(_pattern(part, inside) for part in parts) for parts in near)
-    return [match.span() for pattern in patterns for match in re.finditer(pattern, text)]
-
-
-def _pattern(letters: str, inside: str) -> str:
-    start = _START if letters[0].isascii() else ""
-    end = _END if letters[-1].isascii() else ""
-    return start + inside.join(map(re.escape, letters)) + end
-
-
 class CareResponder:
-    """Answers turns that speak of self-harm.
+    """Answers turns that speak of self-harm, abuse or violence.
 
     Args:
-        phrases: that speak of it.
-        answers: the sentence in each language.
+        phrases: gives those that speak of them, at the first turn.
+        answers: the sentence of each kind in each language.
     """
 
-    def __init__(self, phrases: Phrases, answers: Mapping[LanguageName, str]) -> None:
-        self._phrases = phrases
+    def __init__(
+        self, phrases: Callable[[], Phrases], answers: Mapping[Kind, Mapping[LanguageName, str]]
+    ) -> None:
+        self._read = phrases
         self._answers = answers
 
+    @cached_property
+    def _phrases(self) -> Phrases:
+        return self._read()
+
+    def kind(self, turn: str) -> Kind | None:
+        """Return of what a turn speaks; None where it asks for no care."""
+        return self._phrases.kind(turn)
+
     def answer(self, turn: str, language: LanguageName) -> str | None:
-        """Return the sentence for a turn; None where it does not speak of self-harm.
+        """Return the sentence for a turn; None where it asks for no care.
 
         Args:
             turn: the speaker's newest; earlier ones do not count, so that a conversation can go on.
             language: of the answer where that of the turn cannot be told.
         """
-        if not self._phrases.finds(turn):
-            return None
-        return self._answers[language_of(turn) or language]
+        kind = self.kind(turn)
+        return self._answers[kind][language_of(turn) or language] if kind else None
 
 
 def care_responder(config: CareConfig) -> CareResponder:
-    """Return what the settings describe.
+    """Return what the settings describe; lists that ship are read at the first turn, an operator's at once.
 
     Raises:
         UserError: a file cannot be read or is not of its form.
     """
-    phrases = read_phrases(_file(config.phrases, "care_phrases.txt"), "care.phrases")
-    exceptions = read_phrases(_file(config.exceptions, "care_exceptions.txt"), "care.exceptions")
-    return CareResponder(
-        Phrases(phrases, exceptions), _read_answers(_file(config.answers, "care_answers.yaml"))
+    responder = CareResponder(
+        lambda: Phrases(
+            read_phrases(_file(config.phrases, "care_phrases.txt"), "care.phrases"),
+            read_phrases(_file(config.exceptions, "care_exceptions.txt"), "care.exceptions", "[ ]"),
+        ),
+        _read_answers(_file(config.answers, "care_answers.yaml")),
     )
+    if config.phrases or config.exceptions:
+        responder.kind("")
+    return responder
 
 
-def _file(own: str | None, name: str) -> Path:
-    return _SHIPPED / name if own is None else Path(own)
+def _file(given: str | None, name: str) -> Path:
+    return _SHIPPED / name if given is None else Path(given)
 
 
-def _read_answers(path: Path) -> dict[LanguageName, str]:
-    """Read the sentences.
+def _read_answers(path: Path) -> dict[Kind, dict[LanguageName, str]]:
+    """Read the sentences: of each kind in each language, or in each language for all kinds.
 
     Raises:
-        UserError: the file cannot be read or lacks a language.
+        UserError: the file cannot be read or lacks a sentence.
     """
     where = f"care.answers: {path}"
     form = "give a sentence for each language, e.g. en: Please call 988 …"
@@ -180,16 +366,32 @@ def _read_answers(path: Path) -> dict[LanguageName, str]:
         raise UserError(f"{where}: is not YAML; {form}") from error
     if not isinstance(content, dict):
         raise UserError(f"{where}: has no sentences; {form}")
+    if not content.keys() & set(KINDS):
+        sentences = _sentences(content, where, form)
+        return dict.fromkeys(KINDS, sentences)
+    unknown = [str(name) for name in content if name not in KINDS]
+    if unknown:
+        raise UserError(f"{where}: '{unknown[0][:40]}' is no kind; there are {', '.join(KINDS)}")
+    answers: dict[Kind, dict[LanguageName, str]] = {}
+    for kind in KINDS:
+        sentences_of_kind = content.get(kind)
+        if not isinstance(sentences_of_kind, dict):
+            raise UserError(f"{where}: has no sentences for '{kind}'; {form}")
+        answers[kind] = _sentences(sentences_of_kind, f"{where}: {kind}", form)
+    return answers
+
+
+def _sentences(content: Mapping[object, object], where: str, form: str) -> dict[LanguageName, str]:
     unknown = [str(name) for name in content if name not in LANGUAGES]
     if unknown:
         raise UserError(f"{where}: '{unknown[0][:40]}' is no language; there are {', '.join(LANGUAGES)}")
-    answers: dict[LanguageName, str] = {}
+    sentences: dict[LanguageName, str] = {}
     for language in LANGUAGES:
         sentence = content.get(language)
         if not isinstance(sentence, str) or not sentence.strip():
             raise UserError(f"{where}: has no sentence for '{language}'; {form}")
-        answers[language] = _LINE_END.sub("", " ".join(sentence.split()))
-    return answers
+        sentences[language] = _LINE_END.sub("", " ".join(sentence.split()))
+    return sentences
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -202,9 +404,9 @@ def main(arguments: argparse.Namespace) -> None:
     for _, line in read_lines(arguments.input):
         for turn in _speaker_turns(line):
             turns += 1
-            if care.answer(turn, config.language) is not None:
+            if kind := care.kind(turn):
                 found += 1
-                print(turn)
+                print(f"{kind}\t{turn}")
     print(f"{found:,} of {turns:,} turns ({found / max(turns, 1):.3%})", file=sys.stderr)
 
 
