@@ -60,25 +60,6 @@ class Judge:
         return cls(weights)
 
 
-def judge_of_bundle(content: bytes | None, width: int, weight: float) -> Judge | None:
-    """Return the judge that a config gives a weight.
-
-    Args:
-        content: of the bundle's `JUDGE`; None where it has none, which is told in the log if the weight is not 0.
-        width: D that its model's states have.
-        weight: of the judge in the sum that orders the candidates.
-
-    Raises:
-        UserError: the file is no judge of this model.
-    """
-    if not weight:
-        return None
-    if content is None:
-        logger.info("these weights have no judge (%s): candidates are ordered without one", JUDGE)
-        return None
-    return Judge.from_bytes(content, width)
-
-
 def fit_order(
     rows: np.ndarray,
     values: np.ndarray,

@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="SOURCE",
-        help="what the task makes further files of, e.g. the training dialogues for a store of replies; repeatable",
+        help="what the task makes further files of, e.g. couplets for the index of the known ones; repeatable",
     )
     parser.add_argument(
         "--eight-bits", action="store_true", help="8 bits a number of the matrices instead of float16's 16"

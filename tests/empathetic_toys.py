@@ -15,12 +15,15 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from paddle_dialog.data.training_data import as_tensors
+from paddle_dialog.judge import Judge
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dataset import DialogueBatch
 from tasks.empathetic.data.dialogue import Dialogue
 from tasks.empathetic.data.language import tokenise
 from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
+from tasks.empathetic.dialogue_acts import ACTS, BUCKETS, STATEMENT, ActClassifier
+from tasks.empathetic.judge import ReplyJudge, judged_width
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.prediction import EmpatheticPredictor
 
@@ -107,6 +110,22 @@ def predictor_of(
 ) -> EmpatheticPredictor:
     """Return the predictor of a network."""
     return EmpatheticPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}), **options)
+
+
+def random_judge(width: int = 8, seed: int = 3) -> ReplyJudge:
+    """Return a judge with random weights, to whom nearly every turn is a statement."""
+    rng = np.random.default_rng(seed)
+    table = rng.normal(0.0, 0.1, (BUCKETS, len(ACTS))).astype(np.float32)
+    table[:, STATEMENT] += 2.0
+    return ReplyJudge(ActClassifier(table), Judge(rng.normal(0.0, 1.0, judged_width(width))))
+
+
+def judged_predictor(judge: ReplyJudge | None = None, **sections: dict[str, Any]) -> EmpatheticPredictor:
+    """Return a random causal model that chooses among generated, written and reflected replies by a judge."""
+    sections["decoding"] = {"beam_size": 4, "max_length": 6, **sections.get("decoding", {})}
+    config, vocabulary = make_config("causal", **sections), make_vocabulary()
+    network = make_network(config, len(vocabulary))
+    return predictor_of(config, network, vocabulary, judge=judge or random_judge())
 
 
 def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,10 +14,17 @@ import uvicorn
 from chromium import PATIENCE
 from composing_toys import composing_toy
 from couplet_toys import LEVEL, OBLIQUE, toy
-from empathetic_store_toys import predictor as _store_predictor
-from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
+from empathetic_toys import (
+    judged_predictor,
+    make_config,
+    make_network,
+    make_vocabulary,
+    predictor_of,
+    random_judge,
+)
 from serving_toys import make_app, wait_until_ready
 
+from paddle_dialog.judge import Judge
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.models import make_card
@@ -26,6 +32,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint
 from tasks.couplet.task import TASK as COUPLET
 from tasks.empathetic.api import ReplyEndpoint
+from tasks.empathetic.judge import OF_ORIGIN, ORIGINS, ReplyJudge, judged_width
 from tasks.empathetic.prediction import EmpatheticPredictor
 
 # The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
@@ -67,9 +74,8 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
         "couplet": (_couplet_predictor, [CoupletEndpoint(limits)]),
         "composing": (composing_toy, COUPLET.endpoints(limits)),
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
-        "people": (_people_predictor, [ReplyEndpoint(limits)]),
-        "written": (partial(_people_predictor, own=True), [ReplyEndpoint(limits)]),
-        "reflected": (partial(_people_predictor, reflections=2), [ReplyEndpoint(limits)]),
+        "written": (partial(_judged_predictor, "written"), [ReplyEndpoint(limits)]),
+        "reflected": (partial(_judged_predictor, "reflected"), [ReplyEndpoint(limits)]),
     }
     chosen = [made[task] for task in tasks]
 
@@ -183,12 +189,9 @@ def _reply_predictor() -> EmpatheticPredictor:
     return predictor_of(config, make_network(config, len(vocabulary), seed=4), vocabulary)
 
 
-def _people_predictor(own: bool = False, reflections: int = 0) -> EmpatheticPredictor:
-    """Return a model with a store, whose replies are `own` or a person's, and that puts `reflections` first."""
-    rerank = {"context_words": 1.0, "model": 0.1, "reflected": 50.0, "candidates": 3}
-    decoding = {"max_length": 8, "beam_size": 3, "rerank": rerank}
-    made = _store_predictor(decoding=decoding, replies={"candidates": 2, "reflections": reflections})
-    if not own or made.store is None:
-        return made
-    store = replace(made.store, own=np.ones(len(made.store), dtype=bool))
-    return _store_predictor(store, decoding=decoding, replies={"candidates": 2})
+def _judged_predictor(origin: str) -> EmpatheticPredictor:
+    """Return a model whose judge prefers replies of an origin."""
+    weights = np.zeros(judged_width(8), np.float32)
+    weights[ORIGINS.index(origin) * OF_ORIGIN] = 1.0
+    judge = ReplyJudge(random_judge().acts, Judge(weights))
+    return judged_predictor(judge, replies={"generated": 2, "written": 2, "reflections": 2})

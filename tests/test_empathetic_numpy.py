@@ -97,7 +97,6 @@ def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
         "strategy": strategy,
         "max_length": 8,
         "top_k": 5,
-        "rerank": {"candidates": 6, "overlap_last": 0.3, "echo": 0.2},
     }
     config = make_config(family, **sections, decoding=decoding)
     network = make_network(config, len(VOCABULARY))

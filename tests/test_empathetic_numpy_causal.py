@@ -102,7 +102,7 @@ def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
 
 
 def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = make_config("causal", decoding={"max_length": 5, "rerank": {"candidates": 3}})
+    config = make_config("causal", decoding={"max_length": 5})
     network = make_network(config, len(VOCABULARY))
     bundle = Bundle("empathetic", "", {"text": VOCABULARY}, read_weights(network))
     trained = TrainedModel.of_bundle(bundle, lambda sizes: network, Path())

@@ -1,25 +1,17 @@
-"""Judges: their file and fit, the states of a reply, and the command that fits one."""
+"""Judges: their file and fit, and the states of a reply."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from command import run_here
 from empathetic_array_cases import ALL_CASES, CONTEXTS, VOCABULARY, Sections, models
-from empathetic_toys import make_config, save_model
+from empathetic_toys import make_config
 from sklearn.linear_model import Ridge
 
-import paddle_dialog
-from paddle_dialog.bundle.folder import load_bundle
-from paddle_dialog.command_line import run_tool
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, SCORE_SCALE, Judge, fit_order, judge_of_bundle
+from paddle_dialog.judge import SCORE_SCALE, Judge, fit_order
 from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
-from tasks.empathetic.judge_fitting import main, make_parser
 from tasks.empathetic.network.emo_prepend import EmoPrepend
 from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend
 from tasks.empathetic.reading import ReadBatch, ReadContext, as_source, log_probs, reply_states
@@ -34,16 +26,6 @@ def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None
         Judge.from_bytes(judge.to_bytes(), 3)
     with pytest.raises(UserError, match="holds no judge"):
         Judge.from_bytes(b"no", 3)
-
-
-def test_a_bundle_without_a_judge_says_so_once_it_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "paddle_dialog")
-    assert judge_of_bundle(b"no judge at all", 2, 0.0) is None and judge_of_bundle(None, 2, 0.0) is None
-    assert not caplog.messages
-    assert judge_of_bundle(None, 2, 1.0) is None
-    assert JUDGE in caplog.messages[0]
-    judge = judge_of_bundle(Judge(np.ones(2)).to_bytes(), 2, 0.5)
-    assert judge is not None and judge(np.eye(2)).tolist() == [1, 1]
 
 
 def test_the_fit_is_ridge_regression_within_each_input() -> None:
@@ -100,63 +82,6 @@ def read(
     with evaluation_mode(model):
         batch = ReadBatch(model, model.read_contexts(*as_source(model, [packed[0]]))[0])
     return ReadContext(turns, packed, encoder.language, emotion, batch=batch)
-
-
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the recipe of a random model; `shipped` beside it is its bundle with a store."""
-    folder = tmp_path_factory.mktemp("judged")
-    path = save_model(folder, "transformer", decoding={"beam_size": 4, "max_length": 4})
-    weights = ("--weights", folder / "run" / "best", "--output", folder / "shipped")
-    outcome = run_here("export", *weights, "--data", "sample")
-    assert outcome.status == 0, outcome.stderr
-    return path
-
-
-def test_a_fitted_judge_answers_as_the_raters_liked(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Raters who like every reply of people with a question mark get more of them than before."""
-    shipped, output = recipe.parent / "shipped", tmp_path / "with_judge"
-    predictor = paddle_dialog.load(shipped)
-    texts = predictor.store.texts
-    contexts = [["hello"], ["i won a prize"], ["my dog died ."], ["someone stole my bike"]]
-    rated = [
-        {"text": text, "sensible": (liked := "?" in text), "specific": liked, "empathy": 5 if liked else 1}
-        for text in texts
-    ]
-    lines = (json.dumps({"context": context, "replies": rated}) + "\n" for context in contexts)
-    (tmp_path / "ratings.jsonl").write_text("".join(lines), encoding="utf-8")
-    command = f"-c {recipe} --weights {shipped} --ratings {tmp_path}/ratings.jsonl --output {output}"
-    assert run_tool(main, make_parser(), command.split()) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("judge: 1.0\nmodel: ") and "context_words: " in printed
-    assert JUDGE in load_bundle(output).extra
-
-    def questions(weight: float) -> int:
-        settings = ("-o", f"decoding.rerank.judge={weight}", "-o", "decoding.rerank.model=0")
-        people = ("-o", "replies.generate=false", "-o", f"replies.candidates={len(texts)}")
-        asked = run_here(
-            "predict", "-c", recipe, "--weights", output, *settings, *people, "--n-best", 5, "hello"
-        )
-        assert asked.status == 0, asked.stderr
-        return asked.stdout.count("?")
-
-    assert questions(1e3) >= 4 > questions(0.0)
-
-
-def test_a_bundle_without_a_judge_and_bad_ratings_are_told(recipe: Path, tmp_path: Path) -> None:
-    shipped = recipe.parent / "shipped"
-    plain, asked = (
-        run_here("predict", "-c", recipe, "--weights", shipped, "-o", f"decoding.rerank.judge={weight}", "hi")
-        for weight in (0, 1)
-    )
-    assert asked.status == 0 and asked.stdout == plain.stdout
-    assert "these weights have no judge (judge.safetensors)" in asked.stderr
-    assert "no judge" not in plain.stderr
-    (tmp_path / "bad.jsonl").write_text('{"context": ["a"], "replies": [{"text": "b"}]}\n', encoding="utf-8")
-    command = f"-c {recipe} --weights {shipped} --ratings {tmp_path}/bad.jsonl --output {tmp_path}/x"
-    assert run_tool(main, make_parser(), command.split()) == 2
 
 
 def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:

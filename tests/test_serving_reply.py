@@ -5,8 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from empathetic_store_toys import predictor as store_predictor
-from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
+from empathetic_toys import judged_predictor, make_config, make_network, make_vocabulary, predictor_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
@@ -17,6 +16,7 @@ from tasks.empathetic import api
 from tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
 from tasks.empathetic.data.dialogue import clean_turn
 from tasks.empathetic.data.language import ENGLISH, _split_chunk
+from tasks.empathetic.dialogue_acts import ACTS
 
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
 
@@ -176,16 +176,15 @@ def test_a_model_that_is_told_the_emotion_asks_for_it():
     assert status == 422 and "without an emotion" in record["error"]
 
 
-def test_a_persons_reply_is_marked_and_filtered_by_banned_words_too():
-    rerank = {"context_words": 1.0, "candidates": 2}
-    made = lambda: store_predictor(decoding={"max_length": 8, "beam_size": 2, "rerank": rerank})  # noqa: E731
+def test_replies_of_every_origin_are_told_and_filtered_by_banned_words():
+    made = lambda: judged_predictor(replies={"generated": 2, "written": 5, "reflections": 2})  # noqa: E731
     with start(made()) as client:
-        _, record = ask(client, n_best=5)
-        assert client.get("/v1/models").json()["models"][0]["details"]["stored_replies"] == 5
-    people = [p for p in record["predictions"] if p["origin"] == "person"]
-    assert people and all(-1 <= p["similarity"] <= 1 for p in people)
-    assert all("similarity" not in p for p in record["predictions"] if p["origin"] == "model")
-    words = WordFilter(["congratulations"])
+        _, record = ask(client, n_best=9)
+    assert {p["origin"] for p in record["predictions"]} == {"model", "written", "reflected"}
+    assert record["act"] in ACTS
+    written = next(p["text"] for p in record["predictions"] if p["origin"] == "written")
+    word = max(re.findall(r"\w+", written), key=len)
+    words = WordFilter([word])
     with start(made(), words) as client:
-        _, record = ask(client, n_best=5)
+        _, record = ask(client, n_best=9)
     assert not any(words.finds(p["text"]) for p in record["predictions"])

@@ -4,7 +4,7 @@ python -m paddle_dialog.bundle.averaging RUN/best LATER/best --share 0.35 --outp
 
 Models that come from one another by further training lie in one valley, and a point between them is often lower than
 both (Wortsman et al. 2022, "Model Soups", section 3). Everything else in the bundle is the first one's; what was made
-with its weights (a store of replies, a judge) has to be made anew.
+with its weights (a judge, an index) has to be made anew.
 """
 
 from __future__ import annotations

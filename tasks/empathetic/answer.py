@@ -11,6 +11,7 @@ import numpy as np
 from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Prediction
 from tasks.empathetic.data.emotions import EMOTIONS
+from tasks.empathetic.dialogue_acts import Act
 
 TOP_EMOTIONS = 5
 
@@ -21,34 +22,29 @@ class ReplyPrediction(Prediction):
 
     Args:
         tokens: as the model wrote or reads it.
-        origin: who wrote it: a `person`, for a conversation of the training data; a language model, for this
-            project's store (`written`); the speaker, whose words a reply says back (`reflected`); or
-            the `model` that answers. `care` marks the fixed sentence to somebody who speaks of self-harm, whose score
-            is 0.
-        similarity: of a stored reply: the cosine in 0–1 between the words of the context and those of the one most
-            like it in which the reply was given; None of others.
-        row: of a stored reply in the store.
-        emotion: of the speaker, for which a reflected reply is meant; None for any.
+        origin: who wrote it: the `model` that answers; this project beforehand (`written`); or the speaker, whose
+            words the reply says back (`reflected`). `care` marks the fixed sentence to somebody in danger, whose
+            score is 0.
+        act: which a written reply answers, a place in `ACTS`; None of others.
+        similarity: of the newest turn and the one beside a written reply, in 0–1; 0 of others.
+        agreement: how far the speaker feels what a prepared reply is meant for, in 0–1; 0 of others.
     """
 
     tokens: tuple[str, ...]
-    origin: Literal["model", "person", "written", "reflected", "care"] = "model"
-    similarity: float | None = None
-    row: int | None = None
-    emotion: str | None = None
+    origin: Literal["model", "written", "reflected", "care"] = "model"
+    act: int | None = None
+    similarity: float = 0.0
+    agreement: float = 0.0
 
     def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""
-        record = super().as_dict() | {"origin": self.origin}
-        return record if self.similarity is None else {**record, "similarity": round(self.similarity, 4)}
+        return super().as_dict() | {"origin": self.origin}
 
 
 def origin_note(record: Mapping[str, Any]) -> str:
     """Return the note beside a reply of `ReplyPrediction.as_dict`; empty for one of the model's own."""
-    if record["origin"] == "reflected":
-        return " (in your own words)"
-    note = {"person": "from a person", "written": "written for this project"}.get(record["origin"])
-    return "" if note is None else f" ({note}, {record['similarity']:.2f})"
+    notes = {"reflected": " (in your own words)", "written": " (written for this project)"}
+    return notes.get(record["origin"], "")
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,8 @@ class Answer:
         probabilities: of all emotions, as predicted [C].
         predictions: the replies, best first.
         emotions: that the probabilities are of [C].
-        care: the newest turn speaks of self-harm, and the fixed sentence answers it; no emotion is told then.
+        act: the dialogue act of the newest turn; None where no judge was asked.
+        care: the newest turn speaks of danger, and a fixed sentence answers it; no emotion is told then.
         hint: a sentence to the speaker, whose newest turn is in a language that the model does not read.
     """
 
@@ -71,6 +68,7 @@ class Answer:
     probabilities: np.ndarray
     predictions: Sequence[ReplyPrediction]
     emotions: Sequence[str] = EMOTIONS
+    act: Act | None = None
     care: bool = False
     hint: str | None = None
 
@@ -88,6 +86,8 @@ class Answer:
             "emotions": {self.emotions[i]: round(float(self.probabilities[i]), 4) for i in top},
             "predictions": [prediction.as_dict() for prediction in self.predictions],
         }
+        if self.act is not None:
+            record["act"] = self.act
         if self.care:
             record["care"] = True
         if self.hint is not None:

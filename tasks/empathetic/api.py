@@ -24,6 +24,7 @@ from tasks.empathetic.config import EmpatheticDecodingConfig
 from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 from tasks.empathetic.data.language import forget_chunks
+from tasks.empathetic.dialogue_acts import Act
 from tasks.empathetic.prediction import EmpatheticPredictor
 
 EXAMPLE = "I lost my dog yesterday."
@@ -77,14 +78,9 @@ class ReplyCandidate(BaseModel):
 
     text: str
     score: float = Field(description="Log-probability per token, the end included.")
-    origin: Literal["person", "written", "reflected", "model", "care"] = Field(
-        description="Who wrote it: a person, for another conversation of the training data; a language model, for "
-        "this project's store (written); the speaker, whose words the reply says back (reflected); or the model that "
-        "answers. care is the fixed sentence to somebody who "
-        "speaks of self-harm."
-    )
-    similarity: float | None = Field(
-        None, description="How near a stored reply is to the context, a cosine; none for the model's."
+    origin: Literal["written", "reflected", "model", "care"] = Field(
+        description="Who wrote it: the model that answers; this project beforehand (written); or the speaker, whose "
+        "words the reply says back (reflected). care is a fixed sentence to somebody in danger."
     )
 
 
@@ -108,6 +104,9 @@ class ReplyAnswer(BaseModel):
         description="Probabilities of the likeliest five, as predicted; none with care."
     )
     predictions: list[ReplyCandidate]
+    act: Act | None = Field(
+        None, description="What the newest turn is; null with care and where the generator answers alone."
+    )
     care: bool = Field(
         False, description="Whether the newest turn speaks of self-harm; no model wrote the answer then."
     )
@@ -165,7 +164,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             "chinese_names": CHINESE_NAMES[predictor.language.name],
             "needs_emotion": predictor.needs_emotion,
             "takes_emotion": predictor.config.emotion.prepend != "none",
-            "stored_replies": 0 if predictor.store is None else len(predictor.store),
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:

@@ -68,6 +68,11 @@ class Clause:
     weight: float
 
 
+def clauses_of(turn: str, language: str) -> list[Clause]:
+    """Return the clauses of a turn that can be said back; `language` is `en` or `zh`."""
+    return english_clauses(turn) if language == "en" else chinese_clauses(turn)
+
+
 def english_clauses(turn: str) -> list[Clause]:
     """Return the clauses of a turn that can be said back."""
     found: list[str] = []

@@ -1,154 +1,197 @@
-"""Fit a judge of replies, and the weights beside it, to blind ratings, and write the bundle with it.
+"""Fit the classifier of dialogue acts and the judge of replies to rated conversations; write the bundle with both.
 
-python -m tasks.empathetic.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+python -m tasks.empathetic.judge_fitting -c CONFIG --weights BUNDLE --turns FILE --ratings FILE --output DIR
 
-Each line of the ratings is `{"context": [turn, …], "replies": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1,
-"empathy": 1 to 5}, …], "weight": 1}`; means of several raters may lie between, and the weight may be left out. The
-weights of the sum are printed as they stand in a config's `decoding.rerank`. docs/replies.md says how to rate.
+A line of `--turns` is an act, a tab and a turn, of `--ratings` `{"id": "3-2", "act": "statement", "context":
+[turn, …], "candidates": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`, for the second
+turn of the third conversation; candidates without ratings are passed over. docs/replies.md says how to rate.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import load_model, run_tool
+from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import Judge, fit_order, judge_parser, save_with_judge
+from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser
+from paddle_dialog.recipes import find_model
 from tasks.empathetic.answer import ReplyPrediction
+from tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
+from tasks.empathetic.judge import FEATURES, measured
 from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.reading import ReadContext, log_probs
-from tasks.empathetic.rerank import AGAINST, judged_states
+from tasks.empathetic.reading import log_probs
+from tasks.empathetic.written import read_written
 
-FITTED = (
-    "model", "context_words", "person", "own", "own_words", "reflected", "emotion", "overlap_last", "overlap_earlier",
-    "echo", "repetition",
-)  # fmt: skip
-MOST_REFLECTIONS = 500  # all that there are to a turn, of which some were rated
-PENALTY = 1000.0  # chosen by cross-validation over contexts (docs/experiments/README.md)
-WORTH = (0.5, 0.5, 0.5)  # of what is sensible, what is specific, and of the best empathy over the worst
+FOLDS = 5
+WORTH = (0.5, 0.25, 1.0)  # of what is sensible, what is specific, and of empathy from 0 to 1
+PENALTY = 3000.0  # of the squared weights, chosen by cross-validation over conversations
 
 
 class Rated(NamedTuple):
-    """A context, replies to it, what they are worth [N], and how much they count."""
+    """A turn of a conversation with rated replies.
 
+    Attributes:
+        talk: the conversation.
+        place: of the turn in it, from 1.
+        act: of the newest turn.
+        context: turns, the speaker's first and last.
+        replies: the texts.
+        sensible: whether each is [N].
+        values: what each is worth [N], see `WORTH`.
+    """
+
+    talk: str
+    place: int
+    act: str
     context: list[str]
     replies: list[str]
+    sensible: np.ndarray
     values: np.ndarray
-    weight: float
 
 
-def read_ratings(path: str, worth: Sequence[float] = WORTH) -> Iterator[Rated]:
-    """Iterate over the rated replies of each context.
+def read_ratings(path: str) -> list[Rated]:
+    """Read the rated replies to each turn; turns without any rating have no replies.
 
-    Args:
-        path: of the ratings.
-        worth: of the three ratings in the value of a reply, empathy scaled to 0 to 1.
+    Raises:
+        UserError: the file cannot be read, holds no rating, or a line is not as it should be.
+    """
+
+    def rated(record: Record) -> Rated:
+        replies = [one for one in record["candidates"] if "sensible" in one]
+        ratings = np.array([_ratings(one) for one in replies]).reshape(-1, 3)
+        talk, place = str(record["id"]).rsplit("-", 1)
+        if record["act"] not in ACTS:
+            raise ValueError(f"{record['act']!r} is no act")
+        return Rated(
+            talk,
+            int(place),
+            record["act"],
+            [str(turn) for turn in record["context"]],
+            [str(one["text"]) for one in replies],
+            ratings[:, 0],
+            ratings @ np.array(WORTH),
+        )
+
+    form = '{"id": "1-1", "act": …, "context": […], "candidates": [{"text", "sensible", "specific", "empathy"}, …]}'
+    found = list(read_records(path, rated, form))
+    if not any(one.replies for one in found):
+        raise UserError(f"{path}: no ratings in this file")
+    return found
+
+
+def _ratings(reply: Record) -> tuple[float, float, float]:
+    return float(reply["sensible"]), float(reply["specific"]), (float(reply["empathy"]) - 1) / 4
+
+
+def read_turns(path: str) -> list[tuple[str, str]]:
+    """Read labelled turns, act and turn.
 
     Raises:
         UserError: the file cannot be read, or a line is not as it should be.
     """
-
-    def rated(record: Record) -> Rated:
-        replies = record["replies"]
-        ratings = np.array(
-            [[float(r["sensible"]), float(r["specific"]), (float(r["empathy"]) - 1) / 4] for r in replies]
-        )  # [N, 3]
-        return Rated(
-            [str(turn) for turn in record["context"]],
-            [str(r["text"]) for r in replies],
-            ratings @ np.array(worth),
-            float(record.get("weight", 1)),
-        )
-
-    return read_records(
-        path, rated, '{"context": […], "replies": [{"text", "sensible", "specific", "empathy"}, …]}'
-    )
+    found: list[tuple[str, str]] = []
+    for number, line in read_lines(path):
+        act, tab, turn = line.rstrip().partition("\t")
+        if act not in ACTS or not tab:
+            raise UserError(f"{path}:{number}: give an act, a tab and a turn; the acts are {', '.join(ACTS)}")
+        found.append((act, turn))
+    return found
 
 
-def measured(
-    predictor: EmpatheticPredictor, turns: list[str], texts: Sequence[str], rows: Mapping[str, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features [N, F] that `FITTED` names and the `judged_states` of replies to a context.
-
-    Args:
-        predictor: the model with its store.
-        turns: of the context.
-        texts: the replies.
-        rows: of the store, by text; a reply that is not in it counts as the generator's.
-    """
-    (context,) = predictor.understand(predictor.read([turns]))
-    found = _candidates(predictor, context, texts, rows)
-    known = predictor.reranker.features
-    features = [known[name]([context], [found]) for name in FITTED]
-    return np.stack(features, axis=1), judged_states(predictor.encoder, found, context)
-
-
-def _candidates(
-    predictor: EmpatheticPredictor, context: ReadContext, texts: Sequence[str], rows: Mapping[str, int]
-) -> list[ReplyPrediction]:
-    """Return the replies as candidates; the store is compared with the context once for all of its own."""
-    stored = [text for text in texts if text in rows]
-    known = predictor.stored(context, 0, [rows[text] for text in stored]) if stored else []
-    found = dict(zip(stored, known, strict=True))
-    reflected = {one.text: one for one in predictor.reflected(context, MOST_REFLECTIONS)}
-    found |= {text: reflected[text] for text in texts if text in reflected and text not in found}
-    others = {text: predictor.language.tokens_of(text) for text in texts if text not in found}
-    scores = log_probs(predictor.encoder, [*others.values()], context)
-    for (text, tokens), score in zip(others.items(), scores, strict=True):
-        found[text] = ReplyPrediction(text, float(score), tokens)
-    return [found[text] for text in texts]
+def fitted_judge(rows: Sequence[np.ndarray], rated: Sequence[Rated]) -> Judge:
+    """Fit a judge to measured replies [N, FEATURES + 6 D] of each turn."""
+    numbers = np.repeat(np.arange(len(rated)), [len(one.values) for one in rated])
+    values = np.concatenate([one.values for one in rated])
+    return Judge(fit_order(np.concatenate(rows), values, numbers, FEATURES, PENALTY))
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Fit the judge, print the weights beside it and write the bundle."""
+    """Fit both, print how they do on conversations held out, and write the bundle."""
     predictor = load_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
-    texts = () if predictor.store is None else predictor.store.texts
-    rows = {text: row for row, text in enumerate(texts)}
-    rated = list(read_ratings(arguments.ratings, arguments.worth))
-    if not rated:
-        raise UserError(f"{arguments.ratings}: no ratings in this file")
-    scores: list[np.ndarray] = []
-    states: list[np.ndarray] = []
-    for number, one in enumerate(rated, start=1):
-        own_scores, own_states = measured(predictor, one.context, one.replies, rows)
-        scores.append(own_scores)
-        states.append(own_states)
+    turns, every = read_turns(arguments.turns), read_ratings(arguments.ratings)
+    turns += [(ACTS[one.act], one.turn) for one in read_written(predictor.language.name)]
+    folds = np.array([zlib.crc32(one.talk.encode()) % FOLDS for one in every])
+    probabilities = _held_out_acts(turns, every, folds)
+    rated = [
+        (one, acts, fold) for one, acts, fold in zip(every, probabilities, folds, strict=True) if one.replies
+    ]
+    rows = []
+    for number, (one, acts, _) in enumerate(rated, start=1):
+        rows.append(_measured(predictor, one, acts))
         if number % 100 == 0:
-            print(f"{number:,} contexts", file=sys.stderr)
-    sizes = [len(one.values) for one in rated]
-    weights = fit_order(
-        np.concatenate([np.concatenate(scores), np.concatenate(states)], axis=1),
-        np.concatenate([one.values for one in rated]),
-        np.repeat(np.arange(len(rated)), sizes),
-        len(FITTED),
-        PENALTY,
-        np.repeat([one.weight for one in rated], sizes),
-    )
-    print("judge: 1.0")
-    for name, weight in zip(FITTED, weights[: len(FITTED)], strict=True):
-        print(f"{name}: {-weight if name in AGAINST else weight:.3f}")
-    save_with_judge(arguments, Judge(weights[len(FITTED) :]))
+            print(f"{number:,} of {len(rated):,} turns read", file=sys.stderr)
+    _report(rows, [one for one, _, _ in rated], np.array([fold for _, _, fold in rated]))
+    classifier = _fit(turns, every)
+    judge = fitted_judge(rows, [one for one, _, _ in rated])
+    bundle = load_bundle(find_model(arguments.weights))
+    files = {**bundle.extra, JUDGE: judge.to_bytes(), DIALOGUE_ACTS: classifier.to_bytes()}
+    save_bundle(dataclasses.replace(bundle, extra=files), Path(arguments.output))
+
+
+def _fit(turns: Sequence[tuple[str, str]], rated: Sequence[Rated]) -> ActClassifier:
+    both = [*turns, *((one.act, one.context[-1]) for one in rated)]
+    return fit_acts([turn for _, turn in both], [act for act, _ in both])
+
+
+def _held_out_acts(
+    turns: Sequence[tuple[str, str]], rated: Sequence[Rated], folds: np.ndarray
+) -> list[np.ndarray]:
+    """Return the probabilities of the acts [A] of each rated turn by a classifier that has not seen its talk."""
+    found: list[np.ndarray] = [np.zeros(len(ACTS))] * len(rated)
+    for fold in np.unique(folds):
+        classify = _fit(turns, [one for one, other in zip(rated, folds, strict=True) if other != fold])
+        for row in np.flatnonzero(folds == fold).tolist():
+            found[row] = classify(rated[row].context[-1])
+    right = sum(ACTS[int(acts.argmax())] == one.act for acts, one in zip(found, rated, strict=True))
+    print(f"dialogue acts: {right / len(rated):.3f} right of {len(rated):,} turns held out")
+    return found
+
+
+def _measured(predictor: EmpatheticPredictor, rated: Rated, acts: np.ndarray) -> np.ndarray:
+    """Return what the judge reads of the rated replies to a turn [N, FEATURES + 6 D]."""
+    (context,) = predictor.understand(predictor.read([rated.context]))
+    prepared = {one.text: one for one in predictor.prepared(context, acts, only=rated.replies)}
+    others = [text for text in rated.replies if text not in prepared]
+    tokens = [predictor.language.tokens_of(text) for text in others]
+    scores = log_probs(predictor.encoder, tokens, context)
+    for text, score, words in zip(others, scores, tokens, strict=True):
+        prepared[text] = ReplyPrediction(text, float(score), words)
+    return measured(predictor.encoder, context, acts, [prepared[text] for text in rated.replies])
+
+
+def _report(rows: Sequence[np.ndarray], rated: Sequence[Rated], folds: np.ndarray) -> None:
+    """Print how often the reply that a judge of other conversations puts first is sensible."""
+    first = np.zeros(len(rated))
+    for fold in np.unique(folds):
+        known = [number for number in range(len(rated)) if folds[number] != fold]
+        judge = fitted_judge([rows[number] for number in known], [rated[number] for number in known])
+        for number in np.flatnonzero(folds == fold).tolist():
+            first[number] = rated[number].sensible[judge(rows[number]).argmax()]
+    places = np.array([one.place for one in rated])
+    for name, chosen in (("turn 1", places == 1), ("turn 2", places == 2), ("turns 3 to 6", places > 2)):
+        if chosen.any():
+            print(
+                f"{name}: the first of the list is sensible in {first[chosen].mean():.3f} of {chosen.sum():,}"
+            )
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = judge_parser(__doc__, "rated replies, one context a line")
-    parser.add_argument(
-        "--worth",
-        nargs=3,
-        type=float,
-        default=WORTH,
-        metavar=("SENSIBLE", "SPECIFIC", "EMPATHY"),
-        help="of each rating in the value of a reply, empathy scaled to 0 to 1 (0.5 each)",
-    )
+    parser = judge_parser(__doc__, "rated replies, one turn of a conversation a line")
+    parser.add_argument("--turns", required=True, metavar="FILE", help="labelled turns, one a line")
     return parser
 
 

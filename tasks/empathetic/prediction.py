@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +14,6 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
-from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor, check_request
 from paddle_dialog.text.language import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -23,11 +24,15 @@ from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from tasks.empathetic.data.vocabulary import not_words
+from tasks.empathetic.dialogue_acts import ACTS, Act
+from tasks.empathetic.judge import ReplyJudge
 from tasks.empathetic.reading import ContextReader, ReadContext, log_probs
 from tasks.empathetic.reflection import Reflector
-from tasks.empathetic.rerank import Reranker
-from tasks.empathetic.store import ReplyStore, highest
+from tasks.empathetic.written import WrittenReplies, agreement
 
+TINY = 1e-9
+FEELING: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker tells a feeling
+MOST = 10_000  # reflections of a turn
 FEWEST_WORDS = 2  # of English that are worth a hint; everybody writes "OK"
 _HINTS: dict[LanguageName, str] = {  # by the language of the turn
     "en": "This model reads Chinese and not English; please say it in Chinese.",
@@ -42,14 +47,12 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         config: decoding settings, and what the model reads.
         trained: the model.
         encoder: see `ContextReader`.
-        store: of people's replies; None where there is none.
-        judge: of the bundle; None where there is none.
+        judge: of the bundle, which chooses among what was generated, written and said back; None where there is
+            none, and the generator answers alone.
 
     Attributes:
-        care: answers turns that speak of self-harm, in the place of the model.
-        reranker: orders the candidates.
-        store: of people's replies, or None.
-        reflector: says back what the speaker said; None where the config wants none.
+        care: answers turns that speak of self-harm or violence, in the place of the model.
+        judge: see above.
     """
 
     config: EmpatheticConfig
@@ -59,15 +62,20 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         config: EmpatheticConfig,
         trained: TrainedModel,
         encoder: DialogueEncoder | None = None,
-        store: ReplyStore | None = None,
-        judge: Judge | None = None,
+        judge: ReplyJudge | None = None,
     ) -> None:
         super().__init__(config, trained, encoder)
         self.care = care_responder(config.care)
-        self.store = store
-        wanted = config.replies.reflections > 0 and config.replies.store is not False
-        self.reflector = Reflector(self.language.name, self.emotions) if wanted else None
-        self.reranker = Reranker(self.encoder, store, judge)
+        self.judge = judge
+
+    @cached_property
+    def written(self) -> WrittenReplies:
+        """The replies that were written for this project."""
+        return WrittenReplies(self.language.name, self.emotions)
+
+    @cached_property
+    def _reflector(self) -> Reflector:
+        return Reflector(self.language.name, self.emotions)
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
@@ -125,32 +133,46 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         for start in range(0, len(order), settings.batch_size):
             rows = order[start : start + settings.batch_size]
             batch = self.understand([read[row] for row in rows])
+            if self.judge is not None:
+                batch = self._felt_now(batch)
             cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
             asked = [context for context, sentence in zip(batch, cared, strict=True) if sentence is None]
-            ranked = iter(self._ranked(asked, options, settings))
+            ranked = iter(self.ranked(asked, options) if asked else [])
             for row, context, sentence in zip(rows, batch, cared, strict=True):
                 if sentence is None:
-                    replies = [reply for reply in next(ranked) if accepts(reply.text)][:count]
-                    answers[row] = self._answer(context, replies, settings.clear_emotion)
+                    act, replies = next(ranked)
+                    accepted = [reply for reply in replies if accepts(reply.text)][:count]
+                    answers[row] = self._answer(context, act, accepted, settings.clear_emotion)
                 else:
                     answers[row] = self._caring(context, sentence)
         return [answer for answer in answers if answer is not None]
 
-    def _ranked(
-        self, contexts: Sequence[ReadContext], options: SearchOptions, settings: EmpatheticDecodingConfig
-    ) -> Sequence[Sequence[ReplyPrediction]]:
-        """Return the candidates for contexts of one batch, best first; nothing for no context."""
-        if not contexts:
-            return []
-        return self.reranker.order(contexts, self.candidates(contexts, options), settings.rerank)
+    def _felt_now(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Let the newest turn decide what is felt, and the conversation where that turn is silent.
 
-    def _answer(self, context: ReadContext, replies: Sequence[ReplyPrediction], least: float) -> Answer:
+        The probabilities are those of the conversation to the power 1 - c times those of the newest turn alone to the
+        power c, where c is how clear the latter are: 1 less their entropy over the greatest one.
+        """
+        alone = self.understand(self.read([[context.turns[-1]] for context in contexts]))
+        return [
+            dataclasses.replace(context, predicted=_newest_first(context.emotions, newest.emotions))
+            if context.given is None and len(context.turns) > 1
+            else context
+            for context, newest in zip(contexts, alone, strict=True)
+        ]
+
+    def _answer(
+        self, context: ReadContext, act: Act | None, replies: Sequence[ReplyPrediction], least: float
+    ) -> Answer:
         assert context.predicted is not None
-        named = _clear(context.predicted, least, self.emotions)
+        feels = act is None or act in FEELING
+        named = _clear(context.predicted, least, self.emotions) if feels else None
         if context.given is not None:
             named = self.emotions[context.given]
         hint = language_hint(context.turns[-1], self.language.name)
-        return Answer(context.turns, named, context.predicted, tuple(replies), self.emotions, hint=hint)
+        return Answer(
+            context.turns, named, context.predicted, tuple(replies), self.emotions, act=act, hint=hint
+        )
 
     def _caring(self, context: ReadContext, sentence: str) -> Answer:
         assert context.predicted is not None
@@ -192,67 +214,63 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         return record.get("hint")
 
     def decoding_summary(self) -> str:
-        """Describe search and ranking in a few words."""
+        """Describe search and choice in a few words."""
         decoding, replies = self.config.decoding, self.config.replies
         search = search_summary(decoding, self.search_options(decoding, decoding.n_best))
-        if self.store is not None:
-            stored = f"the {replies.candidates} nearest of {len(self.store):,} stored replies"
-            both = f"{search}; with {stored}" if replies.generate else stored
-            return f"{both}; the best by {decoding.rerank.summary()}"
-        if ranks(decoding):
-            return f"{search}; the best of {decoding.rerank.candidates} by {decoding.rerank.summary()}"
-        return search
+        if self.judge is None:
+            return search
+        generated = f"{replies.generated} of {search}, " if replies.generated else ""
+        return (
+            f"{generated}{replies.written} of {len(self.written.replies):,} written replies, "
+            f"{replies.reflections} in the speaker's words; the best by the judge"
+        )
 
-    def candidates(
+    def ranked(
         self, contexts: Sequence[ReadContext], options: SearchOptions
-    ) -> list[list[ReplyPrediction]]:
-        """Return the generator's replies and the nearest of the store, for contexts of one batch."""
-        found: list[list[ReplyPrediction]] = [[] for _ in contexts]
-        if self.config.replies.generate or self.store is None:
-            found = write_replies(self.encoder, contexts, options)
-        if self.store is not None:
-            count = self.config.replies.candidates
-            found = [own + self.stored(context, count) for own, context in zip(found, contexts, strict=True)]
-        if self.reflector is not None:
-            count = self.config.replies.reflections
-            found = [
-                own + self.reflected(context, count) for own, context in zip(found, contexts, strict=True)
-            ]
+    ) -> list[tuple[Act | None, list[ReplyPrediction]]]:
+        """Return the act of the newest turn and the candidates, best first, for the contexts of one batch.
+
+        Without a judge there is no act, and the candidates are the generator's in the order of its search.
+        """
+        if self.judge is None:
+            return [(None, replies) for replies in write_replies(self.encoder, contexts, options)]
+        generated: list[list[ReplyPrediction]] = [[] for _ in contexts]
+        if self.config.replies.generated:
+            generated = write_replies(self.encoder, contexts, options)
+        found: list[tuple[Act | None, list[ReplyPrediction]]] = []
+        for context, replies in zip(contexts, generated, strict=True):
+            acts = self.judge.acts(context.turns[-1])  # [A]
+            every = replies + self.prepared(context, acts)
+            found.append((ACTS[int(acts.argmax())], self.judge.order(self.encoder, context, acts, every)))
         return found
 
-    def stored(
-        self, context: ReadContext, count: int, rows: Sequence[int] | None = None
+    def prepared(
+        self, context: ReadContext, acts: np.ndarray, only: Collection[str] | None = None
     ) -> list[ReplyPrediction]:
-        """Return the `count` nearest replies of the store, or those of certain rows; none without a store."""
-        if self.store is None:
-            return []
-        similarities = self.store.similarities(context.terms)  # [N]
-        rows = highest(similarities, count) if rows is None else rows
-        texts = [self.store.texts[row] for row in rows]
+        """Return the written replies that fit a context and those in the speaker's words.
+
+        Args:
+            context: that the model has read.
+            acts: probabilities of the acts of its newest turn [A].
+            only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
+        """
+        turn, felt, replies = context.turns[-1], context.emotions, self.config.replies
+        wanted = (replies.written, replies.reflections) if only is None else (None, MOST)
+        written = self.written.fitting(turn, acts, felt, wanted[0])
+        reflected = self._reflector.replies(turn, felt, wanted[1])
+        if only is not None:
+            written = [one for one in written if one.reply.text in only]
+            reflected = [one for one in reflected if one.text in only]
+        texts = [one.reply.text for one in written] + [one.text for one in reflected]
         tokens = [self.language.tokens_of(text) for text in texts]
         scores = log_probs(self.encoder, tokens, context).tolist()
+        scored = list(zip(texts, scores, tokens, strict=True))
         return [
-            ReplyPrediction(
-                text,
-                score,
-                words,
-                "written" if self.store.own[row] else "person",
-                float(similarities[row]),
-                row,
-            )
-            for row, text, score, words in zip(rows, texts, scores, tokens, strict=True)
-        ]
-
-    def reflected(self, context: ReadContext, count: int) -> list[ReplyPrediction]:
-        """Return at most `count` replies that say back what the speaker said; none without a reflector."""
-        if self.reflector is None:
-            return []
-        replies = self.reflector.replies(context.turns[-1], context.emotions, count)
-        tokens = [self.language.tokens_of(reply.text) for reply in replies]
-        scores = log_probs(self.encoder, tokens, context).tolist()
-        return [
-            ReplyPrediction(reply.text, score, words, "reflected", emotion=reply.emotion)
-            for reply, score, words in zip(replies, scores, tokens, strict=True)
+            ReplyPrediction(*each, "written", one.reply.act, one.similarity, one.agreement)
+            for each, one in zip(scored, written, strict=False)
+        ] + [
+            ReplyPrediction(*each, "reflected", agreement=agreement(one.emotions, felt, self.emotions))
+            for each, one in zip(scored[len(written) :], reflected, strict=True)
         ]
 
     def search_options(
@@ -260,7 +278,17 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
         seed = self.config.seed if seed is None else seed
-        return search_options(settings, n_best, seed, self.store is not None, self.emotions)
+        generated = None if self.judge is None else self.config.replies.generated
+        return search_options(settings, n_best, seed, generated, self.emotions)
+
+
+def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
+    """Return the probabilities [C] of `EmpatheticPredictor._felt_now`."""
+    logs = np.log(np.maximum(newest, TINY))  # [C]
+    clarity = 1 + float(newest @ logs) / math.log(len(newest))
+    mixed = np.maximum(conversation, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
+    probabilities: np.ndarray = mixed / mixed.sum()
+    return probabilities
 
 
 def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> str | None:
@@ -312,22 +340,20 @@ def _predictions(
 
 
 def search_options(
-    settings: EmpatheticDecodingConfig, n_best: int, seed: int, has_store: bool, emotions: Sequence[str]
+    settings: EmpatheticDecodingConfig, n_best: int, seed: int, generated: int | None, emotions: Sequence[str]
 ) -> SearchOptions:
-    """Return the options of the search for candidates.
+    """Return the options of the search.
 
     Args:
         settings: of decoding.
-        n_best: replies asked for. Where they are ranked, there are more candidates.
+        n_best: replies asked for.
         seed: of the draws.
-        has_store: people's replies are candidates too, so the generator need not write all `n_best`.
+        generated: candidates that a judge wants beside others; None where the search answers alone.
         emotions: of the language, whose entries are no words.
     """
     count = n_best
-    if has_store:
-        count = 1 if settings.strategy == "greedy" else settings.rerank.candidates
-    elif ranks(settings):
-        count = max(count, settings.rerank.candidates)
+    if generated is not None:
+        count = 1 if settings.strategy == "greedy" else max(1, generated)
     processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)])]
     if settings.min_length:
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
@@ -335,11 +361,6 @@ def search_options(
         processors.append(NoRepeatNGram(settings.no_repeat_ngram))
     wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
     return SearchOptions.of(wide, count, seed, processors)
-
-
-def ranks(settings: EmpatheticDecodingConfig) -> bool:
-    """Return whether the generator's candidates are re-ranked."""
-    return settings.rerank.is_active and settings.strategy != "greedy"
 
 
 def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -> str:

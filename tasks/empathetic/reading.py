@@ -20,7 +20,7 @@ from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.dialogue import checked_context
 from tasks.empathetic.data.emotions import emotion_id
 from tasks.empathetic.data.encoding import DialogueEncoder, Packed, Source, make_encoder, pad_sources
-from tasks.empathetic.data.language import Language, Tokens
+from tasks.empathetic.data.language import Language
 from tasks.empathetic.network.numpy_emo_prepend import (
     NumpyCausalEmoPrepend,
     NumpyEmoPrepend,
@@ -91,11 +91,6 @@ class ReadContext:
     def words(self) -> list[tuple[str, ...]]:
         """Tokens of each turn."""
         return [self.language.tokens_of(turn) for turn in self.turns]
-
-    @property
-    def terms(self) -> list[Tokens]:
-        """What each turn is compared by with those of the store."""
-        return [self.language.terms(turn) for turn in self.turns]
 
     @property
     def emotions(self) -> np.ndarray:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib.resources
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from tasks.empathetic.clauses import KINDS, Clause, Kind, chinese_clauses, english_clauses
+from tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of
 
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
@@ -33,7 +33,6 @@ _GOOD = (
 )  # fmt: skip
 # How one feels to whom a clause is that.
 _MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
-_CLAUSES: dict[str, Callable[[str], list[Clause]]] = {"en": english_clauses, "zh": chinese_clauses}
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,11 @@ class Reflection:
 
     Args:
         text: of the reply.
-        emotion: of the speaker, to which the frame belongs; None for any.
+        emotions: of the speaker, to which the frame belongs: one, or none where it is for any.
     """
 
     text: str
-    emotion: str | None
+    emotions: tuple[str, ...]
 
 
 class Reflector:
@@ -59,7 +58,7 @@ class Reflector:
 
     def __init__(self, language: str, emotions: Sequence[str]) -> None:
         self._emotions = emotions
-        self._clauses = _CLAUSES[language]
+        self._language = language
         self._frames = read_frames(language)
 
     def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
@@ -75,7 +74,7 @@ class Reflector:
         """
         likely = [self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]]
         meant = self._meant(felt)
-        found = sorted(self._clauses(turn), key=lambda clause: -clause.weight)[:CLAUSES]
+        found = sorted(clauses_of(turn, self._language), key=lambda clause: -clause.weight)[:CLAUSES]
         tried: dict[str, Reflection] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
@@ -83,7 +82,7 @@ class Reflector:
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
-                tried.setdefault(text, Reflection(text, None if emotion == ANY else emotion))
+                tried.setdefault(text, Reflection(text, () if emotion == ANY else (emotion,)))
             if len(tried) == count:
                 break
         return [*tried.values()]

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.judge import JUDGE, judge_of_bundle
+from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.text.vocabulary import Vocabulary
 from tasks.empathetic.config import EmpatheticConfig
@@ -25,9 +25,9 @@ from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
 from tasks.empathetic.data.language import PIECES, make_language
 from tasks.empathetic.data.sources import read_configured, read_dialogues
 from tasks.empathetic.data.vocabulary import VOCABULARY
+from tasks.empathetic.dialogue_acts import DIALOGUE_ACTS
+from tasks.empathetic.judge import judge_of_bundle
 from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.rerank import judged_width
-from tasks.empathetic.store import REPLY_STORE, store_of_bundle
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -52,7 +52,7 @@ class EmpatheticTask(GenerationTask):
         "care.exceptions",
         "care.answers",
     )
-    file_names = (HINTS, REPLY_STORE, JUDGE, PIECES)
+    file_names = (HINTS, JUDGE, DIALOGUE_ACTS, PIECES)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -125,10 +125,7 @@ class EmpatheticTask(GenerationTask):
             config,
             model,
             _encoder(config, model),
-            store_of_bundle(config.replies, model.files.get(REPLY_STORE)),
-            judge_of_bundle(
-                model.files.get(JUDGE), judged_width(config.model.width), config.decoding.rerank.judge
-            ),
+            judge_of_bundle(config, model.files),
         )
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
@@ -146,16 +143,6 @@ class EmpatheticTask(GenerationTask):
     def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
         """Return the first contexts of a source, as JSON."""
         return [json.dumps({"context": d.context}) for d in read_configured(config, source)[:count]]
-
-    def files_of_data(
-        self, config: EmpatheticConfig, model: TrainedModel, sources: Sequence[str]
-    ) -> dict[str, bytes]:
-        """Make the store of replies from dialogues with the model's final weights."""
-        from tasks.empathetic.store_building import EmotionModel, store_of_corpus
-
-        predictor = EmpatheticPredictor(config, model, _encoder(config, model))
-        store = store_of_corpus(sources, config, cast(EmotionModel, predictor.model), predictor.encoder)
-        return {REPLY_STORE: store.to_bytes()}
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""

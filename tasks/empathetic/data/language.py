@@ -26,7 +26,6 @@ MOST_TURNS = 40_000  # of the training text that the pieces are learned from
 REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
 _BLANK = "▁"  # stands for a blank inside a piece
 _FULL_WIDTH = str.maketrans(",!?;:", "，！？；：")  # as the corpora write them
-_RUNS = re.compile(r"[\u4e00-\u9fff]+|[a-z0-9]+")
 
 Tokens = Sequence[str]
 
@@ -222,7 +221,6 @@ class Language:
         units: tokens to what figures count: words, or the characters of pieces.
         stock_phrase: the units of what listeners say too often.
         opening: how many units begin a reply alike, for `common_openings`; 0 where that is not reported.
-        pairs: one turn to what conversations are compared by; None where that is its tokens.
 
     Attributes:
         tokens_of: `tokenise` with a memory, which `forget` empties.
@@ -235,7 +233,6 @@ class Language:
     units: Callable[[Tokens], Tokens]
     stock_phrase: tuple[str, ...]
     opening: int = 0
-    pairs: Callable[[str], Tokens] | None = None
     tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
     _memory: Any = field(init=False)  # the same, as functools knows it
 
@@ -244,10 +241,6 @@ class Language:
         remembering = lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(split(turn)))
         object.__setattr__(self, "tokens_of", remembering)
         object.__setattr__(self, "_memory", remembering)
-
-    def terms(self, turn: str) -> Tokens:
-        """Return what a turn is compared by with those of other conversations."""
-        return self.tokens_of(turn) if self.pairs is None else self.pairs(turn)
 
     def remembered(self) -> int:
         """Return how many turns `tokens_of` remembers."""
@@ -266,20 +259,6 @@ ENGLISH = Language(
     units=lambda tokens: tokens,
     stock_phrase=("sorry", "to", "hear"),
 )
-
-
-def character_pairs(turn: str) -> list[str]:
-    """Return each two neighbouring hanzi of a Chinese turn, a hanzi that stands alone, and words of other letters.
-
-    The pieces of two turns on one thing are often cut at different places; pairs are not.
-    """
-    pairs = []
-    for run in _RUNS.findall(turn.lower()):
-        if run[0] < "\u4e00" or len(run) == 1:
-            pairs.append(run)
-        else:
-            pairs += [run[place : place + 2] for place in range(len(run) - 1)]
-    return pairs
 
 
 def make_language(name: LanguageName, pieces: bytes | None) -> Language:
@@ -303,7 +282,6 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
         units=lambda tokens: tuple(join_pieces(tokens)),
         stock_phrase=tuple("理解你"),
         opening=4,
-        pairs=character_pairs,
     )
 
 

@@ -34,8 +34,7 @@ _DIALOGUE = '{"context": [turn, …], "target": …, "emotion": …, "situation"
 _CONVERSATION = '{"turns": [turn, turn, …]}'
 _SENTENCE = re.compile(r".*?(?:[。！？!?…]+[”’」』）)\"]*|$)", re.DOTALL)
 _CLAUSE = re.compile(r"[，,；;：:、]")
-SERVING = ("small_talk", "everyday")  # whose replies serve in any conversation
-SHIPPED = ("sample", *SERVING)  # files of the task's folder
+SHIPPED = ("sample", "small_talk")  # files of the task's folder
 _FILES = {"en": "{}.jsonl", "zh": "{}_zh.jsonl"}  # by language
 _CSV = (".csv", ".csv.xz", ".csv.gz")
 
@@ -49,11 +48,9 @@ def read_dialogues(source: str, language: str = "en", reply_characters: int = 0)
     """Read all examples of a source.
 
     Args:
-        source: `sample`, `small_talk` or `everyday` (dialogues written for this project; `everyday`, things that
-            happen and what a listener says to them), the official archive `….tar.gz` (its train split) or
-            `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of
-            any other name with one JSON object a line (see `parse_dialogues`). CSV and JSONL may end in `.xz`
-            or `.gz`.
+        source: `sample` or `small_talk` (dialogues written for this project), the official archive `….tar.gz` (its
+            train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of any other name with one
+            JSON object a line (see `parse_dialogues`). CSV and JSONL may end in `.xz` or `.gz`.
         language: whose shipped dialogues and emotions are meant.
         reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
 

@@ -138,7 +138,6 @@ function draw() {
   part("undo").hidden = exchanges.length === 0;
   part("reset").hidden = exchanges.length === 0;
   part("openings-group").hidden = exchanges.length > 0;
-  part("people").hidden = !details("empathetic", spoken()).stored_replies;
   drawLanguage();
   if (focus) part("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
@@ -195,17 +194,15 @@ function bubble(who, text) {
   return element("p", { class: "bubble", lang: tagOfText(text) }, element("span", { class: "unseen" }, `${word(who)}: `), text);
 }
 
-/** The mark of a reply from the store, or in the speaker's words; none of the model's own. */
-function originTags({ origin, similarity }) {
+/** The mark of a reply that was written beforehand, or in the speaker's words; none of the model's own. */
+function originTags({ origin }) {
   const marks = {
-    person: ["fromPerson", "fromPersonMeaning"],
     written: ["writtenForUs", "writtenForUsMeaning"],
     reflected: ["reflected", "reflectedMeaning"],
   };
   if (!(origin in marks)) return [];
   const [mark, meaning] = marks[origin];
-  const tag = word(mark, { similarity: (similarity ?? 0).toFixed(2).replace("-", "−") });
-  return [element("p", { class: "origin", title: word(meaning) }, tag)];
+  return [element("p", { class: "origin", title: word(meaning) }, word(mark))];
 }
 
 function replyTools(exchange) {

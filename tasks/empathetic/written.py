@@ -1,0 +1,145 @@
+"""Replies written for this project, each for a dialogue act and beside a turn that it answers."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tasks.empathetic.dialogue_acts import ACTS, STATEMENT
+from tasks.empathetic.overlap import units
+
+ANY = 0.25  # agreement of a reply that is meant for any emotion
+FELT = 0.4  # least probability of the emotions that a reply is meant for
+PROBABLE = 0.3  # least probability of an act whose replies may be said
+LIKE = 0.35  # least similarity of the turns of a reply that is not general
+
+
+@dataclass(frozen=True)
+class WrittenReply:
+    """A reply that is right for nearly everybody who says such a thing.
+
+    Attributes:
+        act: of the turns that it answers, a place in `ACTS`.
+        turn: one of them.
+        text: of the reply.
+        emotions: of the speaker for which a reply to a statement is meant; empty where it is for any.
+        general: whether it fits nearly every turn of the act; others assume what only turns like theirs have said.
+    """
+
+    act: int
+    turn: str
+    text: str
+    emotions: tuple[str, ...] = ()
+    general: bool = False
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A written reply that may answer a turn.
+
+    Attributes:
+        reply: the reply.
+        similarity: of the turn and the one beside the reply, in 0–1.
+        agreement: of the speaker's emotion and those for which the reply is meant, see `agreement`.
+    """
+
+    reply: WrittenReply
+    similarity: float
+    agreement: float
+
+
+class WrittenReplies:
+    """The replies of a language, searched by act, words and emotion.
+
+    Args:
+        language: `en` or `zh`.
+        emotions: that a model of it predicts.
+
+    Attributes:
+        replies: all of them.
+    """
+
+    def __init__(self, language: str, emotions: Sequence[str]) -> None:
+        self.replies = read_written(language)
+        self._emotions = emotions
+        bags = [_bag(reply.turn) for reply in self.replies]
+        found = Counter(gram for bag in bags for gram in bag)
+        self._idf = {gram: math.log(len(bags) / count) for gram, count in found.items()}
+        self._rows: defaultdict[str, list[tuple[int, float]]] = defaultdict(
+            list
+        )  # with a gram, and its weight
+        for row, bag in enumerate(bags):
+            for gram, weight in self._unit(bag).items():
+                self._rows[gram].append((row, weight))
+        self._acts = np.array([reply.act for reply in self.replies])  # [N]
+        self._for_any = np.array([not reply.emotions for reply in self.replies])  # [N]
+        self._general = np.array([reply.general for reply in self.replies])  # [N]
+
+    def fitting(
+        self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None
+    ) -> list[Fitting]:
+        """Return the replies that fit a turn best by act, words and emotion.
+
+        A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
+
+        Args:
+            turn: the speaker's newest.
+            acts: probabilities of its acts [A].
+            felt: probabilities of the emotions [C].
+            count: how many, at most; None returns all, whether they fit or not.
+        """
+        similarities = np.zeros(len(self.replies))  # [N], cosines of TF-IDF
+        for gram, weight in self._unit(_bag(turn)).items():
+            for row, other in self._rows.get(gram, ()):
+                similarities[row] += weight * other
+        agreements = np.array([agreement(reply.emotions, felt, self._emotions) for reply in self.replies])
+        values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
+        if count is not None:
+            felt_enough = self._for_any | (agreements >= FELT)
+            fits = (self._general | (similarities >= LIKE)) & felt_enough & (acts[self._acts] >= PROBABLE)
+            values[~fits] = -np.inf
+            count = min(count, int(fits.sum()))
+        best = np.argsort(-values, kind="stable")[:count]
+        return [Fitting(self.replies[row], float(similarities[row]), float(agreements[row])) for row in best]
+
+    def _unit(self, bag: set[str]) -> dict[str, float]:
+        """Return the IDF of each known n-gram, scaled to unit length."""
+        weights = {gram: self._idf[gram] for gram in bag if gram in self._idf}
+        norm = math.sqrt(sum(weight**2 for weight in weights.values())) or 1.0
+        return {gram: weight / norm for gram, weight in weights.items()}
+
+
+def agreement(meant: Sequence[str], felt: np.ndarray, emotions: Sequence[str]) -> float:
+    """Return the probability [C] of the emotions for which a reply is meant, in 0–1; `ANY` where it is for any."""
+    if not meant:
+        return ANY
+    return float(sum(felt[emotions.index(name)] for name in meant))
+
+
+def read_written(language: str) -> list[WrittenReply]:
+    """Read `texts/written_*.jsonl`: act, turn and reply a line, and perhaps `emotions` and `general`."""
+    path = importlib.resources.files("tasks.empathetic") / f"texts/written_{language}.jsonl"
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [
+        WrittenReply(
+            ACTS.index(line["act"]),
+            line["turn"],
+            line["reply"],
+            tuple(line.get("emotions", ())),
+            line.get("general", False),
+        )
+        for line in lines
+    ]
+
+
+def _bag(turn: str) -> set[str]:
+    """Return the words and pairs of words of a turn; of Chinese its characters and pairs of them."""
+    words = units(turn)
+    return {*words, *("_".join(pair) for pair in pairwise(words))}

@@ -1,0 +1,339 @@
+"""Which reply is said: dialogue acts, written replies, the judge's order, manners, and the command that fits it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import run_here
+from empathetic_toys import judged_predictor, random_judge, save_model
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from paddle_dialog.bundle.folder import load_bundle, save_bundle
+from paddle_dialog.command_line import run_tool
+from paddle_dialog.errors import UserError
+from paddle_dialog.judge import JUDGE, Judge
+from tasks.empathetic.answer import ReplyPrediction
+from tasks.empathetic.config import EmpatheticConfig
+from tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
+from tasks.empathetic.dialogue_acts import ACTS, BUCKETS, DIALOGUE_ACTS, ActClassifier, act_features, fit_acts
+from tasks.empathetic.judge import (
+    FEATURES,
+    ORIGINS,
+    PLAIN,
+    ReplyJudge,
+    judge_of_bundle,
+    judged_width,
+    measured,
+)
+from tasks.empathetic.judge_fitting import main, make_parser
+from tasks.empathetic.overlap import repeats, units
+from tasks.empathetic.prediction import EmpatheticPredictor
+from tasks.empathetic.reading import ReadContext
+from tasks.empathetic.reflection import Reflector
+from tasks.empathetic.written import ANY, LIKE, WrittenReplies, agreement, read_written
+
+WIDTH = 8  # of the toys' models
+
+# Dialogue acts.
+
+SAID = {
+    "thanks": ["thank you so much", "thanks a lot", "thank you, that helps", "many thanks to you"],
+    "farewell": ["bye now", "good bye", "i have to go, bye", "see you, bye"],
+    "question": ["do you sleep?", "what do you eat?", "are you a robot?", "do you like me?"],
+}
+TURNS = [(act, turn) for act, turns in SAID.items() for turn in turns * 5]
+
+
+def test_the_acts_of_new_turns_are_told_with_probabilities() -> None:
+    classify = fit_acts([turn for _, turn in TURNS], [act for act, _ in TURNS])
+    for turn, act in (("thank you", "thanks"), ("bye bye", "farewell"), ("do you dream?", "question")):
+        probabilities = classify(turn)
+        assert ACTS[int(probabilities.argmax())] == act and probabilities.sum() == pytest.approx(1)
+
+
+@given(st.text(max_size=80))
+def test_any_turn_has_features_of_unit_length(turn: str) -> None:
+    buckets, weights = act_features(turn)
+    assert np.linalg.norm(weights) == pytest.approx(1)
+    assert len({*buckets.tolist()}) == len(buckets) and ((buckets >= 0) & (buckets < BUCKETS)).all()
+
+
+def test_the_file_of_the_acts_holds_them() -> None:
+    classify = random_judge().acts
+    again = ActClassifier.from_bytes(classify.to_bytes())
+    np.testing.assert_allclose(again("oh no!"), classify("oh no!"), atol=1e-2)  # in 16 bits
+    with pytest.raises(UserError, match="here: holds no classifier of dialogue acts"):
+        ActClassifier.from_bytes(b"nonsense", "here")
+    with pytest.raises(UserError, match=r"weights, and .* are needed; fit it anew"):
+        ActClassifier.from_bytes(ActClassifier(np.ones((4, 2), np.float32)).to_bytes())
+
+
+# Written replies.
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_written_replies_are_for_every_act_and_say_nothing_twice(language: str) -> None:
+    replies = read_written(language)
+    assert {reply.act for reply in replies} == {*range(len(ACTS))}
+    assert len({reply.text for reply in replies}) == len(replies) >= 400
+    for reply in replies:
+        assert reply.text == reply.text.strip() and 2 <= len(units(reply.text)) <= 45
+        assert {*reply.emotions} <= {*EMOTIONS_OF[language]}
+
+
+def test_the_cosine_of_turns_is_that_of_scikit_learn() -> None:
+    written = WrittenReplies("en", EMOTIONS)
+
+    def grams(turn: str) -> list[str]:
+        words = units(turn)
+        return [*words, *("_".join(pair) for pair in pairwise(words))]
+
+    vectoriser = TfidfVectorizer(analyzer=grams, binary=True, smooth_idf=False, norm=None)
+    weights = vectoriser.fit_transform([reply.turn for reply in written.replies]).toarray()
+    scale = (vectoriser.idf_ - 1) / vectoriser.idf_  # its IDF has 1 added
+    turn = "Are you a robot or a person, my friend?"
+    vectors, query = weights * scale, vectoriser.transform([turn]).toarray()[0] * scale
+    cosines = vectors @ query / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9) / np.linalg.norm(query)
+    acts, felt = np.full(len(ACTS), 1 / len(ACTS)), np.full(len(EMOTIONS), 1 / len(EMOTIONS))
+    found = written.fitting(turn, acts, felt)
+    places = [written.replies.index(one.reply) for one in found]
+    np.testing.assert_allclose([one.similarity for one in found], cosines[places], atol=1e-9)
+
+
+def test_replies_to_statements_are_chosen_by_what_is_felt() -> None:
+    written = WrittenReplies("en", EMOTIONS)
+    statement = np.eye(len(ACTS))[ACTS.index("statement")]
+    for emotion in ("sad", "joyful", "angry"):
+        felt = np.eye(len(EMOTIONS))[EMOTIONS.index(emotion)]
+        for one in written.fitting("well", statement, felt, 5):
+            assert ACTS[one.reply.act] == "statement" and emotion in one.reply.emotions and one.agreement == 1
+    general = [
+        one.reply.general or one.similarity >= LIKE
+        for one in written.fitting("What is it?", statement, felt, 9)
+    ]
+    assert all(general) and not all(reply.general for reply in written.replies)
+    assert agreement((), felt, EMOTIONS) == ANY and agreement(("sad", "angry"), felt, EMOTIONS) == 1
+
+
+# The order.
+
+
+def read_context(found: EmpatheticPredictor, *turns: str) -> ReadContext:
+    return found.understand(found.read([list(turns)]))[0]
+
+
+def candidate(text: str, origin: Any = "model", **features: Any) -> ReplyPrediction:
+    return ReplyPrediction(text, -1.0, tuple(units(text)), origin, **features)
+
+
+def test_what_the_judge_reads_by_hand() -> None:
+    found = judged_predictor()
+    context = read_context(found, "my dog died", "oh no ! who ?", "my dog")
+    acts = np.arange(len(ACTS)) / 100
+    every = [candidate("why ?"), candidate("oh no !", "written", act=3, similarity=0.5, agreement=0.25)]
+    rows = measured(found.encoder, context, acts, every)
+    assert rows.shape == (2, judged_width(WIDTH)) == (2, FEATURES + 6 * WIDTH)
+    size = 2 + len(ACTS)
+    np.testing.assert_allclose(rows[0, :size], [1, -1, *acts])
+    np.testing.assert_allclose(rows[1, size : 2 * size], [1, -1, *acts])
+    assert not rows[0, size : FEATURES - PLAIN].any() and not rows[1, :size].any()
+    np.testing.assert_allclose(
+        rows[:, FEATURES - PLAIN : FEATURES], [[0, 0, 0, 1, 1], [0.03, 0.5, 0.25, 0, 0]]
+    )
+    states = np.split(rows[:, FEATURES:], 3, axis=1)  # of all, of written replies, of reflections
+    assert not states[1][0].any() and not states[2].any()
+    np.testing.assert_array_equal(states[1][1], states[0][1])
+
+
+def judge_of(**weights: float) -> ReplyJudge:
+    """Return a judge that counts the origin of a reply alone."""
+    values = np.zeros(judged_width(WIDTH), np.float32)
+    for origin, weight in weights.items():
+        values[ORIGINS.index(origin) * (2 + len(ACTS))] = weight
+    return ReplyJudge(random_judge().acts, Judge(values))
+
+
+def test_candidates_of_every_origin_are_ordered_by_one_judge() -> None:
+    found = judged_predictor(replies={"generated": 3, "written": 2, "reflections": 2})
+    assert found.judge is not None
+    turns = ["my dog died last night ."]
+    (answer,) = found.answer([turns], n_best=20)
+    origins = [one.origin for one in answer.predictions]
+    assert {name: origins.count(name) for name in ORIGINS} == {"model": 3, "written": 2, "reflected": 2}
+    context = read_context(found, *turns)
+    acts = found.judge.acts(turns[-1])
+    values = found.judge.judge(measured(found.encoder, context, acts, answer.predictions))
+    assert (np.diff(values) <= 1e-5).all()
+    assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
+    for origin in ORIGINS:
+        first = judged_predictor(judge_of(**{origin: 1.0})).answer([turns])[0].predictions[0]
+        assert first.origin == origin
+
+
+def test_the_same_answers_alone_and_in_a_batch() -> None:
+    found = judged_predictor()
+    contexts = [
+        ["my dog died ."],
+        ["i won a prize"],
+        ["someone stole my bike", "that is awful .", "my bike !"],
+    ]
+    together = [[one.text for one in answer.predictions] for answer in found.answer(contexts, 5)]
+    assert together == [[one.text for one in found.answer([one], 5)[0].predictions] for one in contexts]
+
+
+def test_nothing_is_said_twice_and_no_third_reflection_follows() -> None:
+    found = judged_predictor(judge_of(reflected=2.0, written=1.0))
+    turns = ["My dog died last night."]
+    said = []
+    for turn in ("My cat ran away today.", "I lost my keys in the garden.", "My neighbour shouted at me."):
+        (answer,) = found.answer([turns])
+        said.append(answer.predictions[0])
+        turns += [said[-1].text, turn]
+    assert [one.origin for one in said] == ["reflected", "reflected", "written"]
+    (answer,) = found.answer([[*turns[:-1], "My cat ran away today."]])
+    assert answer.predictions[0].text not in turns
+
+
+@pytest.mark.parametrize(
+    ("reply", "turns", "language", "is_said"),
+    [
+        (
+            "That must be so hard for you.",
+            ["a", "It must be so hard!", "b"],
+            "en",
+            True,
+        ),  # four words in a row
+        ("That must be hard.", ["a", "It must be so hard!", "b"], "en", False),
+        ("I see.", ["a", "I see.", "b"], "en", True),
+        ("my dog died last night", ["my dog died last night", "oh", "b"], "en", False),  # the speaker said it
+        ("这段日子一定很辛苦吧。", ["甲", "唉，这段日子一定不好过。", "乙"], "zh", True),  # six characters
+        ("这段日子很辛苦。", ["甲", "唉，这段日子一定不好过。", "乙"], "zh", False),
+    ],
+)
+def test_what_was_said_before(reply: str, turns: list[str], language: str, is_said: bool) -> None:
+    assert repeats(reply, turns, language) is is_said
+
+
+# The emotion.
+
+
+def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judged_predictor()
+    sad, proud = (np.full(32, 1e-3) for _ in range(2))
+    sad[EMOTIONS.index("sad")] = proud[EMOTIONS.index("proud")] = 1 - 31e-3
+    silent = np.full(32, 1 / 32)
+    for newest, expected in ((proud, "proud"), (silent, "sad")):
+        felt = {3: sad, 1: newest}  # by the number of turns
+        monkeypatch.setattr(
+            found,
+            "understand",
+            lambda contexts, felt=felt: [
+                dataclasses.replace(context, predicted=felt[len(context.turns)]) for context in contexts
+            ],
+        )
+        (context,) = found._felt_now(found.understand(found.read([["a", "b", "c"]])))
+        assert context.predicted is not None and context.predicted.sum() == pytest.approx(1)
+        assert EMOTIONS[int(context.predicted.argmax())] == expected
+
+
+# Settings and bundles.
+
+
+def test_without_a_judge_the_generator_answers_alone(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "paddle_dialog")
+    config = EmpatheticConfig("empathetic")
+    assert judge_of_bundle(config, {}) is None and "the generator answers alone" in caplog.messages[0]
+    wanted = dataclasses.replace(config, replies=dataclasses.replace(config.replies, judge=True))
+    with pytest.raises(UserError, match=r"replies\.judge: these weights have no judge of replies"):
+        judge_of_bundle(wanted, {})
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the recipe of a random model; its run has no judge."""
+    return save_model(tmp_path_factory.mktemp("judged"), "causal", decoding={"beam_size": 4, "max_length": 6})
+
+
+STATEMENTS = [
+    f"My {animal} died last {night}." for animal in ("dog", "cat", "bird") for night in ("night", "week")
+]
+
+
+@pytest.mark.parametrize("liked", ["reflected", "written"])
+def test_a_fitted_judge_answers_as_the_raters_liked(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], liked: str
+) -> None:
+    """Through both commands: fitted to ratings, then asked."""
+    weights = recipe.parent / "run" / "best"
+    felt = np.full(len(EMOTIONS), 1 / len(EMOTIONS))
+    written = [one.text for one in read_written("en") if one.general and not one.emotions][:4]
+    lines = []
+    for number, turn in enumerate(STATEMENTS * 4):
+        reflected = [one.text for one in Reflector("en", EMOTIONS).replies(turn, felt, 4)]
+        rated = [
+            {"text": text, "sensible": is_liked, "specific": is_liked, "empathy": 1 + 4 * is_liked}
+            for texts, is_liked in ((reflected, liked == "reflected"), (written, liked == "written"))
+            for text in texts
+        ]
+        line = {"id": f"{number}-1", "act": "statement", "context": [turn], "candidates": rated}
+        lines.append(json.dumps(line) + "\n")
+    (tmp_path / "rated.jsonl").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "turns.tsv").write_text("".join(f"{act}\t{turn}\n" for act, turn in TURNS), encoding="utf-8")
+    files = f"--turns {tmp_path}/turns.tsv --ratings {tmp_path}/rated.jsonl"
+    command = f"-c {recipe} --weights {weights} {files} --output {tmp_path}/judged"
+    assert run_tool(main, make_parser(), command.split()) == 0
+    assert "dialogue acts: " in (printed := capsys.readouterr().out) and "turn 1: " in printed
+    assert {JUDGE, DIALOGUE_ACTS} <= load_bundle(tmp_path / "judged").extra.keys()
+    predict = ("predict", "-c", recipe, "--json", "--n-best", 5, STATEMENTS[0])
+    judged, off, plain = (
+        json.loads(run_here(*predict, "--weights", folder, "-o", f"replies.judge={judge}").stdout)
+        for folder, judge in (
+            (tmp_path / "judged", "true"),
+            (tmp_path / "judged", "false"),
+            (weights, "null"),
+        )
+    )
+    assert judged["predictions"][0]["origin"] == liked and judged["act"] == "statement"
+    assert {one["origin"] for one in plain["predictions"]} == {"model"} and "act" not in plain
+    assert off == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("turns", "shout\thello\n", "turns:1: give an act, a tab and a turn"),
+        (
+            "rated",
+            '{"id": "1-1", "act": "thanks", "context": ["a"], "candidates": []}\n',
+            "no ratings in this file",
+        ),
+        ("rated", '{"id": "1-1", "act": "shout", "context": ["a"], "candidates": []}\n', "'shout' is no act"),
+    ],
+)
+def test_bad_ratings_are_told(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, told: str
+) -> None:
+    texts = {"turns": "thanks\tthank you\n", "rated": "", name: content}
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    files = f"--turns {tmp_path}/turns --ratings {tmp_path}/rated --output {tmp_path}/out"
+    assert (
+        run_tool(main, make_parser(), f"-c {recipe} --weights {recipe.parent}/run/best {files}".split()) == 2
+    )
+    assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_a_damaged_judge_is_told(recipe: Path, tmp_path: Path) -> None:
+    bundle = load_bundle(recipe.parent / "run" / "best")
+    files = {JUDGE: Judge(np.ones(3)).to_bytes(), DIALOGUE_ACTS: random_judge().acts.to_bytes()}
+    save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, **files}), tmp_path / "damaged")
+    outcome = run_here("predict", "-c", recipe, "--weights", tmp_path / "damaged", "hello")
+    assert outcome.status == 2 and "reads 3 numbers of a text, and this model has" in outcome.stderr
