@@ -108,7 +108,7 @@ class ReplyAnswer(BaseModel):
         None, description="What the newest turn is; null with care and where the generator answers alone."
     )
     care: bool = Field(
-        False, description="Whether the newest turn speaks of self-harm; no model wrote the answer then."
+        False, description="Whether the newest turn speaks of danger (docs/care.md); no model wrote the answer then."
     )
     hint: str | None = Field(
         None, description="A sentence for a speaker whose language the model does not read."
@@ -171,7 +171,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return request.context
 
     def takes_any_words(self, request: ReplyRequest) -> bool:
-        """Return whether the newest turn speaks of self-harm: nobody who does so is turned away for a word."""
+        """Return whether the newest turn speaks of danger: nobody who does so is turned away for a word."""
         predictor = self._predictor
         return predictor.care.answer(request.context[-1], predictor.language.name) is not None
 

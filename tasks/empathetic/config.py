@@ -162,7 +162,7 @@ class CareConfig:
     """Which turns are answered by a fixed sentence that names professional help, and by which one."""
 
     phrases: str | None = setting(
-        None, f"a file of phrases, one a line, that speak of self-harm or suicide{_OWN}"
+        None, f"a file of phrases, one a line, that speak of self-harm, abuse or violence{_OWN}"
     )
     exceptions: str | None = setting(
         None, f"a file of idioms that have such a phrase inside and mean something else{_OWN}"

@@ -51,7 +51,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
             none, and the generator answers alone.
 
     Attributes:
-        care: answers turns that speak of self-harm or violence, in the place of the model.
+        care: answers turns that speak of self-harm, abuse or violence, in the place of the model.
         judge: see above.
     """
 
@@ -107,7 +107,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     ) -> list[Answer]:
         """Predict emotions and write replies.
 
-        A newest turn that speaks of self-harm gets the fixed sentence of `care` alone; no reply is looked for.
+        A newest turn that speaks of danger gets a fixed sentence of `care` alone; no reply is looked for.
 
         Args:
             contexts: conversations; of a long one the newest turns are read.
