@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tasks.empathetic.clauses import Clause, chinese_clauses, english_clauses
 from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.reflection import ANY, LIKELY, Reflector, framed, read_frames
+from tasks.empathetic.reflection import ANY, FELT, LIKELY, Reflector, framed, read_frames
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],
@@ -151,7 +151,7 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
 def test_frames_are_those_of_the_likeliest_emotions(monkeypatch: pytest.MonkeyPatch) -> None:
     emotions = EMOTIONS_OF["en"]
     reflector = Reflector("en", emotions)
-    felt = np.linspace(0, 0.1, len(emotions))
+    felt = np.linspace(0, FELT, len(emotions)) + 0.01
     found = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
     assert len(found) == 12 == len({reply.text for reply in found})
     assert {reply.emotions for reply in found} == {*((name,) for name in emotions[-LIKELY:]), ()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -161,20 +162,31 @@ def judge_of(**weights: float) -> ReplyJudge:
     return ReplyJudge(random_judge().acts, Judge(values))
 
 
-def test_candidates_of_every_origin_are_ordered_by_one_judge() -> None:
-    found = judged_predictor(replies={"generated": 3, "written": 2, "reflections": 2})
+SAID_BACK = ["my dog died last night .", "Your dog died last night. Oh no!", "he was so old ."]
+
+
+@pytest.mark.parametrize(
+    ("turns", "counts"),
+    [
+        (SAID_BACK[:1], {"model": 3, "reflected": 2}),
+        (SAID_BACK, {"model": 3, "written": 1}),  # a statement is said back at most every other time
+    ],
+)
+def test_candidates_of_every_origin_are_ordered_by_one_judge(
+    turns: list[str], counts: dict[str, int]
+) -> None:
+    replies = {"generated": 3, "written": 2, "reflections": 2}
+    found = judged_predictor(replies=replies)
     assert found.judge is not None
-    turns = ["my dog died last night ."]
     (answer,) = found.answer([turns], n_best=20)
-    origins = [one.origin for one in answer.predictions]
-    assert {name: origins.count(name) for name in ORIGINS} == {"model": 3, "written": 2, "reflected": 2}
-    context = read_context(found, *turns)
+    assert Counter(one.origin for one in answer.predictions) == counts
+    (context,) = found._felt_now([read_context(found, *turns)])
     acts = found.judge.acts(turns[-1])
     values = found.judge.judge(measured(found.encoder, context, acts, answer.predictions))
     assert (np.diff(values) <= 1e-5).all()
     assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
-    for origin in ORIGINS:
-        first = judged_predictor(judge_of(**{origin: 1.0})).answer([turns])[0].predictions[0]
+    for origin in counts:
+        first = judged_predictor(judge_of(**{origin: 1.0}), replies=replies).answer([turns])[0].predictions[0]
         assert first.origin == origin
 
 
@@ -189,7 +201,7 @@ def test_the_same_answers_alone_and_in_a_batch() -> None:
     assert together == [[one.text for one in found.answer([one], 5)[0].predictions] for one in contexts]
 
 
-def test_nothing_is_said_twice_and_no_third_reflection_follows() -> None:
+def test_nothing_is_said_twice_and_no_reflection_follows_another() -> None:
     found = judged_predictor(judge_of(reflected=2.0, written=1.0))
     turns = ["My dog died last night."]
     said = []
@@ -197,7 +209,7 @@ def test_nothing_is_said_twice_and_no_third_reflection_follows() -> None:
         (answer,) = found.answer([turns])
         said.append(answer.predictions[0])
         turns += [said[-1].text, turn]
-    assert [one.origin for one in said] == ["reflected", "reflected", "written"]
+    assert [one.origin for one in said] == ["reflected", "written", "reflected"]
     (answer,) = found.answer([[*turns[:-1], "My cat ran away today."]])
     assert answer.predictions[0].text not in turns
 
@@ -292,7 +304,9 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     assert run_tool(main, make_parser(), command.split()) == 0
     assert "dialogue acts: " in (printed := capsys.readouterr().out) and "turn 1: " in printed
     assert {JUDGE, DIALOGUE_ACTS} <= load_bundle(tmp_path / "judged").extra.keys()
-    predict = ("predict", "-c", recipe, "--json", "--n-best", 5, STATEMENTS[0])
+    context = json.dumps({"context": [STATEMENTS[0], "Your dog died last night!", STATEMENTS[1]]})
+    asked = STATEMENTS[0] if liked == "reflected" else context
+    predict = ("predict", "-c", recipe, "--json", "--n-best", 5, asked)
     judged, off, plain = (
         json.loads(run_here(*predict, "--weights", folder, "-o", f"replies.judge={judge}").stdout)
         for folder, judge in (

@@ -108,7 +108,8 @@ class ReplyAnswer(BaseModel):
         None, description="What the newest turn is; null with care and where the generator answers alone."
     )
     care: bool = Field(
-        False, description="Whether the newest turn speaks of danger (docs/care.md); no model wrote the answer then."
+        False,
+        description="Whether the newest turn speaks of danger (docs/care.md); no model wrote the answer then.",
     )
     hint: str | None = Field(
         None, description="A sentence for a speaker whose language the model does not read."

@@ -1,8 +1,7 @@
 """Which reply is said: a linear judge over a few features and the network's states, fitted to blind ratings.
 
 Candidates come from the generator, from `written` and from `reflection`. What kind of reply answers what kind of turn
-is what the judge has learned; manners that need no learning are kept beside it: nothing is said twice, and the
-speaker's words are not said back three times running.
+is what the judge has learned; beside it stands that nothing is said twice.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from tasks.empathetic.answer import ReplyPrediction
-from tasks.empathetic.clauses import clauses_of
 from tasks.empathetic.config import EmpatheticConfig
 from tasks.empathetic.data.encoding import DialogueEncoder
 from tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier
@@ -29,7 +27,6 @@ ORIGINS = ("model", "written", "reflected")
 OF_ORIGIN = 2 + len(ACTS)  # features of each origin: that it is the one, log-probability, acts
 PLAIN = 5  # features of all candidates alike
 FEATURES = len(ORIGINS) * OF_ORIGIN + PLAIN
-RUNNING = 2  # replies that may say the speaker's words back one after the other
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class ReplyJudge:
         acts: np.ndarray,
         candidates: Sequence[ReplyPrediction],
     ) -> list[ReplyPrediction]:
-        """Return candidates, every text once, best first; what is bad manners comes last.
+        """Return candidates, every text once, best first; what repeats an earlier reply comes last.
 
         Args:
             encoder: of the model.
@@ -63,14 +60,10 @@ class ReplyJudge:
         if len(found) < 2:
             return found
         values = self.judge(measured(encoder, context, acts, found))  # [N]
-        tired = _reflections_running(context) >= RUNNING
-
-        def is_bad_manners(one: ReplyPrediction) -> bool:
-            said_back = tired and one.origin == "reflected"
-            return said_back or repeats(one.text, context.turns, context.language.name)
-
+        language = context.language.name
         places = np.argsort(-values, kind="stable")
-        return sorted((found[place] for place in places), key=is_bad_manners)
+        ordered = [found[place] for place in places]
+        return sorted(ordered, key=lambda one: repeats(one.text, context.turns, language))
 
 
 def measured(
@@ -142,17 +135,3 @@ def _features(context: ReadContext, acts: np.ndarray, one: ReplyPrediction) -> n
     act = 0.0 if one.act is None else float(acts[one.act])
     row[-PLAIN:] = act, one.similarity, one.agreement, asks, asks * asked
     return row
-
-
-def _reflections_running(context: ReadContext) -> int:
-    """Return how many of the listener's turns said back the speaker's words, counted from the newest back."""
-    running = 0
-    for place in range(len(context.turns) - 2, 0, -2):
-        said = context.turns[place].lower()
-        if not any(
-            clause.text.lower() in said
-            for clause in clauses_of(context.turns[place - 1], context.language.name)
-        ):
-            break
-        running += 1
-    return running

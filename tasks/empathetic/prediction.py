@@ -24,11 +24,11 @@ from tasks.empathetic.data.dialogue import parse_context
 from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from tasks.empathetic.data.vocabulary import not_words
-from tasks.empathetic.dialogue_acts import ACTS, Act
+from tasks.empathetic.dialogue_acts import ACTS, STATEMENT, Act
 from tasks.empathetic.judge import ReplyJudge
 from tasks.empathetic.reading import ContextReader, ReadContext, log_probs
-from tasks.empathetic.reflection import Reflector
-from tasks.empathetic.written import WrittenReplies, agreement
+from tasks.empathetic.reflection import Reflector, says_back
+from tasks.empathetic.written import LIKE, WrittenReplies, agreement
 
 TINY = 1e-9
 FEELING: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker tells a feeling
@@ -249,6 +249,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     ) -> list[ReplyPrediction]:
         """Return the written replies that fit a context and those in the speaker's words.
 
+        A statement is said back at most every other time; in between general replies answer it.
+
         Args:
             context: that the model has read.
             acts: probabilities of the acts of its newest turn [A].
@@ -261,6 +263,10 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         if only is not None:
             written = [one for one in written if one.reply.text in only]
             reflected = [one for one in reflected if one.text in only]
+        elif says_back(context.turns[-3:-1], self.language.name):
+            reflected = []
+        elif reflected:
+            written = [one for one in written if one.reply.act != STATEMENT or one.similarity >= LIKE]
         texts = [one.reply.text for one in written] + [one.text for one in reflected]
         tokens = [self.language.tokens_of(text) for text in texts]
         scores = log_probs(self.encoder, tokens, context).tolist()

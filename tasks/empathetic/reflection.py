@@ -22,6 +22,7 @@ ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
 SURE = 0.6  # probability of all bad or all good emotions that tells what a plain clause is to the speaker
 LIKELY = 2  # emotions whose frames are tried, beside those for any
+FELT = 0.25  # their least probability: comfort for the wrong feeling is worse than none
 
 _BAD = (
     "afraid", "angry", "annoyed", "anxious", "apprehensive", "ashamed", "devastated", "disappointed", "disgusted",
@@ -72,7 +73,8 @@ class Reflector:
         Returns:
             Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
         """
-        likely = [self._emotions[place] for place in np.argsort(-felt, kind="stable")[:LIKELY]]
+        best = np.argsort(-felt, kind="stable")[:LIKELY]
+        likely = [self._emotions[place] for place in best if felt[place] >= FELT]
         meant = self._meant(felt)
         found = sorted(clauses_of(turn, self._language), key=lambda clause: -clause.weight)[:CLAUSES]
         tried: dict[str, Reflection] = {}
@@ -100,6 +102,14 @@ class Reflector:
             if sum(felt[place] for place, name in enumerate(self._emotions) if name in emotions) >= SURE:
                 return kind
         return "plain"
+
+
+def says_back(turns: Sequence[str], language: str) -> bool:
+    """Return whether the second of two turns, the listener's, says back a clause of the first."""
+    if len(turns) < 2:
+        return False
+    said = turns[1].lower()
+    return any(clause.text.lower() in said for clause in clauses_of(turns[0], language))
 
 
 def framed(frame: str, clause: str) -> str:

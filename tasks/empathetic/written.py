@@ -16,8 +16,8 @@ from tasks.empathetic.dialogue_acts import ACTS, STATEMENT
 from tasks.empathetic.overlap import units
 
 ANY = 0.25  # agreement of a reply that is meant for any emotion
-FELT = 0.4  # least probability of the emotions that a reply is meant for
-PROBABLE = 0.3  # least probability of an act whose replies may be said
+FELT = 0.6  # least probability of the emotions that a reply is meant for
+PROBABLE = 0.4  # least probability of an act whose replies may be said
 LIKE = 0.35  # least similarity of the turns of a reply that is not general
 
 
