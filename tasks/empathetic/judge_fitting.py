@@ -2,9 +2,9 @@
 
 python -m tasks.empathetic.judge_fitting -c CONFIG --weights BUNDLE --turns FILE --ratings FILE --output DIR
 
-A line of `--turns` is an act, a tab and a turn, of `--ratings` `{"id": "3-2", "act": "statement", "context":
-[turn, …], "candidates": [{"text": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`, for the second
-turn of the third conversation; candidates without ratings are passed over. docs/replies.md says how to rate.
+A line of `--turns` is an act, a tab and a turn. A line of `--ratings` is `{"id": "3-2", "act": "statement", "context":
+[turn, …], "candidates": [{"text": …, "origin": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`
+for the second turn of the third conversation; candidates without ratings are passed over. See docs/replies.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Rated(NamedTuple):
         act: of the newest turn.
         context: turns, the speaker's first and last.
         replies: the texts.
+        origins: `reflected` of one in the speaker's words, else `model`; written replies are known by their texts.
         sensible: whether each is [N].
         values: what each is worth [N], see `WORTH`.
     """
@@ -56,6 +57,7 @@ class Rated(NamedTuple):
     act: str
     context: list[str]
     replies: list[str]
+    origins: list[Any]
     sensible: np.ndarray
     values: np.ndarray
 
@@ -79,6 +81,7 @@ def read_ratings(path: str) -> list[Rated]:
             record["act"],
             [str(turn) for turn in record["context"]],
             [str(one["text"]) for one in replies],
+            ["reflected" if one.get("origin") == "reflected" else "model" for one in replies],
             ratings[:, 0],
             ratings @ np.array(WORTH),
         )
@@ -164,11 +167,15 @@ def _measured(predictor: EmpatheticPredictor, rated: Rated, acts: np.ndarray) ->
     """Return what the judge reads of the rated replies to a turn [N, FEATURES + 6 D]."""
     (context,) = predictor.understand(predictor.read([rated.context]))
     prepared = {one.text: one for one in predictor.prepared(context, acts, only=rated.replies)}
-    others = [text for text in rated.replies if text not in prepared]
+    others = {
+        text: origin
+        for text, origin in zip(rated.replies, rated.origins, strict=True)
+        if text not in prepared
+    }
     tokens = [predictor.language.tokens_of(text) for text in others]
     scores = log_probs(predictor.encoder, tokens, context)
-    for text, score, words in zip(others, scores, tokens, strict=True):
-        prepared[text] = ReplyPrediction(text, float(score), words)
+    for (text, origin), score, words in zip(others.items(), scores, tokens, strict=True):
+        prepared[text] = ReplyPrediction(text, float(score), words, origin)
     return measured(predictor.encoder, context, acts, [prepared[text] for text in rated.replies])
 
 
