@@ -194,4 +194,4 @@ def _judged_predictor(origin: str) -> EmpatheticPredictor:
     weights = np.zeros(judged_width(8), np.float32)
     weights[ORIGINS.index(origin) * OF_ORIGIN] = 1.0
     judge = ReplyJudge(random_judge().acts, Judge(weights))
-    return judged_predictor(judge, replies={"generated": 2, "written": 2, "reflections": 2})
+    return judged_predictor(judge, replies={"written": 1, "reflections": 1})

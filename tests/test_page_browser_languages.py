@@ -151,7 +151,7 @@ def test_a_reply_is_marked_by_its_origin(browser: Any, origin: str, locale: str,
     with served(origin) as address, opened(browser, address, locale=locale) as page:
         page.click("#tab-empathetic")
         with page.expect_response("**/v1/reply") as response:
-            say(page, "my dog died last night")
+            say(page, {"reflected": "my dog died last night", "written": "well"}[origin])
         replies = response.value.json()["predictions"]
         assert replies[0]["origin"] == origin
         assert page.locator(".turn.listener > .origin").all_text_contents() == [mark]

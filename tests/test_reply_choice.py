@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -166,28 +165,26 @@ SAID_BACK = ["my dog died last night .", "Your dog died last night. Oh no!", "he
 
 
 @pytest.mark.parametrize(
-    ("turns", "counts"),
+    ("turns", "origins"),
     [
-        (SAID_BACK[:1], {"model": 3, "reflected": 2}),
-        (SAID_BACK, {"model": 3, "written": 1}),  # a statement is said back at most every other time
+        (SAID_BACK[:1], ["reflected", "reflected", "model"]),
+        (SAID_BACK, ["written", "model", "model"]),  # a statement is said back at most every other time
     ],
 )
-def test_candidates_of_every_origin_are_ordered_by_one_judge(
-    turns: list[str], counts: dict[str, int]
+def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(
+    turns: list[str], origins: list[str]
 ) -> None:
-    replies = {"generated": 3, "written": 2, "reflections": 2}
-    found = judged_predictor(replies=replies)
+    found = judged_predictor(replies={"written": 2, "reflections": 2})
     assert found.judge is not None
-    (answer,) = found.answer([turns], n_best=20)
-    assert Counter(one.origin for one in answer.predictions) == counts
+    (answer,) = found.answer([turns], n_best=3)
+    assert [one.origin for one in answer.predictions] == origins
     (context,) = found._felt_now([read_context(found, *turns)])
     acts = found.judge.acts(turns[-1])
-    values = found.judge.judge(measured(found.encoder, context, acts, answer.predictions))
+    prepared = [one for one in answer.predictions if one.origin != "model"]
+    values = found.judge.judge(measured(found.encoder, context, acts, prepared))
     assert (np.diff(values) <= 1e-5).all()
     assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
-    for origin in counts:
-        first = judged_predictor(judge_of(**{origin: 1.0}), replies=replies).answer([turns])[0].predictions[0]
-        assert first.origin == origin
+    assert found.answer([turns])[0].predictions == answer.predictions[:1]
 
 
 def test_the_same_answers_alone_and_in_a_batch() -> None:

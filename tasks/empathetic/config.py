@@ -146,7 +146,6 @@ class RepliesConfig:
         "choose the reply by the bundle's judge: true refuses a bundle that has none, false leaves the generator "
         "alone, null takes what the bundle has",
     )
-    generated: int = at_least(0, 5, "how many replies of the generator are candidates; greedy search has one")
     written: int = at_least(
         1, 12, "how many of the replies that were written for this project are candidates"
     )

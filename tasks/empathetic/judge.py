@@ -1,7 +1,7 @@
 """Which reply is said: a linear judge over a few features and the network's states, fitted to blind ratings.
 
-Candidates come from the generator, from `written` and from `reflection`. What kind of reply answers what kind of turn
-is what the judge has learned; beside it stands that nothing is said twice.
+Candidates come from `written` and from `reflection`. What kind of reply answers what kind of turn is what the judge
+has learned; beside it stands that nothing is said twice. Where no candidate is left, the generator answers.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ class ReplyJudge:
         if len(found) < 2:
             return found
         values = self.judge(measured(encoder, context, acts, found))  # [N]
-        language = context.language.name
-        places = np.argsort(-values, kind="stable")
-        ordered = [found[place] for place in places]
-        return sorted(ordered, key=lambda one: repeats(one.text, context.turns, language))
+        return first_new([found[place] for place in np.argsort(-values, kind="stable")], context)
+
+
+def first_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> list[ReplyPrediction]:
+    """Put last what the listener has said before; else the order stays."""
+    return sorted(replies, key=lambda one: repeats(one.text, context.turns, context.language.name))
 
 
 def measured(

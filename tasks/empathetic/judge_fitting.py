@@ -2,7 +2,7 @@
 
 python -m tasks.empathetic.judge_fitting -c CONFIG --weights BUNDLE --turns FILE --ratings FILE --output DIR
 
-A line of `--turns` is an act, a tab and a turn. A line of `--ratings` is `{"id": "3-2", "act": "statement", "context":
+A line of `--turns` is an act, a tab and a turn, one of `--ratings` `{"id": "3-2", "act": "joke", "context":
 [turn, …], "candidates": [{"text": …, "origin": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`
 for the second turn of the third conversation; candidates without ratings are passed over. See docs/replies.md.
 """

@@ -25,7 +25,8 @@ from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from tasks.empathetic.data.vocabulary import not_words
 from tasks.empathetic.dialogue_acts import ACTS, STATEMENT, Act
-from tasks.empathetic.judge import ReplyJudge
+from tasks.empathetic.judge import ReplyJudge, first_new
+from tasks.empathetic.overlap import repeats
 from tasks.empathetic.reading import ContextReader, ReadContext, log_probs
 from tasks.empathetic.reflection import Reflector, says_back
 from tasks.empathetic.written import LIKE, WrittenReplies, agreement
@@ -47,8 +48,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         config: decoding settings, and what the model reads.
         trained: the model.
         encoder: see `ContextReader`.
-        judge: of the bundle, which chooses among what was generated, written and said back; None where there is
-            none, and the generator answers alone.
+        judge: of the bundle, which chooses among what was written and said back; None where there is none, and the
+            generator answers alone.
 
     Attributes:
         care: answers turns that speak of self-harm, abuse or violence, in the place of the model.
@@ -219,10 +220,9 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         search = search_summary(decoding, self.search_options(decoding, decoding.n_best))
         if self.judge is None:
             return search
-        generated = f"{replies.generated} of {search}, " if replies.generated else ""
         return (
-            f"{generated}{replies.written} of {len(self.written.replies):,} written replies, "
-            f"{replies.reflections} in the speaker's words; the best by the judge"
+            f"{replies.written} of {len(self.written.replies):,} written replies, {replies.reflections} in the "
+            f"speaker's words; the best by the judge; where none fits, {search}"
         )
 
     def ranked(
@@ -230,19 +230,22 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     ) -> list[tuple[Act | None, list[ReplyPrediction]]]:
         """Return the act of the newest turn and the candidates, best first, for the contexts of one batch.
 
-        Without a judge there is no act, and the candidates are the generator's in the order of its search.
+        The generator is asked where there are fewer prepared replies than wanted that say nothing again. Without a
+        judge there is no act, and it answers alone.
         """
         if self.judge is None:
             return [(None, replies) for replies in write_replies(self.encoder, contexts, options)]
-        generated: list[list[ReplyPrediction]] = [[] for _ in contexts]
-        if self.config.replies.generated:
-            generated = write_replies(self.encoder, contexts, options)
-        found: list[tuple[Act | None, list[ReplyPrediction]]] = []
-        for context, replies in zip(contexts, generated, strict=True):
-            acts = self.judge.acts(context.turns[-1])  # [A]
-            every = replies + self.prepared(context, acts)
-            found.append((ACTS[int(acts.argmax())], self.judge.order(self.encoder, context, acts, every)))
-        return found
+        acts = [self.judge.acts(context.turns[-1]) for context in contexts]  # [A] each
+        found = [
+            self.judge.order(self.encoder, context, own, self.prepared(context, own))
+            for context, own in zip(contexts, acts, strict=True)
+        ]
+        short = [row for row, context in enumerate(contexts) if _new(found[row], context) < options.n_best]
+        if short:
+            generated = write_replies(self.encoder, [contexts[row] for row in short], options)
+            for row, replies in zip(short, generated, strict=True):
+                found[row] = first_new([*found[row], *replies], contexts[row])
+        return [(ACTS[int(own.argmax())], replies) for own, replies in zip(acts, found, strict=True)]
 
     def prepared(
         self, context: ReadContext, acts: np.ndarray, only: Collection[str] | None = None
@@ -284,8 +287,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
         seed = self.config.seed if seed is None else seed
-        generated = None if self.judge is None else self.config.replies.generated
-        return search_options(settings, n_best, seed, generated, self.emotions)
+        return search_options(settings, n_best, seed, self.emotions)
 
 
 def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
@@ -301,6 +303,11 @@ def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> 
     """Return the likeliest emotion of probabilities [C], None if its probability is below `least`."""
     best = int(probabilities.argmax())
     return emotions[best] if probabilities[best] >= least else None
+
+
+def _new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
+    """Return how many replies say nothing that the listener has said before."""
+    return sum(not repeats(one.text, context.turns, context.language.name) for one in replies)
 
 
 def write_replies(
@@ -346,7 +353,7 @@ def _predictions(
 
 
 def search_options(
-    settings: EmpatheticDecodingConfig, n_best: int, seed: int, generated: int | None, emotions: Sequence[str]
+    settings: EmpatheticDecodingConfig, n_best: int, seed: int, emotions: Sequence[str]
 ) -> SearchOptions:
     """Return the options of the search.
 
@@ -354,19 +361,15 @@ def search_options(
         settings: of decoding.
         n_best: replies asked for.
         seed: of the draws.
-        generated: candidates that a judge wants beside others; None where the search answers alone.
         emotions: of the language, whose entries are no words.
     """
-    count = n_best
-    if generated is not None:
-        count = 1 if settings.strategy == "greedy" else max(1, generated)
     processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)])]
     if settings.min_length:
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
     if settings.no_repeat_ngram:
         processors.append(NoRepeatNGram(settings.no_repeat_ngram))
     wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
-    return SearchOptions.of(wide, count, seed, processors)
+    return SearchOptions.of(wide, n_best, seed, processors)
 
 
 def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -> str:
