@@ -17,7 +17,7 @@ from tasks.empathetic.overlap import units
 
 ANY = 0.25  # agreement of a reply that is meant for any emotion
 FELT = 0.6  # least probability of the emotions that a reply is meant for
-PROBABLE = 0.4  # least probability of an act whose replies may be said
+PROBABLE = 0.4  # least probability of an act whose replies may be said, but for the likeliest
 LIKE = 0.35  # least similarity of the turns of a reply that is not general
 
 
@@ -103,7 +103,11 @@ class WrittenReplies:
         values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
         if count is not None:
             felt_enough = self._for_any | (agreements >= FELT)
-            fits = (self._general | (similarities >= LIKE)) & felt_enough & (acts[self._acts] >= PROBABLE)
+            fits = (
+                (self._general | (similarities >= LIKE))
+                & felt_enough
+                & (acts[self._acts] >= min(PROBABLE, acts.max()))
+            )
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]
