@@ -253,6 +253,12 @@ def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch: pytest.M
         assert EMOTIONS[int(context.predicted.argmax())] == expected
 
 
+def test_a_model_that_is_told_the_emotion_is_not_asked_for_that_of_the_newest_turn() -> None:
+    found = judged_predictor(emotion={"prepend": "gold"})
+    (answer,) = found.answer([["my dog died .", "oh no !", "he was old ."]], emotions=["sad"])
+    assert answer.emotion == "sad" and answer.predictions
+
+
 # Settings and bundles.
 
 

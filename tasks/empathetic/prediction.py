@@ -134,7 +134,7 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         for start in range(0, len(order), settings.batch_size):
             rows = order[start : start + settings.batch_size]
             batch = self.understand([read[row] for row in rows])
-            if self.judge is not None:
+            if self.judge is not None and not self.needs_emotion:
                 batch = self._felt_now(batch)
             cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
             asked = [context for context, sentence in zip(batch, cared, strict=True) if sentence is None]

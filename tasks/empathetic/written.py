@@ -72,9 +72,8 @@ class WrittenReplies:
         bags = [_bag(reply.turn) for reply in self.replies]
         found = Counter(gram for bag in bags for gram in bag)
         self._idf = {gram: math.log(len(bags) / count) for gram, count in found.items()}
-        self._rows: defaultdict[str, list[tuple[int, float]]] = defaultdict(
-            list
-        )  # with a gram, and its weight
+        # Of each gram the replies whose turn has it, with its weight.
+        self._rows: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for row, bag in enumerate(bags):
             for gram, weight in self._unit(bag).items():
                 self._rows[gram].append((row, weight))
@@ -102,12 +101,9 @@ class WrittenReplies:
         agreements = np.array([agreement(reply.emotions, felt, self._emotions) for reply in self.replies])
         values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
         if count is not None:
-            felt_enough = self._for_any | (agreements >= FELT)
-            fits = (
-                (self._general | (similarities >= LIKE))
-                & felt_enough
-                & (acts[self._acts] >= min(PROBABLE, acts.max()))
-            )
+            is_like = self._general | (similarities >= LIKE)
+            is_felt = self._for_any | (agreements >= FELT)
+            fits = is_like & is_felt & (acts[self._acts] >= min(PROBABLE, acts.max()))
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]
