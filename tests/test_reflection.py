@@ -174,3 +174,10 @@ def test_what_is_grim_gets_no_joy() -> None:
 def test_a_frame_takes_any_clause() -> None:
     clause = Clause("your dog {} died", "plain", 0.0)
     assert framed("oh, {}.", clause.text) == "Oh, your dog {} died."
+
+
+def test_a_good_word_gets_no_joy_from_who_feels_bad() -> None:
+    emotions = EMOTIONS_OF["zh"]
+    felt = np.eye(len(emotions))[emotions.index("annoyed")]
+    found = Reflector("zh", emotions).replies("我的家里没有任何温暖，妈妈也不会做饭。他对我很好。", felt, 12)
+    assert found and not any("棒" in reply.text or "恭喜" in reply.text for reply in found)

@@ -58,12 +58,8 @@ def copy_feed_forward(ours: FeedForward, theirs: nn.Layer) -> None:
     copy_linear(ours.contract, theirs.linear2)
 
 
-def encoder_pair() -> tuple[EncoderStack, nn.TransformerEncoder]:
-    """Return our encoder and Paddle's with equal weights."""
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
-    theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
-    randomise(theirs, 1)
-    ours = EncoderStack(sizes())
+def copy_stack(ours: EncoderStack | CausalTransformer, theirs: nn.TransformerEncoder) -> None:
+    """Give our layers the weights of Paddle's; both stop dropping out."""
     for mine, other in zip(ours.layers, theirs.layers, strict=True):
         copy_self_attention(mine.self_attention, other.self_attn)
         copy_feed_forward(mine.feed_forward, other)
@@ -72,6 +68,15 @@ def encoder_pair() -> tuple[EncoderStack, nn.TransformerEncoder]:
     copy_linear(ours.final_norm, theirs.norm)
     ours.eval()
     theirs.eval()
+
+
+def encoder_pair() -> tuple[EncoderStack, nn.TransformerEncoder]:
+    """Return our encoder and Paddle's with equal weights."""
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
+    theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
+    randomise(theirs, 1)
+    ours = EncoderStack(sizes())
+    copy_stack(ours, theirs)
     return ours, theirs
 
 
@@ -202,14 +207,7 @@ def pair() -> tuple[CausalTransformer, nn.TransformerEncoder]:
             bias=True,
         )
     )
-    for mine, other in zip(ours.layers, theirs.layers, strict=True):
-        copy_self_attention(mine.self_attention, other.self_attn)
-        copy_feed_forward(mine.feed_forward, other)
-        copy_linear(mine.self_attention_norm, other.norm1)
-        copy_linear(mine.feed_forward_norm, other.norm2)
-    copy_linear(ours.final_norm, theirs.norm)
-    ours.eval()
-    theirs.eval()
+    copy_stack(ours, theirs)
     return ours, theirs
 
 

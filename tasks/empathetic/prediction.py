@@ -154,13 +154,15 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         The probabilities are those of the conversation to the power 1 - c times those of the newest turn alone to the
         power c, where c is how clear the latter are: 1 less their entropy over the greatest one.
         """
-        alone = self.understand(self.read([[context.turns[-1]] for context in contexts]))
-        return [
-            dataclasses.replace(context, predicted=_newest_first(context.emotions, newest.emotions))
-            if context.given is None and len(context.turns) > 1
-            else context
-            for context, newest in zip(contexts, alone, strict=True)
-        ]
+        rows = [row for row, one in enumerate(contexts) if one.given is None and len(one.turns) > 1]
+        if not rows:
+            return list(contexts)
+        found = list(contexts)
+        alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows]))
+        for row, newest in zip(rows, alone, strict=True):
+            mixed = _newest_first(contexts[row].emotions, newest.emotions)
+            found[row] = dataclasses.replace(contexts[row], predicted=mixed)
+        return found
 
     def _answer(
         self, context: ReadContext, act: Act | None, replies: Sequence[ReplyPrediction], least: float

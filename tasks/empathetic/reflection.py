@@ -92,6 +92,8 @@ class Reflector:
     def _fitting(self, clause: Clause, emotion: str, meant: Kind) -> list[str]:
         """Return the frames of a clause for an emotion; those of English are of no kind."""
         kinds: list[Kind] = [meant if clause.kind == "plain" else clause.kind, clause.kind]
+        if clause.kind == "good" and meant == "trouble":  # "no warmth at home" has a good word
+            kinds = ["plain"]
         if clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
             kinds.append("plain")
         return next((frames for kind in kinds if (frames := self._frames.get((kind, emotion)))), [])

@@ -68,7 +68,6 @@ class WrittenReplies:
 
     def __init__(self, language: str, emotions: Sequence[str]) -> None:
         self.replies = read_written(language)
-        self._emotions = emotions
         bags = [_bag(reply.turn) for reply in self.replies]
         found = Counter(gram for bag in bags for gram in bag)
         self._idf = {gram: math.log(len(bags) / count) for gram, count in found.items()}
@@ -78,7 +77,10 @@ class WrittenReplies:
             for gram, weight in self._unit(bag).items():
                 self._rows[gram].append((row, weight))
         self._acts = np.array([reply.act for reply in self.replies])  # [N]
-        self._for_any = np.array([not reply.emotions for reply in self.replies])  # [N]
+        self._meant = np.array(
+            [[name in reply.emotions for name in emotions] for reply in self.replies]
+        )  # [N, C]
+        self._for_any = ~self._meant.any(axis=1)  # [N]
         self._general = np.array([reply.general for reply in self.replies])  # [N]
 
     def fitting(
@@ -98,7 +100,7 @@ class WrittenReplies:
         for gram, weight in self._unit(_bag(turn)).items():
             for row, other in self._rows.get(gram, ()):
                 similarities[row] += weight * other
-        agreements = np.array([agreement(reply.emotions, felt, self._emotions) for reply in self.replies])
+        agreements = np.where(self._for_any, ANY, self._meant @ felt)  # [N], as `agreement` has it
         values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
         if count is not None:
             is_like = self._general | (similarities >= LIKE)
