@@ -38,7 +38,7 @@ DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 EXTRAS = {
     "train": (
         *("paddle", "paddlenlp", "visualdl", "matplotlib", "sacrebleu", "nrclex", "sklearn", "scipy"),
-        *("datasets", "huggingface_hub", "pyarrow", "aistudio_sdk", "setuptools", "tool_helpers"),
+        *("datasets", "huggingface_hub", "pyarrow", "aistudio_sdk", "setuptools", "tool_helpers", "filelock"),
     ),
     "serve": ("fastapi", "uvicorn", "starlette", "pydantic", "anyio", "prometheus_client"),
     "dev": ("ToJyutping", "pypinyin"),

@@ -16,9 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from paddle_dialog.config.loader import read_config
+from paddle_dialog.config.loader import parse_file_text, read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
@@ -77,7 +75,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, 
 @lru_cache(maxsize=16)
 def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
     """Return the task and configuration that `dump` wrote into a bundle."""
-    mapping = yaml.safe_load(text)
+    mapping = parse_file_text(text, where)
+    if not isinstance(mapping, dict) or not isinstance(mapping.get("task"), str):
+        raise UserError(f"{where}: is damaged: it names no task")
     task = find_task(mapping["task"])
     return task, build(task.config_class, mapping, where)
 

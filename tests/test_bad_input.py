@@ -1,10 +1,14 @@
 """Bad input, files and folders: one plain line that says what is wrong and where, status 2, nothing lost."""
 
+import hashlib
 import json
+import os
 import shutil
+import signal
 
 import pytest
 from command import run, run_here
+from filelock import FileLock
 
 FIRST = "天山春红风"
 PAIR = f"{FIRST}\t地水秋绿月\n"
@@ -222,6 +226,90 @@ def test_a_model_of_another_task(lstm, damaged):
     assert "is a model of the task 'empathetic', and the config is of 'couplet'" in weights_error(
         lstm, damaged
     )
+
+
+def tampered(folder, name, content):
+    """Write a file of a bundle, and its checksum; return the folder."""
+    manifest = json.loads((folder / "bundle.json").read_text())
+    (folder / name).write_bytes(content)
+    manifest["sha256"][name] = hashlib.sha256(content).hexdigest()
+    (folder / "bundle.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["../text.vocabulary.txt", "/etc/hostname", "a/b.bin", "..", "", "bundle.json"]
+)
+def test_a_bundle_names_no_file_outside_of_it(damaged, tmp_path, name):
+    manifest = json.loads((damaged / "bundle.json").read_text())
+    manifest["sha256"][name] = manifest["sha256"]["text.vocabulary.txt"]
+    (damaged / "bundle.json").write_text(json.dumps(manifest))
+    outcome = run_here("export", "--weights", damaged, "--output", tmp_path / "out" / "deep")
+    assert (
+        f"{damaged}/bundle.json: is damaged or harmful: {name!r} is not the plain name"
+        in outcome.error_line()
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "- a",
+        "model: {}",
+        "task: [couplet]",
+        "task: couplet\ndata: !!python/name:os.system x",
+        "[" * 2000,
+        "\0",
+    ],
+    ids=["empty", "a list", "no task", "a task that is a list", "tagged", "deep", "NUL"],
+)
+def test_a_bundle_whose_damage_has_the_right_checksum(lstm, damaged, config):
+    assert f"{damaged}/config.yaml" in weights_error(lstm, tampered(damaged, "config.yaml", config.encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("progress.json", '{"step": "many"}'),
+        ("progress.json", '{"step": 1' + "0" * 30 + "}"),
+        ("progress.json", '{"epoch": -1}'),
+        ("progress.json", "[" * 5000),
+        ("optimizer.safetensors", "garbage"),
+        ("README.md", b"\xff"),
+    ],
+)
+def test_a_checkpoint_whose_damage_has_the_right_checksum(lstm, tmp_path, name, content):
+    last = shutil.copytree(lstm.folder / "last", tmp_path / "run" / "last")
+    if name == "progress.json" and content.startswith("{"):
+        content = json.dumps(json.loads((last / name).read_text()) | json.loads(content))
+    tampered(last, name, content if isinstance(content, bytes) else content.encode())
+    arguments = ("--resume", "auto", "-o", f"output_dir={tmp_path / 'run'}")
+    assert str(last) in run_here("train", "-c", lstm.config, *arguments).error_line()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_bad_line_that_is_met_while_streaming(lstm, train_on, workers):
+    words = f"data.vocabulary={lstm.folder / 'best' / 'text.vocabulary.txt'}"
+    settings = ["data.streaming=true", words, f"data.workers={workers}", "data.bucket_batches=1"]
+    outcome = train_on(PAIR * 100 + "天山\n", *(word for setting in settings for word in ("-o", setting)))
+    assert "couplets.tsv:101: 1 column found; a line must be 上联<TAB>下联" in outcome.error_line()
+
+
+def test_a_process_of_the_loader_that_is_killed(lstm, train_on, monkeypatch):
+    killed = lambda worker: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+    monkeypatch.setattr("paddle_dialog.training.batches._separate_worker", killed)
+    outcome = train_on(PAIR * 100, "-o", "data.workers=1")
+    assert "a process that prepares batches was killed" in outcome.error_line()
+
+
+def test_two_runs_at_work_in_one_folder(train_on, tmp_path):
+    (tmp_path / "run").mkdir()
+    with FileLock(tmp_path / "run" / ".lock"):
+        line = train_on(PAIR * 100, "--overwrite").error_line()
+    assert f"output_dir: {tmp_path / 'run'}: another run is at work in this folder" in line
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
 
 
 def test_a_model_that_the_decoding_settings_do_not_fit(trained):

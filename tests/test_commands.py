@@ -63,7 +63,7 @@ def test_train_reports_on_stderr_and_in_the_log_and_its_result_on_stdout(model):
 
 def test_train_leaves_bundles_log_config_and_visualdl(model):
     names = {path.name for path in model.folder.iterdir() if not path.name.endswith(".previous")}
-    assert names == {"best", "last", "vdl", "train.log", "config.yaml"}
+    assert names == {"best", "last", "vdl", "train.log", "config.yaml", ".lock"}
     assert list((model.folder / "vdl").iterdir())
     for place in (model.folder, model.folder / "best", model.folder / "last"):
         saved = yaml.safe_load((place / "config.yaml").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,11 @@ import pytest
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
+
+# Ten lines that unfold to a thousand million values.
+UNFOLDING = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
 
 
 @dataclass
@@ -121,8 +127,10 @@ def test_an_override_with_a_duplicate_key_is_refused(tmp_path: Path) -> None:
         ("a: 1\nb: !!int ''\n", ", line 2: not valid YAML: '' cannot be read as int"),
         ("a: 1\n---\nb: 1\n", ", line 2: not valid YAML: "),
         ("a: 1\nb: !python/name:os.system x\n", ", line 2: not valid YAML: "),
-        ("[" * 5000, ": not readable: its lists or mappings are nested too deeply"),
-        ("a: &x\n  b: *x\n", ": not readable: its lists or mappings hold themselves"),
+        ("[" * 2000, ": not readable: its lists or mappings are nested too deeply"),
+        ("a: &x\n  b: *x\n", ", line 1: not valid YAML: its lists or mappings hold themselves"),
+        (UNFOLDING, ", line 1: not valid YAML: it has "),
+        (re.sub(r"(\[.*])", r"{<<: \1}", UNFOLDING), ", line 1: not valid YAML: it has "),
         ("- a\n", ": must be a mapping of sections (key: value lines), found a list"),
         ("# nothing\n", ": must be a mapping of sections (key: value lines), it is empty"),
     ],

@@ -1,17 +1,21 @@
 """Full disks, saves killed between their renames, and workers that get a Ctrl-C too."""
 
 import errno
+import itertools
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from command import run_here, start
 
 from paddle_dialog.bundle import folder as bundle_module
-from paddle_dialog.bundle.folder import Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import Bundle, bundle_exists, finish_save, load_bundle, save_bundle
 from paddle_dialog.errors import UserError
+
+FILE_OPERATIONS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.listdir", "os.scandir")
 
 
 def options(trained, folder, *settings):
@@ -127,6 +131,49 @@ def test_predict_finds_what_a_killed_save_has_left(trained, tmp_path):
     assert found.status == whole.status == 0, found.stderr
     assert found.stdout == whole.stdout
     assert f"weights: {tmp_path / 'run' / 'best'}\n" in found.stderr
+
+
+def killed_at(number, save):
+    """Return whether a fork of this process that saves was killed, as by `kill -9`, at a file operation."""
+    child = os.fork()
+    if child == 0:
+        operations = itertools.count()
+
+        def kill(event, arguments):
+            if event in FILE_OPERATIONS and next(operations) == number:
+                os._exit(9)
+
+        sys.addaudithook(kill)
+        save()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks a process with threads")
+def test_a_save_killed_at_any_file_operation_leaves_a_whole_bundle(tmp_path):
+    folder, number = tmp_path / "best", 0
+    for card in ("first", "second"):
+        save_bundle(make(card), folder)
+    while killed_at(number, lambda: save_bundle(make("third"), folder)):
+        card = load_bundle(folder).card
+        assert card in ("second", "third"), number
+        finish_save(folder)
+        assert folder.is_dir() and load_bundle(folder).card == card, number
+        save_bundle(make("second"), folder)
+        assert load_bundle(folder).card == "second" and not folder.with_name("best.partial").exists(), number
+        number += 1
+    assert load_bundle(folder).card == "third" and number >= 12
+
+
+def test_a_run_killed_at_its_very_last_rename_has_all_its_models(trained, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained["lstm"].folder, folder)
+    (folder / "last").rename(folder / "last.partial")
+    (folder / "best").rename(folder / "best-7.partial")
+    ended = run_here("train", *options(trained, folder), "--resume", "auto")
+    assert ended.status == 0 and "the run has already finished" in ended.stderr, ended.stderr
+    assert (folder / "last").is_dir() and (folder / "best-7").is_dir()
+    assert not list(folder.glob("*.partial"))
 
 
 def children(pid):

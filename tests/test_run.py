@@ -88,8 +88,8 @@ def test_all_happens_in_its_order(tmp_path: Path) -> None:
 
 
 def test_an_epoch_ends_with_an_evaluation_where_no_number_of_steps_is_set(tmp_path: Path) -> None:
-    story, run, _ = follow(tmp_path, epochs=2, eval_every=0)
-    assert story == "step1 " * 6 + "evaluate6 " + "step1 " * 6 + "report12 evaluate12 save12"
+    story, run, _ = follow(tmp_path, epochs=2, eval_every=0, save_every=6)
+    assert story == "step1 " * 6 + "evaluate6 save6 " + "step1 " * 6 + "report12 evaluate12 save12 save12"
     assert run.stop is Stop.FINISHED
 
 

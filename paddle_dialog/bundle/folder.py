@@ -7,6 +7,7 @@ import json
 import logging
 import lzma
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
+from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_operators import EightBitWeights, UnsupportedModelError, quantize
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -32,6 +34,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 CARD = "README.md"
 VOCABULARY_SUFFIX = ".vocabulary.txt"
+_PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outside of the folder
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
 
     The files go to `<folder>.partial`; then the old folder becomes `<folder>.previous` and the new one takes
     its place. If the process is killed between these two renames, both folders remain while `folder` is missing;
-    `load_bundle` finds them, and the next save completes the renames.
+    `load_bundle` finds them, and the next save calls `finish_save`.
 
     Raises:
         UserError: the folder cannot be written, or holds something else.
@@ -80,8 +83,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     manifest = {"format": FORMAT, "task": bundle.task, "sha256": sums}
     try:
-        if _is_whole(partial) and previous.exists() and not folder.exists():
-            partial.rename(folder)
+        finish_save(folder)
         if partial.exists():
             shutil.rmtree(partial)
         partial.mkdir(parents=True)
@@ -98,6 +100,13 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)  # otherwise a full disk would stay full
         left = "; what was saved before is still there" if bundle_exists(folder) else ""
         raise UserError(f"{folder}: cannot write the bundle: {error.strerror}{left}") from error
+
+
+def finish_save(folder: Path) -> None:
+    """Give a bundle its place that was whole when its save was killed."""
+    partial = _beside(folder, "partial")
+    if _is_whole(partial) and not folder.exists():
+        partial.rename(folder)
 
 
 def check_replaceable(folder: Path) -> None:
@@ -155,9 +164,9 @@ def _read_bundle(folder: Path) -> Bundle:
         tensors = parse_tensors(files.pop(WEIGHTS))
         weights = EightBitWeights(tensors)
         config_text = files.pop(CONFIG).decode("utf-8")
+        card = files.pop(CARD, b"").decode("utf-8")
     except (KeyError, SafetensorError, UnicodeDecodeError) as error:
         raise UserError(f"{folder}: is not a bundle this version can read ({error})") from error
-    card = files.pop(CARD, b"").decode("utf-8")
     extra = {name: content for name, content in files.items() if not name.endswith(VOCABULARY_SUFFIX)}
     eight_bits = weights.keys() != tensors.keys()
     return Bundle(manifest["task"], config_text, vocabularies, weights, card, extra, eight_bits)
@@ -171,7 +180,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         meant = "train one or name another folder" if inside is None else f"did you mean {folder / inside}?"
         raise UserError(f"{folder}: is not a bundle (no {MANIFEST} in it); {meant}")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = parse_json(path.read_text(encoding="utf-8"))
         version = manifest["format"]
         complete = isinstance(manifest.get("sha256"), dict) and isinstance(manifest.get("task"), str)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -180,6 +189,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path}: has format {version}, and this version reads format {FORMAT}")
     if not complete:
         raise UserError(f"{path}: is damaged: task or sha256 is missing")
+    for name in manifest["sha256"]:
+        if not _PLAIN_NAME.fullmatch(name) or name == MANIFEST:
+            raise UserError(
+                f"{path}: is damaged or harmful: {name[:80]!r} is not the plain name of a bundle's file"
+            )
     return dict(manifest)
 
 

@@ -6,7 +6,7 @@ Parsing is stricter than `yaml.safe_load`, and its errors name a line that a use
 from __future__ import annotations
 
 import dataclasses
-import json
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from paddle_dialog.errors import UserError
 
 Config = TypeVar("Config")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_MOST_VALUES = 100_000  # of a file, those of an alias counted each time that it stands
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})?", re.ASCII)
 
 
@@ -237,9 +238,7 @@ def parse_file_text(text: str, where: str) -> Any:
         UserError: the text is not YAML or has a duplicate key; names the line.
     """
     try:
-        value = yaml.load(text, Loader=_StrictLoader)
-        json.dumps(value, default=str, skipkeys=True)  # fails where an alias puts a value inside itself
-        return value
+        return _parse(text)[1]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{where}, line {mark.line + 1}" if mark else where
@@ -250,9 +249,42 @@ def parse_file_text(text: str, where: str) -> Any:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise UserError(f"{where}, line {line}: not valid YAML: {error.reason}") from error
-    except (RecursionError, ValueError) as error:
-        problem = "are nested too deeply" if isinstance(error, RecursionError) else "hold themselves"
-        raise UserError(f"{where}: not readable: its lists or mappings {problem}") from error
+    except RecursionError as error:
+        raise UserError(f"{where}: not readable: its lists or mappings are nested too deeply") from error
+
+
+def _parse(text: str) -> tuple[yaml.Node | None, Any]:
+    """Return the node of a YAML document and its value.
+
+    Raises:
+        yaml.YAMLError: it is not YAML, or its aliases unfold to more values than any configuration has.
+    """
+    loader = _StrictLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, None
+        count = _count_values(node, {})
+        if count > _MOST_VALUES:
+            many = (
+                "its lists or mappings hold themselves" if count == math.inf else f"it has {count:,} values"
+            )
+            raise yaml.composer.ComposerError(problem=many, problem_mark=node.start_mark)
+        return node, loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _count_values(node: yaml.Node, known: dict[int, float]) -> float:
+    """Count the values of a node with those of its aliases; infinity where one stands inside itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = math.inf
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [each for pair in node.value for each in pair] if pairs else node.value
+        known[id(node)] = 1 + sum(_count_values(each, known) for each in inner)
+    return known[id(node)]
 
 
 def parse_value(text: str) -> Any:
@@ -266,8 +298,7 @@ def parse_value(text: str) -> Any:
     """
     stripped = text.strip()
     try:
-        node = yaml.compose(stripped, Loader=_StrictLoader)
-        value = yaml.load(stripped, Loader=_StrictLoader)
+        node, value = _parse(stripped)
     except DuplicateKeyError:
         raise
     except (yaml.YAMLError, RecursionError):

@@ -7,19 +7,24 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from paddle import io
 
-from paddle_dialog.data.batching import EpochBatches, StreamedData
+from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import num_ranks, rank, sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
+_NO_ARRAY = np.zeros(1, "int64")  # Paddle's queue takes nothing without an array
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 
 
@@ -61,16 +66,18 @@ class TrainingBatches:
         self._count = task.count_units
         self._accumulate = config.training.accumulate
         self._set_epoch = lambda epoch: None
+        # Paddle's thread dies of an error, and the run would wait for ever; its processes hand it over as many lines.
+        self._caught = UserError if config.data.workers else Exception
         source: dict[str, Any] = {"batch_size": 1, "collate_fn": _the_only}
         if isinstance(data.train, StreamedData):
-            source["dataset"] = _CollatedStream(self._sampler, self._collate_and_count)
+            source["dataset"] = _Stream(self._read)
         else:
             dataset = data.train.dataset
             self._set_epoch = getattr(dataset, "set_epoch", self._set_epoch)
             source = {
-                "dataset": dataset,
+                "dataset": range(len(dataset)),
                 "batch_sampler": self._sampler,
-                "collate_fn": self._collate_and_count,
+                "collate_fn": partial(self._take, dataset),
             }
         self._loader = io.DataLoader(
             **source,
@@ -94,6 +101,9 @@ class TrainingBatches:
             wanted = min(self._accumulate - done % self._accumulate, len(self) - done)
             step = list(islice(batches, wanted))
             self.reader_seconds += time.perf_counter() - began
+            for first, *_ in step:
+                if isinstance(first, Exception):
+                    raise first
             if len(step) < wanted:
                 return  # Paddle's iterator fails if it is advanced past its end
             units = [count for *_, count in step]
@@ -109,6 +119,21 @@ class TrainingBatches:
         total = sum(everywhere)
         return [count / total if total else 1.0 / len(units) for count in everywhere]
 
+    def _read(self) -> Iterator[list[Any]]:
+        """Iterate over streamed batches; an error comes in place of a batch, see `__iter__`."""
+        try:
+            for examples in self._sampler:
+                yield self._collate_and_count(examples)
+        except self._caught as error:
+            yield [error, _NO_ARRAY]
+
+    def _take(self, dataset: Any, indices: list[int]) -> list[Any]:
+        """Return a batch of a dataset, or the error that it raises."""
+        try:
+            return self._collate_and_count([dataset[index] for index in indices])
+        except self._caught as error:
+            return [error, _NO_ARRAY]
+
     def _collate_and_count(self, examples: list[Any]) -> list[Any]:
         """Collate examples; return the kind of batch, which the loader would forget, its arrays, and its units.
 
@@ -118,16 +143,33 @@ class TrainingBatches:
         return [type(batch), *batch, self._count(batch)]
 
 
-class _CollatedStream(io.IterableDataset):
-    """Streamed batches as arrays."""
+class _Stream(io.IterableDataset):
+    """What a function iterates over."""
 
-    def __init__(self, batches: EpochBatches, collate: Any) -> None:
+    def __init__(self, read: Callable[[], Iterator[list[Any]]]) -> None:
         super().__init__()
-        self._batches = batches
-        self._collate = collate
+        self._read = read
 
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._collate, self._batches)
+    def __iter__(self) -> Iterator[list[Any]]:
+        return self._read()
+
+
+@contextmanager
+def lost_loader() -> Iterator[None]:
+    """Tell in a sentence that a process which prepares batches has been killed; Paddle raises it wherever the run is.
+
+    Raises:
+        UserError: one has been.
+    """
+    try:
+        yield
+    except (SystemError, RuntimeError) as error:
+        if "DataLoader process" not in str(error) and "queue is killed" not in str(error):
+            raise
+        raise UserError(
+            "a process that prepares batches was killed, maybe for want of memory; --resume auto continues from the "
+            "last checkpoint, with -o data.workers=0 in one process"
+        ) from error
 
 
 def _the_only(batches: list[Any]) -> Any:

@@ -72,14 +72,32 @@ class Progress:
             )
         self.processes, self.batch_size = now
 
+    def count_batches(self, count: int, per_epoch: int) -> None:
+        """Count batches, and with its last one the epoch."""
+        self.batch += count
+        if self.batch >= per_epoch:
+            self.epoch, self.batch = self.epoch + 1, 0
+
     def as_dict(self) -> dict[str, Any]:
         """Return the counters as plain values for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Restore the counters of `as_dict`."""
+        """Restore the counters of `as_dict`.
+
+        Raises:
+            ValueError, KeyError, TypeError: they are none.
+        """
         values = {name: value for name, value in dict(values).items() if name not in OLDER_COUNTERS}
+        for name, default in cls().as_dict().items():
+            value = values.get(name, default)
+            kinds = (int, float) if isinstance(default, float) else type(default)
+            is_figure = name == "best_figure" and (value is None or isinstance(value, float))
+            if not (isinstance(value, kinds) or is_figure):
+                raise TypeError(f"{name} is {value!r:.40}")
+            if isinstance(value, int) and not 0 <= value < 2**53:
+                raise ValueError(f"{name} is {value!r:.40}")
         curve = [(int(step), float(figure)) for step, figure in values["curve"]]
         kept = [(float(figure), int(step)) for figure, step in values["kept"]]
         return cls(**{**values, "curve": curve, "kept": kept})
@@ -125,14 +143,10 @@ class Plan:
         """Return whether a step is reported."""
         return step % self.settings.log_every == 0
 
-    def evaluates_after(self, step: int) -> bool:
-        """Return whether the dev set is evaluated after a step."""
+    def evaluates_after(self, step: int, ends_epoch: bool) -> bool:
+        """Return whether the dev set is evaluated after a step, which may be the last one of its epoch."""
         every = self.settings.eval_every
-        return step >= self.total_steps or (every > 0 and step % every == 0)
-
-    def evaluates_after_epoch(self, step: int) -> bool:
-        """Return whether the dev set is evaluated after an epoch that ends with a step; not after the last step."""
-        return self.settings.eval_every == 0 and step < self.total_steps
+        return step >= self.total_steps or (step % every == 0 if every else ends_epoch)
 
     def saves_after(self, step: int) -> bool:
         """Return whether a checkpoint follows a step."""

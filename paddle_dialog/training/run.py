@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import paddle
 import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
+from filelock import FileLock
 from paddle import nn
 
 from paddle_dialog.bundle.folder import Bundle, save_bundle
@@ -22,7 +23,7 @@ from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 from paddle_dialog.task import Display, Task
-from paddle_dialog.training.batches import Step, TrainingBatches
+from paddle_dialog.training.batches import Step, TrainingBatches, lost_loader
 from paddle_dialog.training.distributed import (
     any_rank,
     is_main,
@@ -40,6 +41,7 @@ from paddle_dialog.training.run_folder import (
     changed_settings,
     data_and_start,
     find_start,
+    finish_saves,
     load_progress,
     make_folder,
     pack_training_state,
@@ -60,15 +62,23 @@ class Run(paddle.callbacks.Callback):
 
     Args:
         network: with the weights that training starts from.
+        lock: of the folder; released when the run has ended.
 
     Attributes:
         stop: why the run stops; None while it goes on.
     """
 
     def __init__(
-        self, task: Task, config: Any, data: TrainingData, network: nn.Layer, progress: Progress
+        self,
+        task: Task,
+        config: Any,
+        data: TrainingData,
+        network: nn.Layer,
+        progress: Progress,
+        lock: FileLock,
     ) -> None:
         super().__init__()
+        self._lock = lock
         self.task = task
         self.config = config
         self.folder = Path(config.output_dir)
@@ -79,6 +89,8 @@ class Run(paddle.callbacks.Callback):
         progress.set_objective(task.objective.name)
         progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
         self.batches = TrainingBatches(task, config, data, progress)
+        if progress.batch == len(self.batches):  # as earlier versions counted the end of an epoch
+            progress.count_batches(0, len(self.batches))
         self.plan = Plan.going_on(config.training, len(self.batches), progress)
         self._dev = _dev_indices(config, data)
         self._best = BestModels(self.folder, progress, task.objective, config.training.keep_best, self._save)
@@ -124,20 +136,23 @@ class Run(paddle.callbacks.Callback):
             return run._ready()
         where, bundle = found
         changes = changed_settings(where, bundle, config)
-        _announce(task, config)
+        lock = _announce(task, config)
         for change in changes:
             logger.warning("%s", change)
         data = task.prepare_data_like(config, bundle)
-        run = cls(task, config, data, _build_network(task, config, data), load_progress(bundle, where))
+        network = _build_network(task, config, data)
+        run = cls(task, config, data, network, load_progress(bundle, where), lock)
         restore_training_state(bundle, where, run.model.optimizer, run.model.network)
         run.model.resume()
+        if is_main():
+            finish_saves(run.folder)
         logger.info("resumed from %s at step %d", where, run.progress.step)
         return run._ready()
 
     @classmethod
     def _from_the_start(cls, task: Task, config: Any) -> Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
-        _announce(task, config)
+        lock = _announce(task, config)
         data, start = data_and_start(task, config)
         network = _build_network(task, config, data)
         fitted = task.fitted_weights(config, data)
@@ -147,7 +162,7 @@ class Run(paddle.callbacks.Callback):
             set_weights(network, {**taken, **fitted}, named)
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
-        return cls(task, config, data, network, Progress())
+        return cls(task, config, data, network, Progress(), lock)
 
     def _ready(self) -> Run:
         """Save the settings, and log what the run is about to do."""
@@ -193,6 +208,7 @@ class Run(paddle.callbacks.Callback):
             return self.progress
         finally:
             close_log_file()
+            self._lock.release()
 
     def _fit(self) -> None:
         meet()
@@ -204,7 +220,7 @@ class Run(paddle.callbacks.Callback):
             curves = Curves(self.folder / "vdl", self.config, objective, unit)
             self._sinks = [TextLog(objective, unit), curves]
         self._restart_clock()
-        with orderly_stop() as self._stop_requested:
+        with orderly_stop() as self._stop_requested, lost_loader():
             self.model.fit(self, epochs=training.epochs - self.progress.epoch, verbose=0, callbacks=[self])
         for sink in self._sinks:
             sink.close()
@@ -235,28 +251,23 @@ class Run(paddle.callbacks.Callback):
         paddle.seed((self.config.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
     def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Count the step; then report, evaluate, save and stop, each when it is due."""
+        """Count the step, and an epoch that it ends; then report, evaluate, save and stop, each when it is due."""
         plan, progress = self.plan, self.progress
-        progress.batch = min(progress.batch + plan.settings.accumulate, plan.batches_per_epoch)
+        progress.count_batches(plan.settings.accumulate, plan.batches_per_epoch)
         progress.step += 1
         self.stop = (
             plan.completion(progress) or self._stop_requested_anywhere()
         )  # a finished run is not interrupted
         if plan.reports_after(progress.step) or self.stop:
             self._report()
-        if plan.evaluates_after(progress.step):
+        if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
             self._evaluate()
         if plan.saves_after(progress.step):
             self._save_checkpoint()
             meet()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Move on to the next epoch, unless the run stops inside this one, and evaluate if that is due."""
-        plan, progress = self.plan, self.progress
-        if progress.batch >= plan.batches_per_epoch:
-            progress.epoch, progress.batch = progress.epoch + 1, 0
-            if plan.evaluates_after_epoch(progress.step):
-                self._evaluate()
+        """Let `fit` begin no further epoch where the run stops."""
         self.model.stop_training = self.stop is not None
 
     def _stop_requested_anywhere(self) -> Stop | None:
@@ -332,10 +343,10 @@ class Run(paddle.callbacks.Callback):
 
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
-        self._save_checkpoint()
         if self.data.dev is None:
             self._save("best")
-        elif self.progress.finished and self.progress.best_step == 0:
+        self._save_checkpoint()  # the last: whoever finds it finished finds all else
+        if self.data.dev is not None and self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
             why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"
             logger.warning(
@@ -362,14 +373,15 @@ class Run(paddle.callbacks.Callback):
         save_bundle(bundle, self.folder / name)
 
 
-def _announce(task: Task, config: Any) -> None:
-    """Open the log in the run's folder, write the settings there, and seed the first weights."""
-    make_folder(Path(config.output_dir))
+def _announce(task: Task, config: Any) -> FileLock:
+    """Lock the run's folder, open the log in it, write the settings there, and seed the first weights."""
+    lock = make_folder(Path(config.output_dir))
     logger.info("configuration:\n%s", dump(config).rstrip())
     path = describe_path()
     if path is not None and paddle.get_device() == "cpu":
         logger.info("%s", path)
     paddle.seed(config.seed)
+    return lock
 
 
 def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:

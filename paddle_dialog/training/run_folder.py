@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import paddle
-import yaml
+from filelock import FileLock, Timeout
 from paddle import nn
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle.folder import MANIFEST, Bundle, load_bundle
+from paddle_dialog.bundle.folder import CONFIG, MANIFEST, Bundle, file_errors, finish_save, load_bundle
 from paddle_dialog.bundle.weights import read_training_only, set_weights
-from paddle_dialog.config.loader import dump, flat
+from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.data.records import parse_json
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective
@@ -70,16 +71,17 @@ def restore_training_state(
     """Set weights and optimiser moments to those of a checkpoint.
 
     Raises:
-        UserError: the checkpoint belongs to another model, or other parameters of it were trained.
+        UserError: the checkpoint is damaged or belongs to another model, or other parameters of it were trained.
     """
-    training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
+    with file_errors(str(where), "state of a training", "begin the run anew"):
+        training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
+        moments = parse_tensors(bundle.extra[OPTIMIZER])
     set_weights(network, {**bundle.weights, **training_only}, where)
     names = _structured_names(network)
     parameters = {structured: name for name, structured in names.items()}
     state = {}
-    moments = parse_tensors(bundle.extra[OPTIMIZER])
     for key, value in moments.items():
-        structured, accumulator = key.split("::")
+        structured, _, accumulator = key.partition("::")
         if structured not in parameters:
             raise UserError(f"{where}: the optimiser's state is of another model ({structured} is unknown)")
         state[f"{parameters[structured]}_{accumulator}"] = paddle.to_tensor(value)
@@ -103,7 +105,7 @@ def load_progress(bundle: Bundle, where: Path) -> Progress:
     if PROGRESS not in bundle.extra or OPTIMIZER not in bundle.extra:
         raise UserError(f"{where}: holds a model but no training state; resume from the run's 'last' folder")
     try:
-        return Progress.from_dict(json.loads(bundle.extra[PROGRESS]))
+        return Progress.from_dict(parse_json(bundle.extra[PROGRESS].decode("utf-8")))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{where}/{PROGRESS}: is not of this version ({error!r}); begin the run anew"
@@ -213,7 +215,8 @@ def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig)
     Raises:
         UserError: it would go on with the sample that ships, as where the data of before are not named again.
     """
-    old, new = (dict(flat(yaml.safe_load(text))) for text in (bundle.config_text, dump(config)))
+    texts = (bundle.config_text, dump(config))
+    old, new = (dict(flat(parse_file_text(text, f"{checkpoint}/{CONFIG}"))) for text in texts)
     changed = {key: value for key, value in new.items() if key in old and old[key] != value}
     for key in ("data.train", "data.dev"):
         if str(changed.get(key, "")).startswith("sample"):
@@ -304,6 +307,12 @@ def earlier_models(run_folder: Path) -> list[Path]:
     return fixed + numbered_models(run_folder)
 
 
+def finish_saves(run_folder: Path) -> None:
+    """Give the models their places whose saves were killed at the last rename."""
+    for partial in run_folder.glob("*.partial"):
+        finish_save(partial.with_suffix(""))
+
+
 def remove_earlier_run(run_folder: Path) -> None:
     """Remove an earlier run, or `--resume auto` could continue it and its curves would stay."""
     for part in (*earlier_models(run_folder), run_folder / "vdl"):
@@ -313,21 +322,34 @@ def remove_earlier_run(run_folder: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def make_folder(run_folder: Path) -> None:
-    """Create the folder and open the log in it, before anything that takes time.
+def make_folder(run_folder: Path) -> FileLock:
+    """Create the folder, lock it and open the log in it, before anything that takes time.
+
+    Returns:
+        The lock, which the first process of a run holds; it ends with the process, however that ends.
 
     Raises:
-        UserError: it cannot be written to.
+        UserError: it cannot be written to, or another run is at work in it.
     """
+    # The processes of a killed run end soon after it; in this process there may be an earlier run that was given up.
+    lock = FileLock(run_folder / ".lock", timeout=1.0, is_singleton=True)
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
+        if is_main():
+            lock.acquire()
         configure_logging(str(run_folder / "train.log") if is_main() else None)
         if not is_main():
             logger.setLevel(logging.WARNING)  # the first process logs
+    except Timeout as error:
+        raise UserError(
+            f"output_dir: {run_folder}: another run is at work in this folder; wait for its end, or choose another "
+            "folder with -o output_dir=…"
+        ) from error
     except OSError as error:
         raise UserError(
             f"output_dir: {run_folder}: cannot be written to ({error.strerror}); choose another folder"
         ) from error
+    return lock
 
 
 def write_config(run_folder: Path, text: str) -> None:
