@@ -6,6 +6,7 @@ import pytest
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.models.causal_lm import CausalLm
 from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
@@ -71,3 +72,10 @@ def test_arrays_and_network_write_the_same_texts(pair):
     for ours, theirs in zip(by_network, by_arrays, strict=True):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
         np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], atol=1e-4)
+
+
+def test_texts_that_are_read_whole_have_the_log_probability_of_their_steps(pair):
+    source, lengths = np.array([[7, 8], [9, 0], [0, 0]]), np.array([2, 1, 0])
+    texts, inputs = [[4, 5, 6], [10], [], [5, 5], [8, 4, 4, 4]], [1, 0, 1, 2, 0]
+    by_steps, read_whole = (text_log_probs(model, source, lengths, texts, inputs) for model in pair)
+    np.testing.assert_allclose(read_whole, by_steps, atol=1e-4)

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from chromium import needs_chromium
 from command import run_here
@@ -10,10 +11,12 @@ from page_browser import opened, serving
 from poem_toys import toy
 from serving_toys import loader, make_app, running
 
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
 from tasks.poem.api import PoemEndpoint
+from tasks.poem.config import VerseConfig
 
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
 COMMON = """
@@ -67,7 +70,7 @@ def test_characters_that_the_model_has_never_seen_stand_as_they_were_given(poem_
 
 
 def test_given_characters_begin_the_lines_of_a_longer_form(poem_model):
-    arguments = ("-o", "verse.form=七律", "-o", "verse.input=acrostic", "山水日月花鸟风云")
+    arguments = ("-o", "verse.input=acrostic", "山水日月花鸟风云")  # eight of them: a 七律
     (record,) = predictions(poem_model, *arguments)
     lines = re.split("[，。]", record["predictions"][0]["text"])[:-1]
     assert "".join(line[0] for line in lines) == "山水日月花鸟风云" and {len(line) for line in lines} == {7}
@@ -110,8 +113,7 @@ def test_running_text_is_learned_and_continued(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-o", "verse.form=七绝", "-o", "verse.input=acrostic", "春夏"), "give 4 hanzi, one for each line"),
-        (("-o", "verse.input=acrostic", "春夏"), "verse.form: must be named"),
+        (("-o", "verse.form=七绝", "-o", "verse.input=acrostic", "春夏"), "give 4 or 8 hanzi, one for each"),
         (("-o", "verse.form=五绝", "春" * 21), "has 21 hanzi, and a 五绝 has 20; shorten it"),
         (("-o", "verse.form=词", "春"), "verse.form: must be one of 五绝, 七绝, 五律, 七律"),
         (("春" * 61,), "has 61 characters, and texts of up to 60 are written"),
@@ -165,16 +167,32 @@ def test_another_seed_writes_another_poem_and_a_title_too():
     assert texts[0] == texts[1] and len(set(texts)) == 3
 
 
+def test_poems_to_a_title_are_ordered_by_what_the_title_makes_likelier():
+    def poems(weight, title):
+        verse = VerseConfig(form="五绝", input="title", candidates=6, title_weight=weight)
+        return toy().predict([title], 6, verse)[0]
+
+    likeliest, ordered = poems(0.0, "秋"), poems(2.0, "秋")
+    assert {p.text for p in ordered} == {p.text for p in likeliest} and ordered != likeliest
+    model, vocabulary = toy().network, toy().vocabulary
+    source = np.array([vocabulary.encode(["<五绝>"])])
+    texts = [vocabulary.encode(poem.text) for poem in ordered]
+    without = text_log_probs(model, source, np.array([1]), texts, [0] * 6) / 25  # 24 characters and the end
+    gains = [poem.score - 2.0 * common for poem, common in zip(ordered, without, strict=True)]
+    assert gains == sorted(gains, reverse=True)
+    assert poems(2.0, "") == poems(0.0, "")
+
+
 def test_an_acrostic_has_its_characters_and_needs_as_many_as_lines():
     with start() as client:
         _, record = ask(client, form="七绝", text="山水日月", texts_are="acrostic")
         few = ask(client, form="七绝", text="山水", texts_are="acrostic")
-        without = ask(client, text="山水", texts_are="acrostic")
+        _, longer = ask(client, form="五绝", text="山水日月山水日月", texts_are="acrostic")
         long = ask(client, text="山" * 41)
     lines = re.split("[，。]", record["predictions"][0]["text"])
     assert "".join(line[:1] for line in lines) == "山水日月"
-    assert few[0] == without[0] == long[0] == 422
-    assert "4 hanzi" in few[1]["error"] and "must be named" in without[1]["error"]
+    assert longer["predictions"][0]["form"]["name"] == "五律"
+    assert few[0] == long[0] == 422 and "4 or 8 hanzi" in few[1]["error"]
     assert "41 characters" in long[1]["error"]
 
 

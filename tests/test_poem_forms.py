@@ -18,6 +18,7 @@ from tasks.poem.forms import (
     TonesAndRhymes,
     common_rhymes,
     form_of,
+    form_of_acrostic,
     make_plan,
     place_acrostic,
     place_beginning,
@@ -116,6 +117,12 @@ def test_given_characters_that_no_pattern_has_room_for_relax_the_tones_alone():
     assert report.rhyme and not report.tones
 
 
+def test_no_character_stands_twice_except_doubled_ones_and_given_ones():
+    free = make_plan(FORMS["五绝"], {}, tones=False, rhyme=False)
+    assert "白" in allowed(free, "白") and not {"白", "日"} & allowed(free, "白白日山流，")
+    assert "白" in allowed(make_plan(FORMS["五绝"], {}, False, False, once=False), "白白日山流，")
+
+
 def test_given_ends_without_a_common_rhyme_relax_the_rhyme():
     form = FORMS["五绝"]
     assert make_plan(form, {10: "流", 22: "山"}).relaxed == ("rhyme",)
@@ -131,9 +138,11 @@ def test_characters_stand_where_they_are_asked_for():
         8: "一",
         9: "行",
     }
+    assert form_of_acrostic("春夏秋冬", FORMS["五律"]) is FORMS["五绝"]
+    assert form_of_acrostic("春夏秋冬", None) is form
     for text in ("春夏秋", "春夏秋x"):
-        with pytest.raises(UserError, match="4 hanzi, one for each line"):
-            place_acrostic(form, text)
+        with pytest.raises(UserError, match="4 or 8 hanzi, one for each line"):
+            form_of_acrostic(text, form)
     with pytest.raises(UserError, match="has 28; shorten it"):
         place_beginning(form, "春" * 29)
 

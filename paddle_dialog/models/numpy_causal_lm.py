@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.models.numpy_causal_transformer import NumpyCausalTransformer
 from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, without_padding
+from paddle_dialog.models.numpy_seq2seq import log_probs_of_texts
 from paddle_dialog.models.numpy_state import AttentionCache
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalLm:
-    """Offers `StepModel` over arrays, with the numbers of `CausalLm`.
+    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`.
 
     Args:
         vocab_size: V.
@@ -52,3 +54,25 @@ class NumpyCausalLm:
     def reorder_within(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
         """Reorder rows that stay with their input."""
         return state.reorder_within(index)
+
+    def text_states(
+        self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
+    ) -> list[np.ndarray]:
+        """See `TextReader`; the texts of one input are read together."""
+        states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
+        for row in np.unique(inputs).tolist():
+            together, before = np.flatnonzero(inputs == row).tolist(), source[row, : lengths[row]].tolist()
+            longest = max(len(texts[number]) for number in together)
+            tokens = np.full((len(together), len(before) + 1 + longest), Vocabulary.pad_id)  # [m, S + 1 + T]
+            for line, number in zip(tokens, together, strict=True):
+                given = [*before, Vocabulary.bos_id, *texts[number]]
+                line[: len(given)] = given
+            places = np.arange(tokens.shape[1]) - len(before)
+            hidden, _ = self._stack.read(self._table[tokens] + self._positions[places])  # [m, S + 1 + T, D]
+            for number, outputs in zip(together, hidden[:, len(before) :], strict=True):
+                states[number] = outputs[: len(texts[number]) + 1]
+        return states
+
+    def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
+        """See `TextReader`."""
+        return log_probs_of_texts(self._output, states, texts)

@@ -8,7 +8,7 @@ import numpy as np
 
 from paddle_dialog.config.models import ModelConfig, TransformerConfig
 from paddle_dialog.models.families import numpy_pair
-from paddle_dialog.models.numpy_operators import Embeddings, Weights
+from paddle_dialog.models.numpy_operators import Embeddings, NumpyLinear, Weights
 from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
 from paddle_dialog.models.numpy_state import DecoderState, NumpyTargetReader
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -94,16 +94,29 @@ class NumpyReadingSeq2Seq(NumpySeq2Seq):
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
         """See `TextReader`."""
-        if not texts:
-            return np.zeros(0)
-        hidden = np.concatenate(states)  # [P, D]
-        labels = np.array([token for text in texts for token in (*text, Vocabulary.eos_id)])  # [P]
-        scores = np.empty(len(labels))  # [P]
-        for start in range(0, len(labels), POSITIONS):
-            part = slice(start, start + POSITIONS)
-            own = np.arange(len(labels[part]))
-            scores[part] = label_log_softmax(self._output, hidden[part], own, labels[part], np.float32(1))
-        return np.add.reduceat(scores, np.cumsum([0, *map(len, states[:-1])]))
+        return log_probs_of_texts(self._output, states, texts)
+
+
+def log_probs_of_texts(
+    output: NumpyLinear, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """Return log p(text, end) of M texts, float64 [M].
+
+    Args:
+        output: the layer that scores the vocabulary.
+        states: its inputs for the tokens of each text and its end, [T + 1, D] each.
+        texts: ids without start and end token.
+    """
+    if not texts:
+        return np.zeros(0)
+    hidden = np.concatenate(states)  # [P, D]
+    labels = np.array([token for text in texts for token in (*text, Vocabulary.eos_id)])  # [P]
+    scores = np.empty(len(labels))  # [P]
+    for start in range(0, len(labels), POSITIONS):
+        part = slice(start, start + POSITIONS)
+        own = np.arange(len(labels[part]))
+        scores[part] = label_log_softmax(output, hidden[part], own, labels[part], np.float32(1))
+    return np.add.reduceat(scores, np.cumsum([0, *map(len, states[:-1])]))
 
 
 def _alike(lengths: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:

@@ -93,11 +93,17 @@ def orthogonalised(matrix: Tensor) -> Tensor:
         [M, N], with singular values between about 0.7 and 1.2.
     """
     wide = matrix.shape[0] <= matrix.shape[1]
-    x = matrix if wide else matrix.t()  # the products below are of the shorter side
+    x = matrix if wide else matrix.t()
     x = x / (paddle.linalg.norm(x) + 1e-7)
-    for _ in range(_ITERATIONS):
-        gram = paddle.matmul(x, x, transpose_y=True)
-        x = _A * x + paddle.matmul(_B * gram + _C * paddle.matmul(gram, gram), x)
+    # Every step multiplies x by a polynomial of its Gram matrix, which changes with it. So the steps are products of
+    # the shorter side alone, and x itself is multiplied once.
+    gram, identity = paddle.matmul(x, x, transpose_y=True), paddle.eye(x.shape[0], dtype=x.dtype)
+    step = factor = _A * identity + _B * gram + _C * paddle.matmul(gram, gram)
+    for _ in range(_ITERATIONS - 1):
+        gram = paddle.matmul(paddle.matmul(step, gram), step)
+        step = _A * identity + _B * gram + _C * paddle.matmul(gram, gram)
+        factor = paddle.matmul(step, factor)
+    x = paddle.matmul(factor, x)
     return x if wide else x.t()
 
 

@@ -105,8 +105,6 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         verse = replace(
             self._predictor.config.verse, form=request.form, input=request.texts_are, title=request.title
         )
-        for key, problem in verse.problems():
-            raise UserError(f"{key}: {problem}")
         item = PoemItem(request.text, self._predictor.check(request.text, verse))
         return Job(item, PoemSettings(request.n_best, verse, request.seed))
 

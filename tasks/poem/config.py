@@ -49,13 +49,14 @@ class VerseConfig:
     title: str | None = setting(None, "a title that all poems are written to")
     tones: bool = setting(True, "the lines of a form keep one of its patterns of level and oblique tones")
     rhyme: bool = setting(True, "the even lines of a form end in one rhyme, on different characters")
-    candidates: int = at_least(1, 8, "poems drawn, of which the likeliest are shown (strategy: sample)")
+    candidates: int = at_least(1, 24, "poems drawn, of which the best are shown (strategy: sample)")
+    title_weight: float = at_least(
+        0.0,
+        0.5,
+        "λ: poems to a title are ordered by log p(poem | title) - λ · log p(poem), so that what would suit any "
+        "title comes later",
+    )
     samples: int = at_least(0, 10, "poems of each form that an evaluation draws and checks")
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        if self.input == "acrostic" and self.form is None:
-            yield "form", "must be named where the lines begin with given characters, e.g. 七绝"
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,7 @@ class FormPlan:
             characters need nothing.
         relaxed: rules that the given characters cannot keep.
         rhymes: those that the given ends leave, bool [30]; None where the ends need not rhyme.
+        once: whether characters stand once.
     """
 
     form: Form
@@ -197,15 +198,19 @@ class FormPlan:
     needs: np.ndarray
     relaxed: tuple[str, ...]
     rhymes: np.ndarray | None
+    once: bool = True
 
 
-def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True) -> FormPlan:
+def make_plan(
+    form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True, once: bool = True
+) -> FormPlan:
     """Plan a poem that has given characters.
 
     Args:
         given: position → character.
         tones: hold it to a pattern of tones.
         rhyme: hold it to a rhyme.
+        once: let no character stand twice, except doubled ones and those given.
     """
     needs = np.full((4, form.size), ANY)
     hanzi = [place for place in range(form.size) if form.mark(place) is None]
@@ -224,7 +229,7 @@ def make_plan(form: Form, given: Mapping[int, str], tones: bool = True, rhyme: b
             needs[:, form.rhyming_places] = LEVEL
     needs[:, list(given)] = ANY
     kept = np.array([name in left for name in NAMES])
-    return FormPlan(form, given, needs, tuple(relaxed), kept if rhyme and left else None)
+    return FormPlan(form, given, needs, tuple(relaxed), kept if rhyme and left else None, once)
 
 
 def place_beginning(form: Form, text: str) -> dict[int, str]:
@@ -241,24 +246,36 @@ def place_beginning(form: Form, text: str) -> dict[int, str]:
     return {place + place // form.length: char for place, char in enumerate(characters)}
 
 
-def place_acrostic(form: Form, text: str) -> dict[int, str]:
-    """Place the first characters of the lines in a form.
+def form_of_acrostic(text: str, wanted: Form | None) -> Form:
+    """Return the form that has a line for each character of an acrostic.
+
+    Args:
+        text: the first characters of the lines.
+        wanted: the form that was asked for, whose length of lines is kept; 七 by default.
 
     Raises:
-        UserError: they are not as many hanzi as the form has lines.
+        UserError: the text has other characters than hanzi, or no form has as many lines.
     """
-    if len(text) != form.lines or not all(map(is_hanzi, text)):
+    length = 7 if wanted is None else wanted.length
+    forms = {form.lines: form for form in FORMS.values() if form.length == length}
+    if len(text) not in forms or not all(map(is_hanzi, text)):
         raise UserError(
-            f"'{text[:20]}' cannot begin the lines of a {form.name}; give {form.lines} hanzi, one for each line"
+            f"'{text[:20]}' cannot begin the lines of a poem; give 4 or 8 hanzi, one for each line"
         )
+    return forms[len(text)]
+
+
+def place_acrostic(form: Form, text: str) -> dict[int, str]:
+    """Place the first characters of the lines, as many as the form has, in a form."""
     return {line * (form.length + 1): char for line, char in enumerate(text)}
 
 
 class FormConstraint:
     """Holds every row to the plan of its input.
 
-    A character may stand where some pattern of tones that the row still keeps has room for it. The first line may
-    rhyme too: it then ends level. There, a character with readings of both tones would leave open whether it does.
+    A character may stand where some pattern of tones that the row still keeps has room for it; once, or doubled
+    (处处), unless it was given. The first line may rhyme too: it then ends level. There, a character with readings of
+    both tones would leave open whether it does.
 
     Args:
         plans: one for each input.
@@ -289,6 +306,8 @@ class FormConstraint:
         bound = np.array([form.mark(p) is not None or p in plan.given for p in range(place)], dtype=bool)
         alive = (bound | serves[plan.needs[:, :place], tokens]).all(axis=1)  # [patterns]
         allowed = serves[plan.needs[alive, place]].any(axis=0)  # [V]
+        if plan.once:
+            allowed[tokens[:-1] if place % (form.length + 1) else tokens] = False
         if plan.rhymes is None:
             return allowed
         if place == form.length - 1:

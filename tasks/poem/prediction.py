@@ -13,6 +13,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
 from paddle_dialog.decoding.relaxing import search_relaxed
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
@@ -23,12 +24,14 @@ from tasks.poem.config import InputKind, PoemConfig, VerseConfig
 from tasks.poem.data import FORM_TOKENS, NEWLINE, characters
 from tasks.poem.forms import (
     FORMS,
+    Form,
     FormConstraint,
     FormName,
     FormPlan,
     FormReport,
     TonesAndRhymes,
     form_of,
+    form_of_acrostic,
     make_plan,
     place_acrostic,
     place_beginning,
@@ -39,7 +42,13 @@ if TYPE_CHECKING:
     from paddle import nn
 
 # What is dropped where a form leaves nothing to write, in the order in which it is tried.
-RELAXATIONS: tuple[tuple[str, ...], ...] = ((), ("rhyme",), ("tones",), ("tones", "rhyme"))
+RELAXATIONS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("once",),
+    ("once", "rhyme"),
+    ("once", "tones"),
+    ("once", "tones", "rhyme"),
+)
 
 
 @dataclass(frozen=True)
@@ -66,14 +75,21 @@ class Prompt:
     """What one text asks for, checked.
 
     Args:
-        prefix: what stands before the begin token, the form's token and the title.
+        form: that it is held to.
+        title: its characters.
         begin: how the text begins.
         given: where a form has given characters.
     """
 
-    prefix: tuple[str, ...]
+    form: Form | None = None
+    title: str = ""
     begin: tuple[str, ...] = ()
     given: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def mark(self) -> list[str]:
+        """The form's token, which stands before the title."""
+        return [] if self.form is None else [FORM_TOKENS[self.form.name]]
 
 
 class PoemPredictor(GenerationPredictor):
@@ -134,14 +150,15 @@ class PoemPredictor(GenerationPredictor):
                 raise UserError(
                     "verse: this model was trained on running text; it can only continue a beginning"
                 )
-            return Prompt((), tuple(characters(self._short(text))))
+            return Prompt(begin=tuple(characters(self._short(text))))
         text, title = normalise_line(text), normalise_line(verse.title or "")
         if verse.input == "title":
             text, title = "", text
-        token = [] if form is None else [FORM_TOKENS[form.name]]
-        prefix = (*token, *title[: self.config.data.max_title])
+        title = title[: self.config.data.max_title]
+        if verse.input == "acrostic":
+            form = form_of_acrostic(text, form)
         if form is None:
-            return Prompt(prefix, tuple(self._short(text)))
+            return Prompt(title=title, begin=tuple(self._short(text)))
         model, room = self.config.model, self.config.data.max_title + 2
         if form.size + room > model.max_positions:
             raise UserError(
@@ -149,7 +166,7 @@ class PoemPredictor(GenerationPredictor):
                 f"{model.max_positions}; take a shorter form"
             )
         place = place_acrostic if verse.input == "acrostic" else place_beginning
-        return Prompt(prefix, given=place(form, text))
+        return Prompt(form, title, given=place(form, text))
 
     def write(
         self, prompts: Sequence[Prompt], wanted: int, verse: VerseConfig, seed: int | None = None
@@ -161,7 +178,7 @@ class PoemPredictor(GenerationPredictor):
         answers: list[list[PoemPrediction]] = []
         for start in range(0, len(prompts), self.batch_size):
             batch = prompts[start : start + self.batch_size]
-            search = self._free if verse.form is None else self._held
+            search = self._free if batch[0].form is None else self._held  # one `verse` made all of them
             answers += search(batch, verse, options)
         return [candidates[:wanted] for candidates in answers]
 
@@ -184,8 +201,6 @@ class PoemPredictor(GenerationPredictor):
             input=texts_are or own.input,
             title=own.title if title is None else title,
         )
-        for _, problem in verse.problems():
-            raise UserError(f"--form: {problem}")
         for text, predictions in zip(texts, self.predict(texts, n_best, verse), strict=True):
             yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
@@ -222,22 +237,26 @@ class PoemPredictor(GenerationPredictor):
         self, prompts: Sequence[Prompt], verse: VerseConfig, options: SearchOptions
     ) -> list[list[PoemPrediction]]:
         """Write poems of a form; rules are dropped where they leave nothing to write."""
-        assert verse.form is not None
-        form = FORMS[verse.form]
 
         def search(numbers: Sequence[int], dropped: tuple[str, ...]) -> Sequence[list[PoemPrediction] | None]:
             tones, rhyme = verse.tones and "tones" not in dropped, verse.rhyme and "rhyme" not in dropped
+            once = "once" not in dropped
             chosen = [prompts[number] for number in numbers]
-            plans = [make_plan(form, prompt.given, tones, rhyme) for prompt in chosen]
+            plans = [
+                make_plan(prompt.form, prompt.given, tones, rhyme, once) for prompt in chosen if prompt.form
+            ]
             plans = [replace(plan, relaxed=(*plan.relaxed, *dropped)) for plan in plans]
-            constraint = FormConstraint(plans, self._table)
-            held = replace(options, processors=[constraint], max_length=form.size)
-            return [own or None for own in self._decoded(chosen, plans, held)]
+            held = replace(
+                options,
+                processors=[FormConstraint(plans, self._table)],
+                max_length=[plan.form.size for plan in plans],
+            )
+            return [own or None for own in self._decoded(chosen, plans, held, verse.title_weight)]
 
         answers = []
         for found in search_relaxed(len(prompts), RELAXATIONS, search):
             if found is None:
-                raise UserError(f"verse.form: this model's vocabulary has too few hanzi for a {form.name}")
+                raise UserError("verse.form: this model's vocabulary has too few hanzi for a poem of a form")
             answers.append(found)
         return answers
 
@@ -249,21 +268,49 @@ class PoemPredictor(GenerationPredictor):
         behind = [range(len(prompt.begin), self.config.decoding.max_length + 1) for prompt in prompts]
         characters_only = ForbiddenTokens([self._never_written] * len(prompts), behind)
         options = replace(options, processors=[characters_only, beginnings])
-        return self._decoded(prompts, [None] * len(prompts), options)
+        return self._decoded(prompts, [None] * len(prompts), options, verse.title_weight)
 
     def _decoded(
         self,
         prompts: Sequence[Prompt],
         plans: Sequence[FormPlan | None],
         options: SearchOptions,
+        title_weight: float,
     ) -> list[list[PoemPrediction]]:
-        """Return the candidates of each text, likeliest first."""
-        source, lengths = pad_batch([self.vocabulary.encode(prompt.prefix) for prompt in prompts], 0)
+        """Return the candidates of each text, best first."""
+        source, lengths = pad_batch(
+            [self.vocabulary.encode([*prompt.mark, *prompt.title]) for prompt in prompts], Vocabulary.pad_id
+        )
         found = decode(self._model, source, lengths, options)
+        if title_weight:
+            found = self._ordered(found, prompts, title_weight)
         return [
-            sorted((self._prediction(h, prompt, plan) for h in hypotheses), key=lambda p: -p.score)
+            [self._prediction(hypothesis, prompt, plan) for hypothesis in hypotheses]
             for hypotheses, prompt, plan in zip(found, prompts, plans, strict=True)
         ]
+
+    def _ordered(
+        self, found: Sequence[list[Hypothesis]], prompts: Sequence[Prompt], weight: float
+    ) -> list[list[Hypothesis]]:
+        """Order the poems to a title by log p(poem | title) - weight · log p(poem), per character.
+
+        This is mutual information (Li et al. 2016, "A Diversity-Promoting Objective Function", section 3).
+        """
+        titled = [number for number, prompt in enumerate(prompts) if prompt.title and found[number]]
+        if not titled:
+            return list(found)
+        without, lengths = pad_batch(
+            [self.vocabulary.encode(prompts[number].mark) for number in titled], Vocabulary.pad_id
+        )
+        texts = [hypothesis.tokens for number in titled for hypothesis in found[number]]
+        rows = [row for row, number in enumerate(titled) for _ in found[number]]
+        common = iter(text_log_probs(self._model, without, lengths, texts, rows).tolist())
+        ordered = list(found)
+        for number in titled:
+            gains = [(h.log_prob - weight * next(common)) / (len(h.tokens) + 1) for h in found[number]]
+            best_first = sorted(range(len(gains)), key=lambda place: -gains[place])
+            ordered[number] = [found[number][place] for place in best_first]
+        return ordered
 
     @property
     def _never_written(self) -> list[int]:
