@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,22 @@ __all__ = ["load"]
 choose_path()  # here, because whatever imports Paddle imports this first
 
 
-def load(folder: str | Path) -> Predictor:
-    """Load a bundle, e.g. `paddle_dialog.load("runs/mine/best").predict_records(["a text"])`.
+def load(
+    config: str | Path | None = None, weights: str | Path | None = None, override: Sequence[str] = ()
+) -> Predictor:
+    """Load a model, e.g. `paddle_dialog.load("runs/mine").predict(["a text"])`.
 
     Args:
-        folder: a bundle that a training run wrote, or the name of one that ships.
+        config: what `-c` takes: a recipe, the name of one that ships, or the folder of a run or a bundle. A
+            recipe that ships has the weights that ship with it, another one those of its run.
+        weights: what `--weights` takes: the folder of a run or a bundle, with its own settings.
+        override: `section.key=value` each.
 
     Raises:
-        UserError: there is no bundle, or it is damaged.
+        UserError: there is no such recipe or bundle, or it is damaged.
     """
     # Imported late, so that importing this package stays quick.
-    from paddle_dialog.bundle.loading import load_predictor
-    from paddle_dialog.recipes import find_model
+    from paddle_dialog.bundle.loading import find_weights, load_predictor, named_recipe
 
-    return load_predictor(find_model(folder))
+    recipe = named_recipe(config, weights, override)
+    return load_predictor(find_weights(recipe), recipe.task, recipe.config())

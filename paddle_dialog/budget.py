@@ -12,22 +12,24 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from paddle_dialog.bundle.loading import default_weights, load_predictor
+from paddle_dialog.bundle.loading import find_weights, load_predictor, named_recipe
 from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
-from paddle_dialog.recipes import find_model, find_recipe, load_config
+from paddle_dialog.recipes import find_recipe
 
 
 @dataclass(frozen=True)
 class AnswerKind:
     """Answers of one kind, and what they may take."""
 
-    config: str = setting("", "the recipe")
+    config: str | None = setting(None, "the recipe, or the folder of a run or a bundle")
     override: list[str] = field(default_factory=list)
-    weights: str | None = setting(None, "a bundle; by default that of the recipe's run, else the shipped one")
+    weights: str | None = setting(
+        None, "a run or a bundle, with its own settings; by default what the recipe names"
+    )
     texts: list[str] = field(default_factory=list)
     n_best: int | None = setting(None, "candidates for each text", minimum=1)
     beside: str | None = setting(None, "the kind whose time is the unit of the limit")
@@ -114,9 +116,8 @@ def measure_budget(budget: BudgetConfig) -> dict[str, Spent]:
 
 
 def _predictor(kind: AnswerKind) -> Predictor:
-    task, config = load_config(kind.config, kind.override)
-    folder = default_weights(task, config) if kind.weights is None else find_model(kind.weights)
-    return load_predictor(folder, task, config)
+    recipe = named_recipe(kind.config, kind.weights, kind.override)
+    return load_predictor(find_weights(recipe), recipe.task, recipe.config())
 
 
 def _time_of(predictor: Predictor, kind: AnswerKind, text: str) -> float:

@@ -47,15 +47,28 @@ OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that reports a wrong command line in one line, as the tools report all bad input."""
+    """A parser that reports a wrong command line in one line, as the tools report all bad input.
+
+    Attributes:
+        needs_model: whether `-c` or `--weights` must be given.
+    """
+
+    needs_model = False
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and exit with status 2."""
         self.exit(BAD_INPUT, f"error: {message}; see {self.prog} --help\n")
 
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the command line, and check that it names a model where one is needed."""
+        arguments = super().parse_intermixed_args(args, namespace)
+        if self.needs_model and arguments.config is None and arguments.weights is None:
+            self.error("no model is named; give -c/--config or --weights")
+        return arguments
+
 
 class TaskParser(OneLineParser):
-    """A parser that also takes the arguments of the recipe's task.
+    """A parser that also takes the arguments of the task of the recipe or of the weights.
 
     The recipe, which it has read, is in `recipe`, the values of those arguments are in `task_options`.
     """
@@ -67,14 +80,13 @@ class TaskParser(OneLineParser):
             UserError: it cannot be read.
         """
         words = sys.argv[1:] if args is None else args
-        from paddle_dialog.recipes import read_recipe
-
         first = OneLineParser(prog=self.prog, add_help=False)
         first.add_argument("-c", "--config")
         first.add_argument("-o", "--override", action="append", default=[])
+        first.add_argument("--weights")
         named, _ = first.parse_known_args(words)
         options = OneLineParser(add_help=False)
-        recipe = None if named.config is None else read_recipe(named.config, named.override)
+        recipe = None if named.config is None and named.weights is None else _recipe_of(named)
         if recipe is not None:
             recipe.task.add_arguments(options)
             recipe.task.add_arguments(self)
@@ -94,13 +106,13 @@ def program_parser(
 
 def base_parser(
     description: str | None, parser_class: type[OneLineParser] = OneLineParser, config_required: bool = True
-) -> argparse.ArgumentParser:
+) -> OneLineParser:
     """Return a parser with `-c`, `-o` and `--device`.
 
     Args:
         description: the tool's docstring: its purpose, a blank line, an example.
         parser_class: `TaskParser` where the recipe's task may have arguments of its own.
-        config_required: whether the tool needs `-c` in any case.
+        config_required: whether the tool needs `-c`; else it needs that or `--weights`.
     """
     parser = program_parser(description, parser_class)
     if parser_class is TaskParser:
@@ -111,8 +123,16 @@ def base_parser(
         "-c",
         "--config",
         required=config_required,
-        help="the recipe: a YAML file, or the name of one that ships",
+        help="the recipe: a YAML file, the name of one that ships, or the folder of a run or a bundle",
     )
+    if not config_required:
+        parser.needs_model = True
+        parser.add_argument(
+            "--weights",
+            metavar="DIR",
+            help="the folder of a run or a bundle, with its own settings (default: those that ship with the recipe, "
+            "or where none do its run's)",
+        )
     parser.add_argument(
         "-o",
         "--override",
@@ -182,11 +202,14 @@ def explain_config(arguments: argparse.Namespace) -> str:
 
 
 def _recipe_of(arguments: argparse.Namespace) -> Recipe:
-    """Return the recipe that `-c` and `-o` name, which a `TaskParser` has read already."""
-    from paddle_dialog.recipes import read_recipe
+    """Return the recipe that `-c`, `--weights` and `-o` name, which a `TaskParser` has read already."""
+    from paddle_dialog.bundle.loading import named_recipe
 
     read: Recipe | None = getattr(arguments, "recipe", None)
-    return read_recipe(arguments.config, arguments.override) if read is None else read
+    if read is not None:
+        return read
+    with notes_on_stderr():
+        return named_recipe(arguments.config, getattr(arguments, "weights", None), arguments.override)
 
 
 def _report_fault() -> int:
@@ -275,22 +298,20 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     """Load the recipe and the model that `-c`, `-o`, `--weights` and `--device` ask for.
 
     The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken
-    are named on stderr.
+    are named on stderr. See `named_recipe` and `find_weights`.
 
     Raises:
         UserError: the config, the device or the weights cannot be used.
     """
     from paddle_dialog.bundle import loading
     from paddle_dialog.device import select_device
-    from paddle_dialog.recipes import find_model
 
     recipe = _recipe_of(arguments)
-    task, config = recipe.task, recipe.config()
+    config = recipe.config()
     select_device(arguments.device)
-    named = arguments.weights
-    folder = find_model(named) if named else loading.default_weights(task, config)
+    folder = loading.find_weights(recipe)
     with notes_on_stderr():
-        model = loading.load_model(folder, task, config)
+        model = loading.load_model(folder, recipe.task, config)
         _ = model.predictor  # built here, where its messages are shown
     print(f"weights: {folder}", file=sys.stderr)
     return config, model

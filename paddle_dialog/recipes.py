@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paddle_dialog.bundle.folder import CONFIG, config_file, standing
 from paddle_dialog.config.loader import parse_file_text, read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
@@ -31,21 +32,36 @@ _TASK_NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe that was read, whose settings are not checked yet."""
+    """A recipe that was read, whose settings are not checked yet.
+
+    Args:
+        path: as it was named.
+        file: where it was read.
+        weights: the bundle to take, where one was named beside it.
+    """
 
     path: str | Path
+    file: Path
     task: Task
     values: Mapping[str, Any]
+    weights: Path | None = None
+
+    @property
+    def ships_as(self) -> str | None:
+        """Its name if it is one of those that ship."""
+        file = self.file.resolve()
+        return file.relative_to(RECIPES).with_suffix("").as_posix() if file.is_relative_to(RECIPES) else None
 
     def config(self) -> ExperimentConfig:
-        """Return the checked settings; `output_dir` is `runs/<name of the file>` where not set.
+        """Return the checked settings; `output_dir` is `runs/<name of the file or of its bundle>` where not set.
 
         Raises:
             UserError: anything is wrong; all problems at once.
         """
         config = build(self.task.config_class, self.values, str(self.path))
         if config.output_dir is None:
-            return dataclasses.replace(config, output_dir=f"runs/{Path(self.path).stem}")
+            name = self.file.resolve().parent.name if self.file.name == CONFIG else self.file.stem
+            return dataclasses.replace(config, output_dir=f"runs/{name}")
         return config
 
 
@@ -53,17 +69,21 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe.
 
     Args:
-        path: the YAML file, or the name of a recipe that ships.
+        path: the YAML file, the name of a recipe that ships, or the folder of a run or of a bundle.
         overrides: `section.key=value` each, the last one of a key wins.
 
     Raises:
         UserError: the recipe cannot be read or names no task.
     """
-    values = read_config(find_recipe(path), overrides)
+    file = find_recipe(path)
+    values = read_config(file, overrides)
+    is_run = file.name == CONFIG and any((file.parent / name).is_dir() for name in ("best", "last"))
+    if is_run and not any(override.startswith("output_dir=") for override in overrides):
+        values["output_dir"] = str(file.parent)  # wherever it was when it was written
     name = values.get("task")
     if not isinstance(name, str):
         raise UserError(f"{path}: task: is missing; name one, e.g. task: {task_names()[0]}")
-    return Recipe(path, find_task(name), values)
+    return Recipe(path, file, find_task(name), values)
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
@@ -86,16 +106,18 @@ def find_recipe(name: str | Path) -> Path:
     """Return the file of a recipe.
 
     Args:
-        name: a path; or, without a suffix, the name of a recipe that ships.
+        name: a file, the folder of a run or of a bundle, or the name of a recipe that ships.
 
     Returns:
         The path itself where it has a suffix or exists and no recipe has its name.
 
     Raises:
-        UserError: it has no suffix, does not exist, and no recipe of this name ships.
+        UserError: it has no suffix, and no recipe of this name ships; or it is a folder of neither.
     """
     path = Path(name)
-    if path.suffix or path.is_file():
+    if (standing(path) / CONFIG).is_file():
+        return standing(path) / CONFIG
+    if path.is_file() or (path.suffix and not path.is_dir()):
         return path
     shipped = {
         recipe.relative_to(RECIPES).with_suffix("").as_posix(): recipe for recipe in RECIPES.rglob("*.yaml")
@@ -103,16 +125,10 @@ def find_recipe(name: str | Path) -> Path:
     if str(name) in shipped:
         return shipped[str(name)]
     if path.exists():
-        return path  # whoever reads it says what is wrong with it
+        return config_file(path)  # which says what is wrong with it
     near = difflib.get_close_matches(str(name), shipped, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(shipped)) or 'none at all'}"
     raise UserError(f"{name}: no such file, and no recipe of this name ships; {hint}")
-
-
-def find_model(name: str | Path) -> Path:
-    """Return the folder of a model: a path, or where there is no such folder the name of a model that ships."""
-    path, shipped = Path(name), MODELS / name
-    return shipped if shipped.is_dir() and not path.is_dir() else path
 
 
 def find_task(name: str) -> Task:

@@ -24,10 +24,10 @@ def main(arguments: argparse.Namespace) -> int | None:
     """Print the training speed and, where there are weights, the decoding speed; or the budget."""
     if arguments.budget:
         return show_budget(arguments)
-    if arguments.config is None:
+    if arguments.config is None and arguments.weights is None:
         raise UserError("no recipe: name one with -c, or take --budget")
     result: Record = {}
-    if not arguments.decoding_only:
+    if arguments.config is not None and not arguments.decoding_only:
         from paddle_dialog.device import select_device
         from paddle_dialog.recipes import load_config
 
@@ -69,6 +69,7 @@ def show_budget(arguments: argparse.Namespace) -> int | None:
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = base_parser(__doc__, config_required=False)
+    parser.needs_model = False  # a budget names its own
     parser.add_argument(
         "--budget",
         action="store_true",
@@ -78,7 +79,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--steps", type=integer_from(1), default=20, metavar="N", help="timed training steps (20)"
     )
-    parser.add_argument("--weights", metavar="DIR", help="a bundle: also time decoding with it")
     parser.add_argument("--decoding-only", action="store_true", help="leave training out")
     parser.add_argument("--data", metavar="FILE", help="what to answer (default: the config's data.dev)")
     parser.add_argument(

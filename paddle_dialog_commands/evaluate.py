@@ -49,10 +49,7 @@ def same_file(path: Path, source: str) -> bool:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = base_parser(__doc__)
-    parser.add_argument(
-        "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"
-    )
+    parser = base_parser(__doc__, config_required=False)
     parser.add_argument("--data", metavar="FILE", help="the examples; by default the config's data.dev")
     parser.add_argument(
         "--predictions", metavar="FILE", help="write every hypothesis there, one JSON object a line"

@@ -15,8 +15,8 @@ from paddle_dialog.command_line import OneLineParser, notes_on_stderr
 def main(arguments: argparse.Namespace) -> None:
     """Write the bundle and print its size."""
     from paddle_dialog.bundle.export import export_bundle
+    from paddle_dialog.bundle.loading import find_model
     from paddle_dialog.errors import UserError
-    from paddle_dialog.recipes import find_model
 
     try:
         about = Path(arguments.about).read_text(encoding="utf-8") if arguments.about else ""

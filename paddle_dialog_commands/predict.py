@@ -179,12 +179,9 @@ def shown(name: str) -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line, to which the recipe's task adds its own arguments."""
-    parser = base_parser(__doc__, TaskParser)
+    parser = base_parser(__doc__, TaskParser, config_required=False)
     parser.add_argument(
         "text", nargs="*", help="inputs; without any, and without --input, they are asked for"
-    )
-    parser.add_argument(
-        "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"
     )
     parser.add_argument("--input", metavar="FILE", help="one input a line; - reads standard input")
     parser.add_argument(

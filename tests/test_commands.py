@@ -152,23 +152,6 @@ def test_evaluate_shows_the_metrics_as_a_table(lstm):
     assert re.fullmatch(r"[01]\.\d{4}", rows["form.length_equal"])
 
 
-def test_weights_are_those_of_the_run_or_else_shipped_or_else_named(lstm, tmp_path, monkeypatch):
-    unrun = ("-c", lstm.config, "-o", f"output_dir={tmp_path / 'none'}", FIRST)
-    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
-    line = run_here("predict", *unrun).error_line()
-    assert f"{tmp_path}/none/best does not exist, and none ship for the task 'couplet'; train with" in line
-    (tmp_path / "couplet").symlink_to(lstm.folder / "last")
-    shipped = run_here("predict", *unrun)
-    assert (shipped.status, shipped.stderr) == (0, f"weights: {tmp_path}/couplet\n")
-    named = run_here("predict", *unrun, "--weights", lstm.folder / "last")
-    assert named.stderr == f"weights: {lstm.folder}/last\n"
-    by_name = run_here("predict", *unrun, "--weights", "couplet")
-    assert (by_name.stdout, by_name.stderr) == (shipped.stdout, shipped.stderr)
-    assert named.stdout == shipped.stdout
-    own = run_here("predict", "-c", lstm.config, FIRST)
-    assert own.stderr == f"weights: {lstm.folder}/best\n"
-
-
 def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command import ROOT, run_here
+from conftest import Trained
 from empathetic_toys import save_model
 from empathetic_zh_toys import save_chinese_model
 
-from paddle_dialog.bundle.loading import default_weights
+import paddle_dialog
 from paddle_dialog.errors import UserError
-from paddle_dialog.recipes import find_recipe, find_task, load_config, task_names
+from paddle_dialog.recipes import find_recipe, find_task, task_names
+from paddle_dialog.serving.config import ModelSource, ServeConfig
+from paddle_dialog.serving.models import find_models
 
 
 def test_every_folder_with_a_task_is_found_under_its_own_name() -> None:
@@ -97,20 +101,95 @@ def test_named_weights_must_be_of_the_configs_language(
     assert f"is a model of the language '{other}', and the config is of '{own}'" in told
 
 
-def test_a_model_that_ships_for_the_task_answers_its_own_language_only(
-    recipes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def shipped(trained: dict[str, Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Work in a folder with runs and bundles, beside recipes and weights that ship."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
-    (tmp_path / "empathetic").symlink_to(recipes["en"].parent / "run" / "best")
-    for own in ("en", "zh"):
-        recipe = tmp_path / f"mine_{own}.yaml"
-        text = recipes[own].read_text(encoding="utf-8")
-        lines = [line for line in text.splitlines() if not line.startswith("output_dir")]
-        recipe.write_text("\n".join(lines), encoding="utf-8")
-        task, config = load_config(recipe)
-        if own == "en":
-            assert default_weights(task, config) == tmp_path / "empathetic"
-            continue
-        with pytest.raises(UserError, match="none ship for the task 'empathetic' and the language 'zh'"):
-            default_weights(task, config)
+    for name in ("configs", "pretrained", "runs/couplet", "runs/mine"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr("paddle_dialog.recipes.RECIPES", tmp_path / "configs")
+    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
+    best = {family: each.folder / "best" for family, each in trained.items()}
+    (tmp_path / "pretrained" / "couplet").symlink_to(best["transformer"])
+    for place in ("bundle", "runs/couplet/best", "runs/mine/best", "runs/half/last"):
+        shutil.copytree(best["lstm"], tmp_path / place)
+    shutil.copy(best["lstm"] / "config.yaml", "runs/mine")  # it names the folder where it was trained
+    lines = trained["transformer"].config.read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("output_dir"))
+    for file in ("configs/couplet.yaml", "configs/other.yaml", "own.yaml", "couplet.yaml"):
+        Path(file).write_text(text, encoding="utf-8")
+    return best
+
+
+NAMED = [
+    # a recipe that ships has the weights that ship, whatever a run of its name has left
+    (("couplet", None), "pretrained/couplet"),
+    (("configs/couplet.yaml", None), "pretrained/couplet"),
+    (("couplet.yaml", None), "runs/couplet/best"),  # not the one that ships, though it has its name
+    # what is named answers with its own settings
+    (("bundle", None), "bundle"),
+    (("bundle/config.yaml", None), "bundle"),
+    (("runs/mine", None), "runs/mine/best"),
+    (("own.yaml", "bundle"), "bundle"),
+    (("runs/mine/config.yaml", None), "runs/mine/best"),
+    ((None, "bundle"), "bundle"),
+    ((None, "runs/mine"), "runs/mine/best"),
+    ((None, "couplet"), "pretrained/couplet"),
+    (("couplet", "bundle"), "bundle"),
+    (("couplet", "runs/half/last"), "runs/half/last"),
+    # there is nothing to answer with, and nothing else is taken for it
+    (
+        ("other", None),
+        "no weights: runs/other/best does not exist, and none ship with the recipe other; train",
+    ),
+    (("own.yaml", None), "no weights: runs/own/best does not exist; train with this recipe, or name a run"),
+    (("runs/half", None), "runs/half: is not a bundle"),
+    ((None, "runs/half"), "runs/half: is not a bundle (no bundle.json in it); did you mean runs/half/last?"),
+    ((None, None), "no model is named; give"),
+]
+
+
+@pytest.mark.parametrize(("named", "expected"), NAMED)
+def test_what_answers_is_what_was_named(
+    shipped: dict[str, Path], named: tuple[str | None, str | None], expected: str
+) -> None:
+    """The command line, Python and the server go by one rule."""
+    options = [word for pair in zip(("-c", "--weights"), named, strict=True) if pair[1] for word in pair]
+    source = ModelSource(*named)
+    if " " in expected:
+        assert expected in run_here("predict", *options, "天山春红").error_line()
+        with pytest.raises(UserError, match=re.escape(expected)):
+            paddle_dialog.load(*named)
+        if named != (None, None):  # where the name in `models` is taken for that of a recipe
+            with pytest.raises(UserError, match=re.escape(expected)):
+                find_models(ServeConfig(models={"couplet": source}))
+        return
+    outcome = run_here("predict", *options, "天山春红")
+    (taken,) = [line for line in outcome.stderr.splitlines() if line.startswith("weights: ")]
+    assert (outcome.status, taken.removeprefix("weights: ").endswith(expected)) == (0, True), outcome.stderr
+    predictor = paddle_dialog.load(*named)
+    (served,), _ = find_models(ServeConfig(models={"couplet": source}))
+    family = "transformer" if "pretrained" in expected else "lstm_attention"
+    assert predictor.config.model.name == family
+    assert served.folder.as_posix().endswith(expected)
+    assert served.recipe.decoding == predictor.config.decoding  # type: ignore[attr-defined]
+    assert f"天山春红\t{predictor.predict(['天山春红'])[0][0].text}" in outcome.stdout
+
+
+def test_weights_beside_a_recipe_keep_their_settings_and_say_so(shipped: dict[str, Path]) -> None:
+    told = run_here("predict", "-c", "couplet", "-o", "decoding.beam_size=1", "--weights", "bundle", "天山")
+    assert (told.status, told.stderr) == (0, "weights: bundle\n")  # both have the same sections
+    text = Path("configs/couplet.yaml").read_text(encoding="utf-8")
+    Path("configs/couplet.yaml").write_text(
+        text.replace("max_length: 12}", "max_length: 15}"), encoding="utf-8"
+    )
+    told = run_here("predict", "-c", "couplet", "--weights", "bundle", "天山")
+    first = "bundle answers with its own settings (decoding), not with those of couplet; -o changes one\n"
+    assert (told.status, told.stderr) == (0, f"{first}weights: bundle\n")
+
+
+def test_a_run_that_is_named_by_its_output_dir_answers(shipped: dict[str, Path]) -> None:
+    told = run_here("predict", "-c", "couplet", "-o", "output_dir=runs/mine", "天山")
+    assert (told.status, told.stderr) == (0, "weights: runs/mine/best\n")
+    line = run_here("predict", "-c", "couplet", "-o", "output_dir=runs/half", "天山").error_line()
+    assert "runs/half: has no 'best' yet; name --weights runs/half/last" in line

@@ -390,9 +390,6 @@ def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
     found, missing = find_models(make_config(models=models))
     assert [(m.task.name, m.folder.name) for m in found] == [("empathetic", "empathetic")]
     assert missing[0].startswith("couplet is not served: no weights: runs/couplet/best")
-    (tmp_path / "runs/empathetic/best").mkdir(parents=True)
-    found, _ = find_models(make_config(models=models))
-    assert found[0].folder.as_posix() == "runs/empathetic/best"
 
 
 def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_path):

@@ -130,11 +130,27 @@ def load_bundle(folder: str | Path) -> Bundle:
         UserError: there is no bundle, it is of another format, or a file is missing or damaged.
     """
     folder = Path(folder)
-    for stand_in in () if folder.exists() else (_beside(folder, "partial"), _beside(folder, "previous")):
-        if _is_whole(stand_in):
-            logger.warning("%s is missing; taking %s", folder, stand_in)
-            return _read_bundle(stand_in)
-    return _read_bundle(folder)
+    found = standing(folder)
+    if found != folder:
+        logger.warning("%s is missing; taking %s", folder, found)
+    return _read_bundle(found)
+
+
+def config_file(folder: Path) -> Path:
+    """Return the configuration in a bundle, without reading the rest of it.
+
+    Raises:
+        UserError: there is no bundle.
+    """
+    found = standing(folder)
+    _read_manifest(found)
+    return found / CONFIG
+
+
+def standing(folder: Path) -> Path:
+    """Return the folder in which a bundle stands: its own, or what a save killed between its renames has left."""
+    beside = () if folder.exists() else (_beside(folder, "partial"), _beside(folder, "previous"))
+    return next(filter(_is_whole, beside), folder)
 
 
 def bundle_exists(folder: Path) -> bool:

@@ -13,9 +13,11 @@ class ModelSource:
     """Where the model of a task comes from."""
 
     config: str | None = setting(
-        None, "the recipe that decides on decoding; by default the bundle's own settings do"
+        None, "the recipe, or the folder of a run or a bundle; by default the recipe of the model's name"
     )
-    weights: str | None = setting(None, "a bundle; by default that of the recipe's run, else the shipped one")
+    weights: str | None = setting(
+        None, "a run or a bundle, with its own settings; by default the weights that the recipe names"
+    )
 
 
 @dataclass(frozen=True)

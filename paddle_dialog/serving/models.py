@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from safetensors import safe_open
 
 from paddle_dialog.bundle.folder import CARD, WEIGHTS
-from paddle_dialog.bundle.loading import default_weights, load_predictor
+from paddle_dialog.bundle.loading import find_model, find_weights, load_predictor, named_recipe
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
@@ -21,7 +21,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.recipes import find_model, find_recipe, find_task, load_config
+from paddle_dialog.recipes import Recipe, find_recipe, find_task
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.word_filter import WordFilter
@@ -36,12 +36,12 @@ class ServedModel:
     """A model that can be loaded.
 
     Args:
-        recipe: whose decoding it is served with; None is the bundle's own.
+        recipe: whose decoding it is served with.
         endpoints: where it will answer, the main address first.
     """
 
     task: Task
-    recipe: ExperimentConfig | None
+    recipe: ExperimentConfig
     folder: Path
     endpoints: Sequence[Endpoint[Any]]
 
@@ -70,12 +70,13 @@ def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
     for name, source in config.models.items():
         if source is None:
             continue
-        task, recipe = _recipe(name, source)
+        recipe = _recipe(name, source)
+        task = recipe.task
         endpoints = of_task.get(task.name) or task.endpoints(config.limits)
         if not endpoints:
             raise UserError(f"models.{name}: this task offers nothing over HTTP; set models.{name}: null")
         try:
-            folder = _folder(name, task, recipe, source)
+            folder = find_weights(recipe)
         except UserError as error:
             if source.weights is not None:
                 raise
@@ -84,7 +85,7 @@ def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
         if task.name in of_task and not all(endpoint.takes_models for endpoint in endpoints):
             raise UserError(f"models.{name}: another model of the task '{task.name}' is served already")
         of_task[task.name] = endpoints
-        models.append(ServedModel(task, recipe, folder, endpoints))
+        models.append(ServedModel(task, recipe.config(), folder, endpoints))
     if not models:
         raise UserError("no model to serve: " + "; ".join(missing))
     return models, missing
@@ -112,28 +113,21 @@ def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -
     return cards
 
 
-def _recipe(name: str, source: ModelSource) -> tuple[Task, ExperimentConfig | None]:
-    """Return the task and the recipe of `models.<task>`, or of `models.<task>_<anything>`, which needs a recipe."""
-    if source.config is None:
-        return find_task(name), None
-    task, recipe = load_config(source.config)
-    if name != task.name and not name.startswith(f"{task.name}_"):
+def _recipe(name: str, source: ModelSource) -> Recipe:
+    """Return what `models.<task>` names, by default the task's recipe, or `models.<task>_<anything>`."""
+    if source.weights is not None and not find_model(source.weights).is_dir():
         raise UserError(
-            f"models.{name}.config: {source.config} is of the task '{task.name}'; write it as models.{task.name}, or "
-            f"a further one as models.{task.name}_…"
+            f"models.{name}.weights: {source.weights} does not exist; name a run or a bundle, or null for the default"
         )
-    return task, recipe
-
-
-def _folder(name: str, task: Task, recipe: ExperimentConfig | None, source: ModelSource) -> Path:
-    if source.weights is None:
-        return default_weights(task, recipe)
-    folder = find_model(source.weights)
-    if not folder.is_dir():
+    config = find_task(name).name if source.config is None is source.weights else source.config
+    recipe = named_recipe(config, source.weights)
+    task, key = recipe.task.name, "config" if source.weights is None else "weights"
+    if name != task and not name.startswith(f"{task}_"):
         raise UserError(
-            f"models.{name}.weights: {folder} does not exist; name a bundle, or null for the default"
+            f"models.{name}.{key}: {source.weights or source.config} is of the task '{task}'; "
+            f"write it as models.{task}, or a further one as models.{task}_…"
         )
-    return folder
+    return recipe
 
 
 class ModelCard(BaseModel):

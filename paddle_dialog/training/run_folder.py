@@ -18,6 +18,7 @@ from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle.folder import CONFIG, MANIFEST, Bundle, file_errors, finish_save, load_bundle
+from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.bundle.weights import read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
@@ -296,7 +297,7 @@ def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None
     named = config.training.start_from
     if named is None:
         return task.prepare_data(config, None), None
-    start = load_start(Path(named), task.name)
+    start = load_start(find_model(named), task.name)
     return task.prepare_data_like(config, start), start
 
 

@@ -41,10 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = base_parser(__doc__)
-    parser.add_argument(
-        "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"
-    )
+    parser = base_parser(__doc__, config_required=False)
     parser.add_argument(
         "--theme",
         default="",

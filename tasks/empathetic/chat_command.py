@@ -72,10 +72,7 @@ def piped_lines() -> Iterator[str | None]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = base_parser(__doc__)
-    parser.add_argument(
-        "--weights", metavar="DIR", help="a bundle (default: the config's run, else the shipped one)"
-    )
+    parser = base_parser(__doc__, config_required=False)
     parser.add_argument(
         "--history", metavar="FILE", help="add each conversation to this file when it ends, as a line of JSON"
     )

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
+from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser
-from paddle_dialog.recipes import find_model
 from tasks.empathetic.answer import ReplyPrediction
 from tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
 from tasks.empathetic.judge import FEATURES, measured
