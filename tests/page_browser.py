@@ -6,25 +6,15 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
-import numpy as np
 import uvicorn
 from chromium import PATIENCE
 from composing_toys import composing_toy
 from couplet_toys import LEVEL, OBLIQUE, toy
-from empathetic_toys import (
-    judged_predictor,
-    make_config,
-    make_network,
-    make_vocabulary,
-    predictor_of,
-    random_judge,
-)
+from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 from serving_toys import make_app, wait_until_ready
 
-from paddle_dialog.judge import Judge
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.models import make_card
@@ -32,7 +22,6 @@ from paddle_dialog.serving.word_filter import WordFilter
 from tasks.couplet.api import CoupletEndpoint
 from tasks.couplet.task import TASK as COUPLET
 from tasks.empathetic.api import ReplyEndpoint
-from tasks.empathetic.judge import OF_ORIGIN, ORIGINS, ReplyJudge, judged_width
 from tasks.empathetic.prediction import EmpatheticPredictor
 
 # The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
@@ -74,8 +63,6 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
         "couplet": (_couplet_predictor, [CoupletEndpoint(limits)]),
         "composing": (composing_toy, COUPLET.endpoints(limits)),
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
-        "written": (partial(_judged_predictor, "written"), [ReplyEndpoint(limits)]),
-        "reflected": (partial(_judged_predictor, "reflected"), [ReplyEndpoint(limits)]),
     }
     chosen = [made[task] for task in tasks]
 
@@ -153,6 +140,7 @@ def opened(
 
 def ask(page: Any, first: str) -> None:
     """Write a 上联 and have it answered."""
+    page.locator("#couplet-ways [value=first]").check(force=True)
     page.fill("#couplet-first", first)
     with page.expect_response("**/v1/couplet"):
         page.press("#couplet-first", "Enter")
@@ -187,11 +175,3 @@ def _reply_predictor() -> EmpatheticPredictor:
     vocabulary = make_vocabulary()
     # With these weights the replies to most of the 32 emotions differ.
     return predictor_of(config, make_network(config, len(vocabulary), seed=4), vocabulary)
-
-
-def _judged_predictor(origin: str) -> EmpatheticPredictor:
-    """Return a model whose judge prefers replies of an origin."""
-    weights = np.zeros(judged_width(8), np.float32)
-    weights[ORIGINS.index(origin) * OF_ORIGIN] = 1.0
-    judge = ReplyJudge(random_judge().acts, Judge(weights))
-    return judged_predictor(judge, replies={"written": 1, "reflections": 1})

@@ -106,5 +106,5 @@ def hung(page: Any) -> tuple[str, str]:
 
 
 def scroll(page: Any) -> list[str]:
-    texts: list[str] = page.locator("#couplet-pair .scroll").all_text_contents()
+    texts: list[str] = page.locator("#couplet-pair .scroll:not(.blank)").all_text_contents()
     return texts

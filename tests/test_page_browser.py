@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ FIRST = "雨水水，月"
 
 def hanging(page: Any, side: str = "second") -> str:
     return page.locator(f"#couplet-pair .{side} .line").text_content()
+
+
+def written(line: str) -> str:
+    return line.replace("，", "")
 
 
 def candidates(page: Any) -> list[str]:
@@ -32,15 +37,18 @@ def answer_of(page: Any, first: str) -> dict[str, Any]:
 
 def test_a_couplet_hangs_as_at_a_door(page: Any) -> None:
     page.fill("#couplet-first", FIRST)
-    assert (hanging(page, "first"), hanging(page)) == (FIRST, "")  # while it is being written
+    assert (hanging(page, "first"), hanging(page)) == (written(FIRST), "")  # while it is being written
     answer = answer_of(page, FIRST)
-    assert (hanging(page, "first"), hanging(page)) == (FIRST, answer["predictions"][0]["text"])
+    second = answer["predictions"][0]["text"]
+    assert (hanging(page, "first"), hanging(page)) == (written(FIRST), written(second))
     right, left = (page.locator(f"#couplet-pair .{side}").bounding_box() for side in ("first", "second"))
     assert left["x"] + left["width"] < right["x"]
     boxes = [c.bounding_box() for c in page.locator("#couplet-pair .first .character").all()]
     assert [b["y"] for b in boxes] == sorted({b["y"] for b in boxes})  # downwards
     assert len({round(b["x"]) for b in boxes}) == 1
-    assert page.locator("#couplet-pair .second button").count() == 4  # the comma is no character to lock
+    assert page.locator("#couplet-pair .second button").count() == 4  # the comma is not written on paper
+    read = page.locator("#couplet-pair .line").all_text_contents()
+    assert read == [written(FIRST), written(second)]  # by a screen reader, the 上联 first
 
 
 def test_each_candidate_has_its_form_drawn(page: Any) -> None:
@@ -53,16 +61,18 @@ def test_each_candidate_has_its_form_drawn(page: Any) -> None:
         tones = answer["tones"]["first"] + answer["tones"]["second"][place]
         assert card.locator(".mark").all_text_contents() == [signs[tone] for tone in tones]
         assert card.locator(".arc").count() == 2  # 水水 and its mirror
-        assert f"−{abs(prediction['score']):.2f}" in card.locator(".score").text_content()
+        share = card.locator(".bar").evaluate("at => Number(at.style.getPropertyValue('--share'))")
+        assert share == pytest.approx(math.exp(prediction["score"]), abs=0.001)
         form = prediction["form"]
-        kept = [
-            form["final_pair"],
-            form["repeats_mirrored"],
-            not form["shares_character"],
-            form["length_equal"],
-        ]
-        chips = [c.get_attribute("class") == "kept" for c in card.locator(".rules-kept li").all()]
-        assert chips[1:5] == kept
+        kept = {
+            "ends 仄 / 平": form["final_pair"],
+            "repeats mirrored": form["repeats_mirrored"],
+            "no shared character": not form["shares_character"],
+            "same length": form["length_equal"],
+        }
+        told = card.locator(".rules-kept li").all_text_contents()
+        assert [name for name in kept if any(name in one for one in told)] == [n for n in kept if not kept[n]]
+        assert len(told) == 1 or "keeps the form" not in "".join(told)  # all that is kept is said once
 
 
 def test_equal_tones_are_marked(page: Any) -> None:
@@ -79,7 +89,7 @@ def test_another_candidate_is_hung_by_a_click(page: Any) -> None:
     ask(page, FIRST)
     texts = candidates(page)
     page.locator(".candidate-text").nth(2).click()
-    assert hanging(page) == texts[2] and candidates(page) == texts
+    assert hanging(page) == written(texts[2]) and candidates(page) == texts
     assert page.locator(".candidate-text[aria-pressed=true]").text_content() == texts[2]
     assert page.evaluate("document.activeElement.textContent") == texts[2]  # a keyboard stays where it was
 
@@ -128,19 +138,40 @@ def test_a_couplet_is_copied_and_saved_as_a_picture(page: Any) -> None:
 
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     ask(page, FIRST)
-    second = hanging(page)
+    second = candidates(page)[0]
     page.click("#couplet-copy")
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == f"{FIRST}\n{second}"
-    page.click("#couplet-ink")
+    page.select_option("#couplet-ink", "gold")
+    page.click("#couplet-save")
+    page.locator("#keepsake-picture[src]").wait_for()
+    plain = page.locator("#keepsake-picture").get_attribute("src")
+    page.fill("#keepsake-name", "山月")
+    page.locator(f"#keepsake-picture:not([src='{plain}'])").wait_for()
     with page.expect_download() as download:
-        page.click("#couplet-save")
+        page.click("#keepsake-save")
     assert download.value.suggested_filename == f"{FIRST}-{second}.png"
     picture = Image.open(io.BytesIO(download.value.path().read_bytes())).convert("RGB")
     width, height = picture.size
-    assert height > width / 2 > 200
-    for x in (0.2, 0.8):  # a scroll on either side, gold on red
-        strip = picture.crop((int(width * (x - 0.1)), height // 4, int(width * (x + 0.1)), height // 2))
+    assert (width, height) == (1080, 1440)
+    seal = [
+        count
+        for count, (r, g, _) in picture.crop((950, 1300, 1060, 1420)).getcolors(1 << 24)
+        if r > 150 > 60 > g
+    ]
+    assert sum(seal) > 500
+    page.click("#keepsake-link")
+    page.locator("#keepsake-link", has_text="Copied").wait_for()
+    page.goto(page.evaluate("navigator.clipboard.readText()"))
+    page.reload()
+    page.locator("#couplet-result").wait_for()
+    assert (hanging(page, "first"), hanging(page)) == (
+        written(FIRST),
+        written(second),
+    )  # the link opens it again
+    assert page.locator("#couplet-pair").get_attribute("data-ink") == "gold"
+    for x in (0.13, 0.87):  # a paper on either side, gold on red
+        strip = picture.crop((int(width * (x - 0.08)), height // 3, int(width * (x + 0.08)), height // 2))
         colours = [colour for _, colour in strip.getcolors(1 << 24)]
         assert any(r > 140 and g < 60 for r, g, _ in colours) and any(
             r > 230 and g > 190 for r, g, _ in colours
@@ -154,8 +185,13 @@ def test_a_turn_is_answered_with_what_was_felt(page: Any) -> None:
         page.press("#empathetic-turn", "Enter")
     idle(page, "#empathetic-send")
     answer = response.value.json()
+    assert page.locator("#empathetic-turn").input_value() == ""
+    assert page.evaluate("document.activeElement.id") == "empathetic-turn"
     assert page.locator(".speaker .bubble").text_content() == "You: my dog died"
     assert page.locator(".listener .bubble").text_content() == f"Model: {answer['predictions'][0]['text']}"
+    assert page.locator(".felt summary").text_content() == answer["emotion"]  # one word; the rest on demand
+    assert page.locator(".emotion").first.is_hidden()
+    page.locator(".felt summary").click()
     assert page.locator(".emotion-name").all_text_contents() == list(answer["emotions"])
     percents = [f"{p * 100:.0f}%" for p in answer["emotions"].values()]
     assert page.locator(".percent").all_text_contents() == percents
@@ -165,10 +201,6 @@ def test_a_turn_is_answered_with_what_was_felt(page: Any) -> None:
     for width, share, probability in zip(widths, shares, answer["emotions"].values(), strict=True):
         assert share / width == pytest.approx(probability, abs=0.02)
     assert page.locator(".emotion.chosen .emotion-name").text_content() == answer["emotion"]
-    assert (
-        page.locator("#empathetic-turn").input_value() == ""
-        and page.evaluate("document.activeElement.id") == "empathetic-turn"
-    )
 
 
 def test_where_no_emotion_is_clear_the_page_says_so_and_one_can_be_told(page: Any) -> None:
@@ -180,36 +212,38 @@ def test_where_no_emotion_is_clear_the_page_says_so_and_one_can_be_told(page: An
 
     page.route("**/v1/reply", unclear)
     say(page, "hi")
-    assert (
-        page.locator(".felt").text_content() == "no clear emotion" and page.locator(".emotion").count() == 0
-    )
+    assert page.locator(".felt summary").text_content() == "no clear emotion"
     assert "no clear emotion" in page.locator("#empathetic-status").text_content()
     page.unroute("**/v1/reply")
+    page.locator(".felt summary").click()
     page.select_option(".emotion-choice", "joyful")
     idle(page, "#empathetic-send")
-    assert page.locator(".emotion").count() == 5 and "joyful" in page.locator(".told").text_content()
+    assert page.locator(".emotion").count() == 5 and "joyful" in page.locator(".felt summary").text_content()
 
 
 def test_the_emotion_is_corrected_and_the_reply_made_anew(page: Any) -> None:
     page.click("#tab-empathetic")
     say(page, "my dog died")
     before = page.locator(".listener .bubble").text_content()
+    page.locator(".felt summary").click()
     label = page.locator(".emotion-name").nth(1).text_content()
     for act, told in (
         (lambda: page.locator(".emotion").nth(1).click(), label),
         (lambda: page.select_option(".emotion-choice", "joyful"), "joyful"),
     ):
+        said = page.locator(".listener .bubble").text_content()
         with page.expect_request("**/v1/reply") as request:
             act()
         idle(page, "#empathetic-send")
         assert request.value.post_data_json["emotion"] == told
-        assert told in page.locator(".told").text_content()
-    assert page.locator(".listener .bubble").text_content() != before
+        assert told in page.locator(".felt summary").text_content()
+        assert page.locator(".listener .bubble").text_content() != said  # a correction changes the reply
     with page.expect_request("**/v1/reply") as request:
         page.select_option(".emotion-choice", "")
     idle(page, "#empathetic-send")
     assert "emotion" not in request.value.post_data_json
-    assert page.locator(".listener .bubble").text_content() == before and page.locator(".told").count() == 0
+    assert page.locator(".listener .bubble").text_content() == before
+    assert "as you said" not in page.locator(".felt summary").text_content()
 
 
 def test_the_reply_taken_is_what_the_conversation_goes_on_from(page: Any) -> None:
@@ -219,10 +253,24 @@ def test_the_reply_taken_is_what_the_conversation_goes_on_from(page: Any) -> Non
     other = page.locator(".other").nth(1).text_content()
     page.locator(".other").nth(1).click()
     assert page.locator(".listener .bubble").text_content() == f"Model: {other}"
+    page.reload()
+    page.locator("#models a").wait_for()
+    assert page.locator(".listener .bubble").text_content() == f"Model: {other}"  # kept
+    held: list[Any] = []
+    page.route("**/v1/reply", lambda route: held.append(route))
     page.fill("#empathetic-turn", "he was called Rex")
     with page.expect_request("**/v1/reply") as request:
         page.click("#empathetic-send")
+    assert page.locator(".speaker .bubble").nth(1).text_content() == "You: he was called Rex"  # at once
+    page.fill("#empathetic-turn", "and he")
+    page.press("#empathetic-turn", "Enter")
+    held[0].continue_()
+    page.unroute("**/v1/reply")
     idle(page, "#empathetic-send")
+    assert page.locator("#empathetic-turn").input_value() == "and he" and len(held) == 1
+    page.go_back()
+    assert page.locator("#couplet").is_visible()
+    page.go_forward()
     assert request.value.post_data_json["context"] == ["my dog died", other, "he was called Rex"]
     assert page.locator(".turn").count() == 4
     page.click("#empathetic-undo")
@@ -238,6 +286,7 @@ def test_attention_is_shown_when_asked_for(page: Any) -> None:
     page.click("#tab-empathetic")
     say(page, "my dog died")
     assert page.locator(".attention").count() == 0
+    page.locator(".others summary").click()
     with page.expect_response("**/v1/reply") as response:
         page.locator(".look").click()
     idle(page, "#empathetic-send")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from chromium import needs_chromium
 from empathetic_zh_toys import chinese_predictor
-from page_browser import _reply_predictor, idle, opened, say, served, serving
+from page_browser import _reply_predictor, idle, opened, say, serving
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage
@@ -53,6 +53,7 @@ def test_the_conversation_speaks_the_language_of_the_page(browser: Any, both: st
         assert request.value.post_data_json == {"context": ["我今天很难过"], "n_best": 5, "language": "zh"}
         answer = response.value.json()
         names = [CHINESE_NAMES["zh"][label] for label in answer["emotions"]]
+        page.locator(".felt summary").click()
         assert page.locator(".emotion-name").all_text_contents() == names
         assert page.locator(".emotion-choice option").count() == 1 + len(CHINESE_NAMES["zh"])
         assert page.locator(".bubble").first.get_attribute("lang") == "zh-Hans"
@@ -60,18 +61,21 @@ def test_the_conversation_speaks_the_language_of_the_page(browser: Any, both: st
             page.select_option(".emotion-choice", "anxious")
         idle(page, "#empathetic-send")
         assert request.value.post_data_json["emotion"] == "anxious"
-        assert "担忧" in page.locator(".told").text_content()
+        assert "担忧" in page.locator(".felt summary").text_content()
         chinese = bubbles(page)
 
-        page.get_by_role("button", name="English").click()  # another page language, another conversation
-        assert page.locator(".turn").count() == 0
-        assert page.locator(".example").first.text_content() == "I lost my dog yesterday."
+        page.get_by_role("button", name="English").click()  # the talk stays
+        assert [text.split(": ", 1)[1] for text in bubbles(page)] == [t.split(": ", 1)[1] for t in chinese]
         with page.expect_request("**/v1/reply") as request:
             say(page, "my dog died")
         assert request.value.post_data_json["context"] == ["my dog died"]
         assert request.value.post_data_json["language"] == "en"
-        page.get_by_role("button", name="中文").click()
-        assert bubbles(page) == chinese
+        with page.expect_request("**/v1/reply") as request:
+            say(
+                page, "我的狗死了"
+            )  # each turn goes to the model that reads it, with the turns that it has read
+        assert request.value.post_data_json["language"] == "zh"
+        assert request.value.post_data_json["context"][::2] == ["我今天很难过", "我的狗死了"]
 
 
 @pytest.mark.parametrize(
@@ -130,32 +134,9 @@ def test_who_speaks_of_self_harm_is_shown_where_there_is_help(
         assert page.locator(".turn.care").count() == 1 and page.locator(".look").count() == 1
 
 
-def test_the_other_language_gets_a_hint_beside_the_reply(browser: Any, both: str) -> None:
-    with opened(browser, both, locale="zh-CN") as page:
+def test_the_other_language_gets_a_hint_beside_the_reply(browser: Any) -> None:
+    with conversing(chinese_predictor()) as address, opened(browser, address, locale="zh-CN") as page:
         say(page, "my dog died yesterday")
-        assert page.locator(".speaker .hint").text_content().startswith("This model reads Chinese")
-        assert page.locator(".speaker .hint").get_attribute("lang") == "en"
+        assert page.locator(".speaker > .hint").text_content().startswith("This model reads Chinese")
+        assert page.locator(".speaker > .hint").get_attribute("lang") == "en"
         assert page.locator(".listener .bubble").count() == 1
-
-
-@pytest.mark.parametrize(
-    ("origin", "locale", "mark"),
-    [
-        ("written", "en-US", "written beforehand"),
-        ("written", "zh-CN", "预先写好"),
-        ("reflected", "en-US", "in your own words"),
-        ("reflected", "zh-CN", "用你自己的话"),
-    ],
-)
-def test_a_reply_is_marked_by_its_origin(browser: Any, origin: str, locale: str, mark: str) -> None:
-    with served(origin) as address, opened(browser, address, locale=locale) as page:
-        page.click("#tab-empathetic")
-        with page.expect_response("**/v1/reply") as response:
-            say(page, {"reflected": "my dog died last night", "written": "well"}[origin])
-        replies = response.value.json()["predictions"]
-        assert replies[0]["origin"] == origin
-        assert page.locator(".turn.listener > .origin").all_text_contents() == [mark]
-        place = next(place for place, one in enumerate(replies) if one["origin"] == "model")
-        page.locator(".others summary").click()
-        page.locator(".other").nth(place - 1).click()
-        assert page.locator(".turn.listener > .origin").count() == 0

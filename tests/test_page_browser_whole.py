@@ -53,7 +53,7 @@ def test_each_way_asks_for_what_was_chosen(page: Any) -> None:
     body = request_of(page, "form", lambda: page.click("#couplet-ask"))
     assert body == {"first": "雨水月", "second": "山 花春"}
     assert page.locator(".candidate .mark").all_text_contents() == ["●"] * 3 + ["○"] * 3
-    assert page.locator(".score").count() == 0 and page.locator(".rules-kept .broken").count() == 2
+    assert page.locator(".bar").count() == 0 and page.locator(".rules-kept .broken").count() == 2
 
 
 def test_a_composed_couplet_hangs_whole_and_says_what_is_known(page: Any) -> None:
@@ -123,7 +123,7 @@ def test_characters_are_written_over_and_the_form_follows(page: Any) -> None:
     )
     page.get_by_text("✗ repeats mirrored").wait_for()
     card = page.locator(".candidate").first
-    assert "changed by hand" in card.text_content() and card.locator(".score, .known").count() == 0
+    assert "changed by hand" in card.text_content() and card.locator(".bar, .known").count() == 0
     assert page.evaluate("document.activeElement.dataset.place") == "3"  # the next one
     page.keyboard.press("ArrowLeft")
     page.keyboard.insert_text("青山绿水多")  # over the end of the line: the last is dropped

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import threading
 
 import pytest
@@ -183,37 +184,54 @@ def test_the_page_has_the_tabs_of_its_endpoints(tmp_path):
     endpoint = EchoEndpoint()
     with running(make_app(endpoint)) as client:
         bare = client.get("/").text
-    endpoint.page = tab(tmp_path)
+    words = 'export const word = {\n  zh: {\n    tab: "回声",\n  },\n  en: {\n    tab: "Echo",\n  },\n};\n'
+    endpoint.page = tab(tmp_path, words=words, tab='<p data-text="tab"></p>')
     with running(make_app(endpoint)) as client:
         page = client.get("/").text
-        kinds = {
-            path: client.get(path).headers["content-type"]
-            for path in (
-                "/",
-                "/page/main.js",
-                "/page/style.css",
-                "/page/icon.svg",
-                "/tasks/echo/tab.js",
-                "/tasks/echo/tab.css",
-            )
-        }
-        for path in ("/page/none.js", "/page/index.html", "/tasks/echo/none.js", "/tasks/other/tab.js"):
+        chinese = client.get("/", headers={"Accept-Language": "zh-TW,zh;q=0.9"}).text
+        for path in ("/page/none.js", "/page/index.html", "/tasks/echo/none.js", "/tasks/other/all.js"):
             refusal(client.get(path), 404)
-        refusal(client.post("/page/main.js", json={}), 405)
+        refusal(client.post("/page/all.js", json={}), 405)
+        icon = client.get("/page/icon.svg")
+        module = client.get(re.search(r'data-module="([^"]+)"', page)[1])
+        styles = client.get(re.search(r'rel="stylesheet" href="([^"]+)"', page)[1])
     assert 'role="tab"' not in bare and "tasks/" not in bare
-    assert '<link rel="stylesheet" href="tasks/echo/tab.css">' in page
+    assert page.count("Echo") == chinese.count("回声") == 2  # on the tab and in the panel, without a script
+    assert '<html lang="zh-Hans"' in chinese and '<section id="echo" role="tabpanel"' in page
+    assert icon.headers["content-type"] == "image/svg+xml" and "a{}" in styles.text
     assert (
-        '<section id="echo" role="tabpanel" aria-labelledby="tab-echo" tabindex="-1">\n<p>标签</p></section>'
-        in page
+        module.headers["content-type"] == "text/javascript; charset=utf-8"
+        and "tasks_echo_words" in module.text
     )
-    assert list(kinds.values()) == [
-        "text/html; charset=utf-8",
-        "text/javascript; charset=utf-8",
-        "text/css; charset=utf-8",
-        "image/svg+xml",
-        "text/javascript; charset=utf-8",
-        "text/css; charset=utf-8",
-    ]
+
+
+def test_the_page_is_kept_by_browsers_and_sent_compressed():
+    with running(make_app(EchoEndpoint())) as client:
+        page = client.get("/", headers={"Accept-Encoding": "gzip"})
+        address = re.search(r'src="(page/all.js[^"]+)"', page.text)[1]
+        script = client.get(address, headers={"Accept-Encoding": "gzip"})
+        font = client.get("/page/fonts/brush-00.woff2", headers={"Accept-Encoding": "gzip"})
+        again = client.get("/", headers={"If-None-Match": page.headers["etag"]})
+        models = client.get("/v1/models")
+    assert page.headers["content-encoding"] == script.headers["content-encoding"] == "gzip"
+    assert page.headers["cache-control"] == "no-cache" and again.status_code == 304 and again.content == b""
+    assert "immutable" in script.headers["cache-control"] and "content-encoding" not in font.headers
+    assert font.headers["content-type"] == "font/woff2" and models.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("module", "part"),
+    [
+        ('import other from "./words.js";\n', "write `import { a }"),
+        ('import { a } from "./none.js";\n', "there is no such module"),
+        ('import { a } from "./tab.js";\n', "in a circle"),
+    ],
+)
+def test_a_module_that_cannot_be_joined_is_told_at_the_start(tmp_path, module, part):
+    endpoint = EchoEndpoint()
+    endpoint.page = tab(tmp_path, script=module)
+    with pytest.raises(UserError, match=part):
+        make_app(endpoint)
 
 
 def test_a_tab_that_lacks_a_file_is_told_at_the_start(tmp_path):

@@ -3,18 +3,17 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI, Request
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from pydantic import BaseModel
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import JSONResponse, Response
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -32,23 +31,13 @@ from paddle_dialog.serving.middleware import (
     error_response,
 )
 from paddle_dialog.serving.models import ModelCard, ModelCards
+from paddle_dialog.serving.page_files import add_page
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
 from paddle_dialog.serving.word_filter import WordFilter
 
 # No `from __future__ import annotations` here: FastAPI needs the request's model, which only exists at run time.
 
 LOG = logging.getLogger(LOGGER)
-PAGE = Path(__file__).parent / "page"
-TAB_FILES = ("tab.html", "tab.js", "words.js")
-# The machine's own table may differ, and `nosniff` makes browsers trust the type that we send.
-_TYPES = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".woff2": "font/woff2",
-}
 BANNED = "the text has a word that this server does not take; write it differently"
 _STATUSES = {
     400: "The body is not JSON.",
@@ -124,10 +113,11 @@ def create_app(
         _add_endpoint(app, endpoint, Service(config, batcher, words))
     _add_models(app, batcher, cards)
     _add_probes(app, batcher, metrics)
-    _add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
+    add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
     posts = [endpoint.path for endpoint in endpoints]
     app.add_middleware(RequestChecks, limits=config.limits, api_key=config.api_key, posts=posts)
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(RequestLog, metrics=metrics, paths=paths)
     return app
 
@@ -234,55 +224,3 @@ async def _wait(endpoint: Endpoint[Any], job: Job, request: Request, service: Se
 async def _client_leaves(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
-    """Add the page at `/`, its files below `/page/` and those of each tab below `/tasks/<task>/`.
-
-    Args:
-        tabs: the folder of each tab by the name of its task, in the order of the tabs.
-
-    Raises:
-        UserError: a tab lacks a file.
-    """
-    html = _with_tabs((PAGE / "index.html").read_text(encoding="utf-8"), tabs)
-
-    async def send(_: Request) -> Response:
-        return HTMLResponse(html)
-
-    app.add_route("/", send, include_in_schema=False)
-    for address, folder in {
-        "page": PAGE,
-        **{f"tasks/{task}": folder for task, folder in tabs.items()},
-    }.items():
-        for file in sorted(folder.rglob("*")):
-            if file.suffix in _TYPES:
-                _add_file(app, f"/{address}/{file.relative_to(folder).as_posix()}", file)
-
-
-def _with_tabs(html: str, tabs: Mapping[str, Path]) -> str:
-    """Return the frame with the style sheets, buttons and panels of its tabs."""
-    styles, buttons, panels = [], [], []
-    for task, folder in tabs.items():
-        missing = [name for name in TAB_FILES if not (folder / name).is_file()]
-        if missing:
-            raise UserError(f"{folder}: a tab needs {', '.join(TAB_FILES)}, and this has no {missing[0]}")
-        name, markup = escape(task), (folder / "tab.html").read_text(encoding="utf-8")
-        styles += [
-            f'<link rel="stylesheet" href="tasks/{name}/{style.name}">'
-            for style in sorted(folder.glob("*.css"))
-        ]
-        buttons.append(f'<button type="button" role="tab" id="tab-{name}" aria-controls="{name}"></button>')
-        panels.append(
-            f'<section id="{name}" role="tabpanel" aria-labelledby="tab-{name}" tabindex="-1">\n{markup}</section>'
-        )
-    for place, parts in (("styles", styles), ("tabs", buttons), ("panels", panels)):
-        html = html.replace(f"<!-- {place} -->", "\n".join(parts))
-    return html
-
-
-def _add_file(app: FastAPI, address: str, file: Path) -> None:
-    async def send(_: Request) -> Response:
-        return FileResponse(file, media_type=_TYPES[file.suffix])
-
-    app.add_route(address, send, include_in_schema=False)

@@ -27,9 +27,10 @@ export function useKey(text) {
  * Ask the server.
  * @param {string} path e.g. "v1/models"
  * @param {object} [body] sent by POST, as the API describes it; without one it is a GET
+ * @param {AbortSignal} [stop] ends the request
  * @throws {ApiError}
  */
-export async function ask(path, body) {
+export async function ask(path, body, stop) {
   const headers = { Accept: "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
   const options = { headers, cache: "no-store" };
@@ -37,14 +38,19 @@ export async function ask(path, body) {
     headers["Content-Type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   }
-  options.signal = AbortSignal.timeout(PATIENCE);
+  const ending = new AbortController();
+  const timer = setTimeout(() => ending.abort(), PATIENCE);
+  stop?.addEventListener("abort", () => ending.abort());
+  options.signal = ending.signal;
   let response, answer;
   try {
     response = await fetch(path, options);
     answer = await response.json();
   } catch {
-    if (options.signal.aborted) throw new ApiError("late");
+    if (options.signal.aborted) throw new ApiError(stop?.aborted ? "stopped" : "late");
     throw response === undefined ? new ApiError("away") : failure(response, undefined);
+  } finally {
+    clearTimeout(timer);
   }
   if (!response.ok) throw failure(response, answer);
   if (answer === null || typeof answer !== "object") throw new ApiError("unreadable");

@@ -4,7 +4,7 @@ import { button, element, setVariable } from "./elements.js";
 import { word } from "./language.js";
 
 const MOST = 3; // words named in the sentence
-const MARKS = { "<cls>": "⊢", "<eos>": "⊣" };
+const MARKS = { "<cls>": "⊢", "<eos>": "⊣", "<speaker>": "▸", "<listener>": "◂" };
 
 /**
  * The view of an attention.

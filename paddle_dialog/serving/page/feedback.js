@@ -1,6 +1,7 @@
 // Feedback on requests: running, failed, done.
 
 import { ApiError } from "./api.js";
+import { byId } from "./elements.js";
 import { onLanguage, word } from "./language.js";
 
 /** A sentence in the page, in the words of a tab or of the page, that keeps its meaning when the language changes. */
@@ -50,23 +51,46 @@ async function whileBusy(buttons, work) {
   }
 }
 
+const LONG = 2000; // ms, after which somebody may want to stop
+
+/** Do work that can be stopped: where it takes long, its seconds are counted and a button ends it. */
+async function whileRunning(doing, work) {
+  const ending = new AbortController();
+  const [told, stop] = byId("running").children;
+  const end = () => ending.abort();
+  stop.addEventListener("click", end);
+  const started = Date.now();
+  const timer = setInterval(() => {
+    const seconds = Math.floor((Date.now() - started) / 1000);
+    byId("running").hidden = Date.now() - started < LONG;
+    told.textContent = `${doing()} ${word("seconds", { seconds })}`;
+  }, 500);
+  try {
+    return await work(ending.signal);
+  } finally {
+    clearInterval(timer);
+    stop.removeEventListener("click", end);
+    byId("running").hidden = true;
+  }
+}
+
 /** Whether a button is busy. */
 export const isBusy = (button) => button.getAttribute("aria-busy") === "true";
 
 /**
- * Ask the server for the user: buttons are busy meanwhile, the status says what is happening, and a failure is shown.
+ * Ask the server for the user: buttons are busy meanwhile, the status says what is happening, long work can be stopped, and a failure is shown.
  * @param {{buttons: HTMLElement[], error: Sentence, status: Sentence, doing: string}} place `doing` is a word
- * @param {() => Promise<object>} request
+ * @param {(stop: AbortSignal) => Promise<object>} request
  * @param {(answer: object) => void} show draws the answer and sets the status; it throws if it cannot
  */
 export async function askFor({ buttons, error, status, doing }, request, show) {
   error.tell(null);
   status.tell(doing);
   try {
-    show(await whileBusy(buttons, request));
+    show(await whileRunning(() => status.words(doing), (stop) => whileBusy(buttons, () => request(stop))));
   } catch (failure) {
     status.tell(null);
-    error.tellError(failure);
+    if (failure.word !== "stopped") error.tellError(failure);
   }
 }
 

@@ -17,6 +17,8 @@ from tasks.couplet.composing.scrolls import Scroll, ScrollChooser, occasions
 from tasks.couplet.direction import ONE_WAY, knows_marks
 from tasks.couplet.prediction import CoupletPredictor
 
+# What no character of somebody's name may become the beginning of.
+UNKIND = "小人 小子 小丑 小贼 小鬼 小偷 小妾 小奴 王八 老贼 老鬼 白痴 红杏出墙 黄泉 文盲"
 _SCROLLS = 5
 
 
@@ -77,7 +79,13 @@ class ComposingPredictor(CoupletPredictor):
         self.check_composes(request)
         if seed is not None and not 0 <= seed < 2**32:
             raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
-        composer = Composer(self, self._table, self.judge, refused or self.has_banned_word)
+        unkind = [word for word in UNKIND.split() if word[0] in request.name]
+        is_refused = refused or self.has_banned_word
+
+        def refuses(line: str) -> bool:
+            return any(word in line for word in unkind) or is_refused(line)
+
+        composer = Composer(self, self._table, self.judge, refuses)
         found = composer.compose(request, self.config.seed if seed is None else seed)
         return self._with_scrolls(request, found)
 

@@ -10,7 +10,7 @@ const OTHER_RULES = ["alternating_tones", "clause_ends", "opposed_tones"];
 /**
  * The card of a couplet.
  * @param {import("./couplets.js").Couplet} couplet
- * @param {boolean} isHanging whether it is the one on the red paper
+ * @param {boolean} isHanging whether it is the one on the paper
  * @param {() => void} hang takes it there
  */
 export function candidateCard(couplet, isHanging, hang) {
@@ -28,31 +28,34 @@ export function candidateCard(couplet, isHanging, hang) {
   if (score !== undefined) head.append(scoreBar(score));
   if (original !== undefined) head.append(element("span", { class: "aside" }, word("changedByHand")));
   const card = element("li", { class: isHanging ? "candidate hanging" : "candidate" }, head);
-  card.append(element("div", { class: "report" }, formDrawing(couplet)));
+  card.append(element("div", { class: "report", role: "group", "aria-label": word("tones"), tabindex: 0 }, formDrawing(couplet)));
   if (form !== undefined) card.append(element("ul", { class: "rules-kept" }, ...rules(couplet)));
-  if (known) card.append(knownNote(couplet));
+  if (known) card.append(...knownNote(couplet));
   return card;
 }
 
 function scoreBar(score) {
-  const bar = setVariable(element("span", { class: "bar", "aria-hidden": "true" }), "--share", Math.exp(score));
-  const told = element("span", {}, word("score", { score: score.toFixed(2).replace("-", "−") }));
-  return element("span", { class: "score", title: word("scoreMeaning") }, told, bar);
+  const share = Math.exp(score);
+  const label = word("score", { share: Math.round(share * 100) });
+  return setVariable(element("span", { class: "bar", role: "img", "aria-label": label, title: label }), "--share", share);
 }
 
+/** The rules that are broken, or one mark for all that are kept. */
 function rules({ form, relaxed, broken = [] }) {
   const share = `${Math.round(form.tone_opposed * 100)}%`;
-  const chips = [
-    chip(word("tonesOpposed", { share }), form.tone_opposed >= 0.5),
-    chip(word("finalPair"), form.final_pair),
-    chip(word("repeatsMirrored"), form.repeats_mirrored),
-    chip(word("noSharedCharacter"), !form.shares_character),
-    chip(word("lengthEqual"), form.length_equal),
-    chip(word("punctuationAligned"), form.punctuation_aligned),
-  ];
-  chips.push(...broken.filter((rule) => OTHER_RULES.includes(rule)).map((rule) => chip(word(rule), false)));
+  const kept = {
+    tonesOpposed: form.tone_opposed >= 0.5,
+    finalPair: form.final_pair,
+    repeatsMirrored: form.repeats_mirrored,
+    noSharedCharacter: !form.shares_character,
+    lengthEqual: form.length_equal,
+    punctuationAligned: form.punctuation_aligned,
+  };
+  const names = Object.keys(kept).filter((name) => !kept[name]);
+  names.push(...broken.filter((rule) => OTHER_RULES.includes(rule)));
+  const chips = names.map((name) => chip(word(name, { share }), false));
   if (relaxed?.length) chips.push(chip(word("relaxed", { rules: relaxed.map((rule) => word(rule)).join(", ") }), false));
-  return chips;
+  return chips.length > 0 ? chips : [chip(word("allKept"), true)];
 }
 
 function chip(text, isKept) {
@@ -61,11 +64,13 @@ function chip(text, isKept) {
   return element("li", { class: isKept ? "kept" : "broken" }, mark, text, meaning);
 }
 
-/** The nearest couplet of the corpus; `distance` is that of the line that the model wrote. */
-function knownNote({ first, second, known }) {
+/** The nearest couplet of the corpus; `distance` is that of the line that the model wrote. Of a person's lines only a
+ * whole couplet is told: the line that was given may well stand there. */
+function knownNote({ first, second, written, original, known }) {
   const { distance } = known;
   const isWhole = known.first === first && known.second === second;
+  if (!isWhole && (written === null || original !== undefined)) return [];
   const told = isWhole ? word("knownWhole") : distance === 0 ? word("knownLine") : word("knownNearly", { distance });
   const pair = element("span", { lang: "zh-Hans" }, `${known.first} / ${known.second}`);
-  return element("p", { class: distance === 0 ? "known whole" : "known" }, told, pair);
+  return [element("p", { class: "known" }, told, pair)];
 }

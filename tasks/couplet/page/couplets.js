@@ -1,6 +1,7 @@
 // The server's answers as couplets, whatever was asked.
 
 import { ApiError } from "../../page/api.js";
+import { unmarked } from "../../page/ink.js";
 
 /**
  * A couplet of the page.
@@ -17,6 +18,7 @@ import { ApiError } from "../../page/api.js";
  * @property {{first: string, second: string, distance: number}} [known] the nearest pair of the training corpus
  * @property {string} [scroll] 横批
  * @property {string[]} [scrolls] from which to choose one
+ * @property {string} [ownScroll] written by a person in its place
  * @property {Couplet} [original] before somebody changed it by hand
  */
 
@@ -54,13 +56,14 @@ export const ownCouplet = (first, second, scroll) => ({
 export function changed(couplet, side, place, characters) {
   const line = [...couplet[side]];
   const tones = { ...couplet.tones, [side]: [...couplet.tones[side]] };
-  characters.slice(0, line.length - place).forEach((character, at) => {
-    if (line[place + at] === character) return;
-    line[place + at] = character;
-    tones[side][place + at] = "unknown";
+  const places = [...line.keys()].filter((at) => at >= place && unmarked(line[at]).length > 0);
+  characters.slice(0, places.length).forEach((character, at) => {
+    if (line[places[at]] === character) return;
+    line[places[at]] = character;
+    tones[side][places[at]] = "unknown";
   });
-  const { written, scroll, scrolls, form, original = couplet } = couplet;
-  const made = { first: couplet.first, second: couplet.second, written, scroll, scrolls, form, tones, original };
+  const { written, scroll, scrolls, ownScroll, form, original = couplet } = couplet;
+  const made = { first: couplet.first, second: couplet.second, written, scroll, scrolls, ownScroll, form, tones, original };
   made[side] = line.join("");
   return made.first === original.first && made.second === original.second ? original : made;
 }

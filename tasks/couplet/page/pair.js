@@ -1,12 +1,14 @@
-// The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, the 横批 above, on red paper.
+// The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, the 横批 above; marks are not written.
 
 import { button, element, setVariable } from "../../page/elements.js";
-import { columnsOf } from "./writing.js";
+import { unmarked } from "../../page/ink.js";
 import { word } from "./words.js";
+import { columnsOf, GROUNDS } from "./writing.js";
 
 const EMPTY = 7; // rows of paper without a line
 const HANZI = /\p{Script=Han}/u;
 const LABELS = { first: "firstLine", second: "secondLine" };
+const BLANK = "　　　　"; // a 横批 that is not there yet; its place is kept, so that nothing moves
 
 /**
  * What can be done with the characters of the pair.
@@ -32,14 +34,12 @@ export function hangPair(figure, { first, second, scroll }, hands = null) {
   figure.dataset.width = columns === 1 ? "narrow" : columns === 2 ? "double" : "wide";
   figure.dataset.length = longest <= 7 ? "short" : "long";
   figure.setAttribute("aria-label", word("pairLabel"));
-  const door = element(
-    "div",
-    { class: "door", "aria-hidden": "true" },
-    element("span", { class: "leaf" }),
-    element("span", { class: "leaf" }),
-    element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, "福")),
-  );
-  const papers = [paper("second", second, hands), door, paper("first", first, hands)];
+  const { luck } = GROUNDS[figure.dataset.ground];
+  const leaves = [element("span", { class: "leaf" }), element("span", { class: "leaf" })];
+  const door = element("div", { class: "door", "aria-hidden": "true" }, ...leaves);
+  if (luck !== null) door.append(element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, luck)));
+  // In the order in which they are read; the style puts the 上联 on the right.
+  const papers = [paper("first", first, hands), door, paper("second", second, hands)];
   figure.replaceChildren(element("div", { class: "sides" }, ...papers));
   hangScroll(figure, scroll);
   if (place !== undefined) figure.querySelector(`[data-side="${side}"][data-place="${place}"]`)?.focus();
@@ -48,18 +48,21 @@ export function hangPair(figure, { first, second, scroll }, hands = null) {
 /** Hang another 横批 above a drawn couplet, or none. */
 export function hangScroll(figure, scroll) {
   figure.querySelector(".scroll")?.remove();
-  if (scroll === "") return;
-  const characters = [...scroll].map((character) => element("span", {}, character));
-  figure.prepend(element("p", { class: "paper scroll", lang: "zh-Hans" }, ...characters));
+  const characters = [...(scroll || BLANK)].map((character) => element("span", {}, character));
+  const isBlank = scroll === "";
+  figure.append(element("p", { class: isBlank ? "paper scroll blank" : "paper scroll", lang: "zh-Hans" }, ...characters));
 }
 
 function paper(side, line, hands) {
   const characters = [...line].map((character, place) => {
+    if (unmarked(character).length === 0) return "";
     if (hands?.isEditing) return writableCharacter(character, side, place, hands);
     if (hands?.lockable === side && HANZI.test(character)) return lockableCharacter(character, side, place, hands);
     return element("span", { class: "character" }, character);
   });
-  return element("div", { class: `paper ${side}` }, element("p", { class: "line", lang: "zh-Hans" }, ...characters));
+  const name = element("span", { class: "unseen" }, `${word(LABELS[side])}${word("colon")}`);
+  const written = element("p", { class: "line", lang: "zh-Hans" }, ...characters.filter(Boolean));
+  return element("div", { class: `paper ${side}` }, name, written);
 }
 
 function lockableCharacter(character, side, place, { locks, toggle }) {
@@ -92,13 +95,14 @@ function writableCharacter(character, side, place, { write }) {
   });
   let own = character;
   field.value = own;
-  const fieldAt = (at) => field.closest(".sides").querySelector(`input[data-side="${side}"][data-place="${at}"]`);
+  const fields = () => [...field.parentElement.children];
   const take = () => {
-    const characters = [...field.value.replace(/\s/gu, "")];
+    const characters = unmarked(field.value);
     if (characters.length === 0) return; // what comes instead is still to be written
     write(side, place, characters);
-    characters.forEach((one, at) => fieldAt(place + at)?.dispatchEvent(new CustomEvent("written", { detail: one })));
-    const next = fieldAt(place + characters.length) ?? field;
+    const others = fields().slice(fields().indexOf(field));
+    characters.forEach((one, at) => others[at]?.dispatchEvent(new CustomEvent("written", { detail: one })));
+    const next = others[characters.length] ?? field;
     next.focus();
     next.select();
   };
@@ -115,15 +119,14 @@ function writableCharacter(character, side, place, { write }) {
   field.addEventListener("blur", () => (field.value = own));
   field.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
-    const last = field.parentElement.children.length - 1;
     const other = field.closest(".sides").querySelector(`input[data-side]:not([data-side="${side}"])[data-place="${place}"]`);
     const next = {
-      ArrowDown: fieldAt(place + 1),
-      ArrowUp: fieldAt(place - 1),
+      ArrowDown: field.nextElementSibling,
+      ArrowUp: field.previousElementSibling,
       ArrowLeft: side === "first" ? other : null,
       ArrowRight: side === "second" ? other : null,
-      Home: fieldAt(0),
-      End: fieldAt(last),
+      Home: fields()[0],
+      End: fields().at(-1),
     };
     if (!(event.key in next)) return;
     event.preventDefault(); // the caret stays over the whole character

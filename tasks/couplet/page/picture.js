@@ -1,89 +1,119 @@
-// A couplet as a picture to keep, drawn with the fonts of this machine.
+// A couplet as a picture to keep or to send: its door, or its scrolls beside a landscape, with a caption and a seal.
 
-import { saveFile } from "../../page/download.js";
-import { element } from "../../page/elements.js";
-import { columnsOf, downwards, FONTS, INKS, leftwards } from "./writing.js";
+import { canvasFor, caption, layPaper, mount, scatter, write, XUAN } from "../../page/ink.js";
+import { columnsOf, downwards, GROUNDS, inkColour, leftwards } from "./writing.js";
 
-const SIZE = 96; // of a character, in pixels
-const MARGIN = SIZE * 0.9;
-const GAP = SIZE * 1.1;
+const SIZE = { width: 1080, height: 1440 }; // pixels
+const MAT = { side: 44, bottom: 132 }; // of paper, around the scene
+const FLOOR = 64;
+const TALLEST = 850; // of a paper
+const GAP = 30;
+const ROD = 34; // of a mounted scroll, that reaches beyond it on either side
 
 /**
- * Save a couplet as PNG.
+ * Draw a couplet.
  * @param {{first: string, second: string, scroll: string}} couplet the 横批 may be empty
- * @param {"black"|"gold"} ink
- * @param {"kai"|"song"} font
- * @returns {Promise<boolean>} false where the browser cannot draw it
+ * @param {{ground: string, ink: string, font: string}} look
+ * @param {string} name who signs it; may be empty
+ * @returns {Promise<?CanvasRenderingContext2D>} null where the browser cannot draw
  */
-export async function savePicture(couplet, ink, font) {
-  const canvas = draw(couplet, INKS[ink], FONTS[font]);
-  if (canvas === null) return false;
-  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
-  if (blob === null) return false; // more pixels than the browser can hold
-  saveFile(blob, `${couplet.first}-${couplet.second}.png`);
-  return true;
-}
-
-function draw({ first, second, scroll }, ink, font) {
-  const grid = columnsOf(first, second);
-  const paper = { width: SIZE * (grid.columns * 1.15 + 0.9), height: SIZE * (grid.rows * 1.22 + 1.3) };
-  const across = 2 * paper.width + GAP;
-  const length = [...scroll].length;
-  const height = length === 0 ? 0 : Math.min(SIZE * 1.5, across / (length * 0.9));
-  const above = { width: Math.min(across, height * (length * 0.8 + 0.3)), height };
-  const canvas = element("canvas");
-  canvas.width = Math.ceil(across + 2 * MARGIN);
-  const top = MARGIN + (length === 0 ? 0 : above.height + SIZE * 0.6);
-  canvas.height = Math.ceil(top + paper.height + MARGIN);
-  const context = canvas.getContext("2d");
+export async function drawPicture({ first, second, scroll }, { ground: name, ink, font }, signature) {
+  const ground = GROUNDS[name];
+  const text = `${first}${second}${scroll}${ground.luck ?? ""}${signature}笔谈`;
+  const context = await canvasFor(SIZE.width, SIZE.height, font, text);
   if (context === null) return null;
-  context.fillStyle = "#efe4d0";
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  const right = MARGIN + paper.width + GAP;
-  if (length > 0) write(leftwards(scroll, above), { x: (canvas.width - above.width) / 2, y: MARGIN, ...above });
-  write(downwards(second, paper, grid, 1), { x: MARGIN, y: top, ...paper });
-  write(downwards(first, paper, grid, -1), { x: right, y: top, ...paper });
-  return canvas;
+  const scene = { x: MAT.side, y: MAT.side, width: SIZE.width - 2 * MAT.side, height: SIZE.height - MAT.side - MAT.bottom };
+  layPaper(context, { x: 0, y: 0, ...SIZE }, XUAN);
+  drawWall(context, scene, ground);
+  const grid = columnsOf(first, second);
+  const width = Math.min(scene.width * 0.36, 96 + 66 * grid.columns + (grid.columns === 1 ? 10 : 0));
+  const size = Math.min((width * 0.86) / grid.columns / 1.06, (TALLEST * 0.92) / grid.rows / 1.16);
+  const isMounted = name === "xuan";
+  const height = (size * 1.16 * grid.rows * (isMounted ? 0.88 : 1)) / 0.92;
+  const bottom = scene.y + scene.height - FLOOR - (isMounted ? 96 : 46);
+  const top = bottom - height;
+  const gap = isMounted ? GAP + 2 * ROD : GAP;
+  const across = Math.min(scene.width - 2 * width - 2 * gap - 90, Math.max(330, height * 0.62));
+  const centre = SIZE.width / 2;
+  const apart = across > 160 ? across / 2 + gap : isMounted ? ROD + 8 : 14;
+  if (across > 160) await drawMiddle(context, { x: centre - across / 2, y: top - 6, width: across, height: bottom - top + 52 }, ground);
+  hang(downwards(second, { width, height }, grid, 1), { x: centre - apart - width, y: top, width, height });
+  hang(downwards(first, { width, height }, grid, -1), { x: centre + apart, y: top, width, height });
+  const length = [...scroll].length;
+  if (length > 0) {
+    const above = { width: Math.min(scene.width - 160, 128 * (length * 0.86 + 0.3)), height: 136 };
+    const free = isMounted ? top - Math.min(90, height * 0.1) : top;
+    const y = Math.max(scene.y + 30, (scene.y + 40 + free) / 2 - above.height / 2);
+    hang(leftwards(scroll, above), { x: centre - above.width / 2, y, ...above }, false);
+  }
+  caption(context, signature, SIZE.width - MAT.side, SIZE.height - MAT.bottom / 2);
+  return context;
 
-  function write(characters, box) {
-    drawPaper(context, box, ink);
-    context.fillStyle = ink.text;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    for (const { character, x, y, size, isTurned } of characters) {
-      context.save();
-      context.font = `600 ${size}px ${font}`;
-      context.translate(box.x + x, box.y + y);
-      if (isTurned) context.rotate(Math.PI / 2);
-      context.fillText(character, 0, 0);
-      context.restore();
+  function hang(characters, box, isUpright = true) {
+    if (isMounted && isUpright) mount(context, box);
+    layPaper(context, box, ground.colours[ink]);
+    if (ground.flecks !== null) scatter(context, box, ground.flecks, 2200);
+    if (ground.edge !== null) {
+      context.strokeStyle = ground.edge;
+      context.lineWidth = 3;
+      context.strokeRect(box.x + 11, box.y + 11, box.width - 22, box.height - 22);
     }
+    for (const one of characters) write(context, one.character, box.x + one.x, box.y + one.y, one.size, font, inkColour(ink));
   }
 }
 
-function drawPaper(context, box, { paper: [light, dark], gold }) {
-  const shade = context.createLinearGradient(box.x, box.y, box.x + box.width, box.y + box.height);
-  shade.addColorStop(0, light);
-  shade.addColorStop(1, dark);
-  context.save();
-  context.shadowColor = "rgb(60 30 10 / 45%)";
-  context.shadowBlur = 22;
-  context.shadowOffsetY = 8;
-  context.fillStyle = shade;
-  context.fillRect(box.x, box.y, box.width, box.height);
-  context.restore();
-  context.save();
-  context.beginPath();
-  context.rect(box.x, box.y, box.width, box.height);
-  context.clip();
-  context.fillStyle = "rgb(255 214 120 / 40%)";
-  let seed = 7; // the same flecks of gold in every picture
-  for (let fleck = 0; fleck < (box.width * box.height) / 2600; fleck += 1) {
-    const [a, b, c] = [0, 0, 0].map(() => (seed = (seed * 16807) % 2147483647) / 2147483647);
-    context.fillRect(box.x + a * box.width, box.y + b * box.height, 1.5 + 3 * c, 1.5 + 2 * c);
+function drawWall(context, { x, y, width, height }, { wall: [colour, door] }) {
+  context.fillStyle = colour;
+  context.fillRect(x, y, width, height);
+  context.fillStyle = "rgb(80 60 40 / 8%)";
+  for (let line = y; door !== null && line < y + height; line += 44) context.fillRect(x, line, width, 2);
+  const eaves = context.createLinearGradient(0, y, 0, y + 40);
+  eaves.addColorStop(0, "#4a2a18");
+  eaves.addColorStop(1, "#332014");
+  context.fillStyle = eaves;
+  context.fillRect(x, y, width, door === null ? 12 : 40);
+  context.fillStyle = "#8d8376";
+  context.fillRect(x, y + height - FLOOR + 46, width, FLOOR - 46);
+}
+
+/** A door of two leaves with what hangs on it; beside 宣纸 a landscape. */
+async function drawMiddle(context, box, { wall: [, wood], luck }) {
+  const { x, y, width, height } = box;
+  if (wood === null) {
+    const paper = { x, y, width, height: height - 46 };
+    mount(context, paper);
+    const landscape = new Image();
+    landscape.src = "tasks/couplet/mountains.svg";
+    await landscape.decode();
+    const scale = Math.max(paper.width / landscape.width, paper.height / landscape.height);
+    const [wide, high] = [paper.width / scale, paper.height / scale];
+    const from = [(landscape.width - wide) / 2, landscape.height - high, wide, high];
+    context.drawImage(landscape, ...from, paper.x, paper.y, paper.width, paper.height);
+    return;
   }
-  context.strokeStyle = gold;
+  context.fillStyle = "#33201a";
+  context.fillRect(x, y, width, height);
+  for (const side of [0, 1]) {
+    const leaf = { x: x + 14 + (side * (width - 26)) / 2, y: y + 14, width: (width - 30) / 2, height: height - 14 };
+    context.fillStyle = wood;
+    context.fillRect(leaf.x, leaf.y, leaf.width, leaf.height);
+    context.fillStyle = "rgb(0 0 0 / 11%)";
+    for (let line = leaf.x + 22; line < leaf.x + leaf.width; line += 24) context.fillRect(line, leaf.y, 2, leaf.height);
+    context.fillStyle = luck === null ? "#9a948c" : "#d8a640";
+    context.beginPath();
+    context.arc(side === 0 ? leaf.x + leaf.width - 22 : leaf.x + 22, y + height * 0.56, 9, 0, 7);
+    context.fill();
+  }
+  if (luck === null) return;
+  const half = Math.min(width * 0.27, 92);
+  context.save();
+  context.translate(x + width / 2, y + height * 0.3);
+  context.rotate(Math.PI / 4);
+  const square = { x: -half * 0.71, y: -half * 0.71, width: half * 1.42, height: half * 1.42 };
+  layPaper(context, square, ["#dd4133", "#c52c22"]);
+  context.strokeStyle = "#f3c85f";
   context.lineWidth = 3;
-  context.strokeRect(box.x + 12, box.y + 12, box.width - 24, box.height - 24);
+  context.strokeRect(square.x + 8, square.y + 8, square.width - 16, square.height - 16);
   context.restore();
+  write(context, luck, x + width / 2, y + height * 0.3, half * 0.95, "brush", "#ffe09a");
 }

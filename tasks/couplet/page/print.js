@@ -1,12 +1,12 @@
 // A couplet on paper: drawn in millimetres, one drawing a sheet.
 
 import { drawing } from "../../page/elements.js";
-import { columnsOf, downwards, FONTS, INKS, leftwards } from "./writing.js";
+import { FONTS, unmarked } from "../../page/ink.js";
+import { columnsOf, downwards, GROUNDS, inkColour, leftwards } from "./writing.js";
 
 const A4 = { width: 210, height: 297 };
 const MARGIN = 8; // that home printers leave white
 const GAP = 5;
-const PUNCTUATION = /\p{P}/u;
 
 /** The choices, each with the size of its sheets and how it makes them. */
 export const PAPERS = {
@@ -20,12 +20,14 @@ export const PAPERS = {
  * The sheets of a couplet: 上联, 下联, then the 横批 turned by a right angle.
  * @param {{first: string, second: string, scroll: string}} couplet the 横批 may be empty
  * @param {string} paper one of `PAPERS`
- * @param {{ink: string, font: string, isRed: boolean}} look without red the paper itself is to be red
+ * @param {{ground: string, ink: string, font: string, isRed: boolean}} look without red the paper itself is to be red
  * @returns {SVGElement[]}
  */
-export function sheetsOf(couplet, paper, { ink, font, isRed }) {
+export function sheetsOf(couplet, paper, { ground, ink, font, isRed }) {
   const { size, sheets } = PAPERS[paper];
-  return sheets(couplet, size, { ...INKS[ink], font: FONTS[font], isRed });
+  const { colours, edge } = GROUNDS[ground];
+  const look = { fill: inkColour(ink), font: FONTS[font], red: isRed && colours.gold ? colours[ink][1] : null, edge };
+  return sheets(couplet, size, look);
 }
 
 function onOneSheet(couplet, size, look) {
@@ -47,9 +49,8 @@ function lineBySheet(couplet, size, look) {
 }
 
 function characterBySheet({ first, second, scroll }, size, look) {
-  const characters = [...first, ...second, ...scroll].filter((character) => !PUNCTUATION.test(character));
-  return characters.map((character) => {
-    const written = { character, x: size.width / 2, y: size.height / 2, size: size.width * 0.82, isTurned: false };
+  return unmarked(first + second + scroll).map((character) => {
+    const written = { character, x: size.width / 2, y: size.height / 2, size: size.width * 0.82 };
     return sheet(size, ground(size, look, false), text(written, look));
   });
 }
@@ -71,21 +72,20 @@ function strip(characters, paper, look) {
 }
 
 /** The red of a paper with its golden edge, or the line to cut along. */
-function ground({ width, height }, { paper: [, red], gold, isRed }, hasEdge) {
+function ground({ width, height }, { red, edge: colour }, hasEdge) {
   const cut = { fill: "none", stroke: "#999", "stroke-width": 0.2, "stroke-dasharray": "2 2" };
-  const all = drawing("rect", { width, height, ...(isRed ? { fill: red } : cut) });
-  if (!isRed || !hasEdge) return all;
+  const all = drawing("rect", { width, height, ...(red === null ? cut : { fill: red }) });
+  if (red === null || colour === null || !hasEdge) return all;
   const inset = Math.min(width, height) * 0.06;
-  const edge = { fill: "none", stroke: gold, "stroke-width": inset / 8 };
+  const edge = { fill: "none", stroke: colour, "stroke-width": inset / 8 };
   const inner = { x: inset, y: inset, width: width - 2 * inset, height: height - 2 * inset };
   return drawing("g", {}, all, drawing("rect", { ...inner, ...edge }));
 }
 
-function text({ character, x, y, size, isTurned }, { text: fill, font }) {
-  const turned = isTurned ? { transform: `rotate(90 ${x} ${y})` } : {};
-  const look = { fill, "font-family": font, "font-size": size, "font-weight": 600 };
+function text({ character, x, y, size }, { fill, font }) {
+  const look = { fill, "font-family": font, "font-size": size };
   const place = { x, y, "text-anchor": "middle", "dominant-baseline": "central" };
-  return drawing("text", { ...place, ...look, ...turned }, character);
+  return drawing("text", { ...place, ...look }, character);
 }
 
 const moved = (part, x, y) => drawing("g", { transform: `translate(${x} ${y})` }, part);

@@ -10,30 +10,33 @@ const part = partsOf("couplet");
 const LONGEST = 8; // characters of one's own
 const COUNT = 5;
 const asked = new WeakSet(); // couplets whose proposals are on their way
-let error, redraw;
+let error, redraw, shown;
 
 /** Connect the choice; `changed` is called when another 横批 hangs. */
 export function startScrolls(changed) {
   redraw = changed;
   error = new Sentence(part("scroll-error"), word);
-  part("scroll").addEventListener("input", (event) => {
-    if (!event.isComposing) redraw();
-  });
-  part("scroll").addEventListener("compositionend", () => redraw());
+  const take = () => {
+    shown.ownScroll = [...part("scroll").value.replace(/\s/gu, "")].slice(0, LONGEST).join("");
+    redraw();
+  };
+  part("scroll").addEventListener("input", ({ isComposing }) => isComposing || take());
+  part("scroll").addEventListener("compositionend", take);
 }
 
 /** The 横批 that hangs above a couplet; it may be empty. */
-export const scrollOf = (couplet) => ownScroll() || (couplet.scroll ?? "");
+export const scrollOf = ({ ownScroll, scroll }) => ownScroll || (scroll ?? "");
 
 /** Show what there is to choose from above a couplet, and ask the server for it where that is not known. */
 export function drawScrolls(couplet) {
+  if (shown !== couplet) part("scroll").value = couplet.ownScroll ?? ""; // each has its own
+  shown = couplet;
   const choices = couplet.scrolls ?? (couplet.scroll ? [couplet.scroll] : []);
-  const own = ownScroll();
   const focused = [...part("scrolls").children].indexOf(document.activeElement);
   const made = choices.map((text) => {
-    const isHanging = own === "" && text === couplet.scroll;
+    const isHanging = !couplet.ownScroll && text === couplet.scroll;
     return button(text, { class: "example", "aria-pressed": String(isHanging) }, () => {
-      part("scroll").value = "";
+      part("scroll").value = couplet.ownScroll = "";
       couplet.scroll = isHanging ? "" : text;
       redraw();
     });
@@ -55,8 +58,4 @@ async function propose(couplet) {
   } catch (failure) {
     error.tellError(failure);
   }
-}
-
-function ownScroll() {
-  return [...part("scroll").value.replace(/\s/gu, "")].slice(0, LONGEST).join("");
 }

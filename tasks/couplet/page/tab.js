@@ -4,15 +4,16 @@ import { ask } from "../../page/api.js";
 import { partsOf } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
-import { offered } from "../../page/models.js";
-import { drawLike, startActions } from "./actions.js";
+import { offered, onModels } from "../../page/models.js";
+import { onAddress, setAddress } from "../../page/tabs.js";
+import { addressOf, drawLike, dress, dressFor, followScript, onPaper, startActions } from "./actions.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
 import { startLiked } from "./liked.js";
 import { hangPair, hangScroll } from "./pair.js";
 import { startRules } from "./rules.js";
 import { drawScrolls, scrollOf, startScrolls } from "./scroll.js";
-import { chosenWay, showPair, startWays, takeLine, typedLines } from "./ways.js";
+import { challenge, chosenWay, showPair, startWays, takeLine, theme, typedLines } from "./ways.js";
 import { word } from "./words.js";
 
 const part = partsOf("couplet");
@@ -50,10 +51,31 @@ export function start() {
     part("edit").focus();
   });
   startScrolls(drawScroll);
-  startActions(hung, { error, status });
+  startActions(hung, { error, status }, draw);
   startLiked(hangKept, drawButtons);
   startWays(draw, answer);
+  part("let").addEventListener("click", () => {
+    takeLine("first", part("first").value);
+    answer();
+  });
   onLanguage(draw);
+  draw();
+  let isKnown = false;
+  onModels(() => {
+    if (!isKnown) onAddress("couplet", openLink);
+    isKnown = true;
+  });
+}
+
+/** Show what an address says: a couplet, or a 上联 for somebody to answer. */
+function openLink({ u = "", d = "", h = "", ...look }) {
+  const [first, second, scroll] = [u, d, h].map((text) => [...text.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""));
+  if (first === "") return;
+  dress(look).catch((failure) => error.tellError(failure));
+  if (second !== "") return hangKept({ first, second, scroll });
+  part("challenged").hidden = false;
+  challenge(first);
+  shown.couplets = [];
   draw();
 }
 
@@ -80,12 +102,16 @@ async function answer() {
   part("pair").dataset.busy = "true";
   await askFor(
     { buttons, error, status, doing: way.words.doing },
-    () => ask(path, body),
+    (signal) => ask(path, body, signal),
     (answered) => {
       const couplets = way.read(answered, body);
       const [{ first, second }] = couplets;
       status.tell(way.words.done, { count: couplets.length, first, second });
+      dressFor(theme(), first + second);
       show(couplets, asked, locks);
+      followScript(Object.values(body).filter((value) => typeof value === "string").join("")).catch(reportError);
+      if (matchMedia("(pointer: coarse)").matches) document.activeElement.blur(); // its keyboard covers the answer
+      bringIntoView();
     },
   );
   delete part("pair").dataset.busy;
@@ -100,7 +126,13 @@ function isAskedAgain(way, asked) {
 
 function show(couplets, asked, locks = new Set()) {
   Object.assign(shown, { couplets, asked, place: 0, locks, isEditing: false });
+  part("challenged").hidden = true;
   draw();
+}
+
+/** Scroll as far as the pair needs to be seen. */
+function bringIntoView() {
+  part("pair").scrollIntoView({ block: "nearest" });
 }
 
 /** Ask for the line with the locked characters anew. */
@@ -124,7 +156,7 @@ function hangKept({ first, second, scroll }) {
   showPair(first, second);
   show([ownCouplet(first, second, scroll)], { first, second });
   judge(hanging());
-  part("pair").scrollIntoView({ block: "nearest" });
+  bringIntoView();
 }
 
 /** Hang another couplet, and drop the locks of characters that it does not have. */
@@ -134,6 +166,7 @@ function hang(place) {
   for (const lock of shown.locks) if (before[lock] !== after[lock]) shown.locks.delete(lock);
   shown.place = place;
   draw();
+  bringIntoView();
 }
 
 function toggleLock(place) {
@@ -180,11 +213,11 @@ function draw() {
   const written = draft();
   part("result").hidden = written !== null;
   if (written !== null) {
-    hangPair(part("pair"), written);
+    hangPair(part("pair"), onPaper(written));
     return;
   }
   const { locks, isEditing } = shown;
-  hangPair(part("pair"), hung(), { isEditing, lockable: lockable(hanging()), locks, toggle: toggleLock, write });
+  hangPair(part("pair"), isEditing ? hung() : onPaper(hung()), { isEditing, lockable: lockable(hanging()), locks, toggle: toggleLock, write });
   drawScrolls(hanging());
   drawResult();
 }
@@ -192,11 +225,13 @@ function draw() {
 /** Another 横批; somebody may be writing in the pair, which stays. */
 function drawScroll() {
   if (draft() !== null) return;
-  hangScroll(part("pair"), hung().scroll);
+  hangScroll(part("pair"), onPaper(hung()).scroll);
   drawScrolls(hanging());
+  setAddress("couplet", addressOf(hung()));
 }
 
 function drawResult() {
+  setAddress("couplet", addressOf(hung()));
   const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, place === shown.place, () => hang(place)));
   const focused = [...part("candidates").children].findIndex((card) => card.contains(document.activeElement));
   part("candidates").replaceChildren(...cards);

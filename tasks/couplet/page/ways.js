@@ -18,6 +18,14 @@ const canCompose = () => composer().composes === true;
 
 /** Of each way: the line that it answers, its words, its examples, whether the server has it, what it asks and how the answer is read. */
 const WAYS = {
+  name: {
+    words: { label: "wayName", ask: "compose", doing: "composing", done: "composed" },
+    examples: ["李明", "春华", "雨桐", "文山"],
+    isOffered: canCompose,
+    fault: () => (HANZI.test(written("name")) ? null : { field: "name", word: written("name") === "" ? "emptyName" : "noName" }),
+    request: () => ["v1/compose", wanted({ name: written("name"), place: Number(part("place").value) })],
+    read: composedCouplets,
+  },
   first: {
     given: "first",
     words: { label: "wayFirst", ask: "answer", doing: "answering", done: "answered" },
@@ -44,14 +52,6 @@ const WAYS = {
     request: () => ["v1/compose", wanted()],
     read: composedCouplets,
   },
-  name: {
-    words: { label: "wayName", ask: "compose", doing: "composing", done: "composed" },
-    examples: ["李明", "春华", "雨桐", "文山"],
-    isOffered: canCompose,
-    fault: () => (HANZI.test(written("name")) ? null : { field: "name", word: written("name") === "" ? "emptyName" : "noName" }),
-    request: () => ["v1/compose", wanted({ name: written("name"), place: Number(part("place").value) })],
-    read: composedCouplets,
-  },
   own: {
     words: { label: "wayOwn", ask: "check", doing: "checking", done: "checked" },
     examples: [],
@@ -63,7 +63,7 @@ const WAYS = {
 };
 const written = (field) => part(field).value.trim();
 const squeezed = (line) => line.replace(/\s/gu, "");
-let way = "first";
+let way = "name"; // what friends like to see; without a model for it, the first that there is
 let before = ""; // what whole couplets were asked for last
 
 /** The way that is chosen, with its words, `fault()`, `request()` and `read(answer, body)`. */
@@ -121,6 +121,17 @@ export function showPair(first, second) {
   part("first").value = first;
   part("second").value = second;
 }
+
+/** Have somebody answer a 上联; without the server's judgement it is answered by the model. */
+export function challenge(first) {
+  showPair(first, "");
+  const chosen = WAYS.own.isOffered() ? "own" : "first";
+  part("ways").querySelector(`[value="${chosen}"]`).click();
+  part(chosen === "own" ? "second" : "ask").focus({ preventScroll: true });
+}
+
+/** What the couplets are about, where somebody has said it. */
+export const theme = () => (["theme", "name"].includes(way) ? written("theme") : "");
 
 function drawWays() {
   const choices = [...part("ways").querySelectorAll("label")];

@@ -1,23 +1,44 @@
-// Lines written downwards, as the door, the picture and the printed sheets have them.
+// Lines written downwards on papers for an occasion, as the door, the picture and the printed sheets have them.
+
+import { INK, unmarked, XUAN } from "../../page/ink.js";
 
 const ROWS = 12; // characters of a column before a second one begins
-const CORNER = /[，。、；：！？]/u; // stands in the upper right of its place
-const TURNED = /[（）《》〈〉「」『』【】—…～]/u;
 const SHARE = { height: 0.92, width: 0.86 }; // of the paper, that is written on
+const RED = { black: ["#ee4c3d", "#e23b2e"], gold: ["#b3201b", "#991512"] }; // of the paper, for each ink
+const GOLD = "#ffe09a";
 
-/** The fonts, from those that a machine may have. */
-export const FONTS = {
-  kai: '"STKaiti", "Kaiti SC", "KaiTi", "AR PL UKai CN", "Noto Serif CJK SC", "Songti SC", "SimSun", serif',
-  song: '"Songti SC", "STSong", "SimSun", "Source Han Serif SC", "Noto Serif CJK SC", "AR PL UMing CN", serif',
-};
-export const INKS = {
-  black: { paper: ["#d8392b", "#c52c22"], text: "#1c0f0a", gold: "#e9b949" },
-  gold: { paper: ["#b3201b", "#991512"], text: "#f8d88a", gold: "#e9b949" },
+/** The papers by name: the colours for each ink they take, their edge, and what hangs on the door. */
+export const GROUNDS = {
+  gold: { colours: RED, edge: "#f3c85f", flecks: "rgb(255 214 120 / 50%)", luck: "福", wall: ["#e6d8c0", "#7d4a2b"] },
+  red: { colours: RED, edge: null, flecks: null, luck: "福", wall: ["#e6d8c0", "#7d4a2b"] },
+  double: { colours: RED, edge: "#f3c85f", flecks: "rgb(255 214 120 / 30%)", luck: "囍", wall: ["#eddccb", "#8c2f24"] },
+  xuan: { colours: { black: XUAN }, edge: null, flecks: null, luck: null, wall: ["#dcd9ca", null] },
+  white: { colours: { black: ["#ffffff", "#f3f3ef"] }, edge: "#b9b9b2", flecks: null, luck: null, wall: ["#d9d8d3", "#4d4843"] },
 };
 
-/** The columns that the longer of two lines takes, and the characters in each. */
+/** The colour of an ink. */
+export const inkColour = (ink) => (ink === "gold" ? GOLD : INK);
+
+// Which paper an occasion wants, by the words of its theme or of the lines.
+const OF_THEMES = [
+  ["white", /挽|悼|丧|奠|吊唁/u],
+  ["double", /婚|嫁|娶|新郎|新娘/u],
+  ["xuan", /书房|书斋|山水|茶|禅|隐|读书|书法|绘画|琴|棋|文人|学习|志向/u],
+];
+const OF_LINES = [
+  ["white", /音容|驾鹤|仙逝|泉下|九泉|黄泉|永垂|痛失|哀思|挽歌|英灵|遗容|灵前|悼|长眠|魂归/u],
+  ["double", /新婚|花烛|洞房|佳偶|鸾凤|连理|并蒂|百年好合|琴瑟和|新郎|新娘/u],
+];
+
+/** The paper for what a couplet is about. */
+export function groundFor(theme, lines) {
+  const found = OF_THEMES.find(([, words]) => words.test(theme)) ?? OF_LINES.find(([, words]) => words.test(lines));
+  return found?.[0] ?? "gold";
+}
+
+/** The columns that the longer of two lines takes, and the characters in each; marks are not written. */
 export function columnsOf(...lines) {
-  const longest = Math.max(...lines.map((line) => [...line].length));
+  const longest = Math.max(...lines.map((line) => unmarked(line).length));
   const columns = Math.max(1, Math.ceil(longest / ROWS));
   return { longest, columns, rows: Math.ceil(longest / columns) };
 }
@@ -28,22 +49,17 @@ export function columnsOf(...lines) {
  * @param {{width: number, height: number}} paper
  * @param {{columns: number, rows: number}} grid
  * @param {1|-1} direction in which the columns follow each other: -1 to the left
- * @returns {{character: string, x: number, y: number, size: number, isTurned: boolean}[]} x and y are the middle
+ * @returns {{character: string, x: number, y: number, size: number}[]} x and y are the middle
  */
 export function downwards(line, paper, { columns, rows }, direction) {
   const pitch = (paper.height * SHARE.height) / rows;
   const column = (paper.width * SHARE.width) / columns;
   const size = Math.min(pitch / 1.12, column / 1.06);
-  return [...line].map((character, place) => {
-    const from = Math.floor(place / rows) - (Math.ceil([...line].length / rows) - 1) / 2;
-    const shift = CORNER.test(character) ? size / 2 : 0;
-    return {
-      character,
-      x: paper.width / 2 + direction * from * column + shift,
-      y: (paper.height * (1 - SHARE.height)) / 2 + ((place % rows) + 0.5) * pitch - shift,
-      size,
-      isTurned: TURNED.test(character),
-    };
+  const characters = unmarked(line);
+  return characters.map((character, place) => {
+    const from = Math.floor(place / rows) - (Math.ceil(characters.length / rows) - 1) / 2;
+    const y = (paper.height * (1 - SHARE.height)) / 2 + ((place % rows) + 0.5) * pitch;
+    return { character, x: paper.width / 2 + direction * from * column, y, size };
   });
 }
 
@@ -57,6 +73,5 @@ export function leftwards(scroll, paper) {
     x: paper.width * (1 - (1 - SHARE.height) / 2) - (place + 0.5) * pitch,
     y: paper.height / 2,
     size,
-    isTurned: false,
   }));
 }

@@ -16,18 +16,23 @@ const OPENINGS = {
   zh: ["昨天我的狗走丢了。", "我终于拿到了想要的工作！", "最近总是睡不好，心里很烦。"],
 };
 const REPLIES = 5;
+const KEY = "paddle_dialog.empathetic.talk";
 
 /**
- * What was said in each language: {text, answer, pick, told, attention} a turn; `pick` is the reply taken, `told` the
- * emotion given.
+ * What was said: {text, language, answer, pick, told, attention, isUnfolded, isFelt} a turn; `pick` is the reply taken,
+ * `told` the emotion given, the last two what is open. It is kept until the browser's tab is closed.
  */
-const conversations = { en: [], zh: [] };
+let exchanges = stored();
+let pending = null; // what is said and not yet answered
 let error, status;
 
-/** The language of the conversation: that of the page, or the only one that the server has a model for. */
-function spoken() {
-  const known = allDetails("empathetic").map((one) => one.language ?? "en");
-  return known.length === 0 || known.includes(language()) ? language() : known[0];
+/** The languages that the server has models for. */
+const known = () => allDetails("empathetic").map((one) => one.language ?? "en");
+
+/** The language of the model that is to read a text. */
+function languageOf(text) {
+  const wanted = /\p{Script=Han}/u.test(text) ? "zh" : "en";
+  return known().length === 0 || known().includes(wanted) ? wanted : known()[0];
 }
 
 /** Connect the tab. */
@@ -51,74 +56,82 @@ export function start() {
 }
 
 async function say(text) {
-  if (isBusy(part("send"))) return;
+  if (isBusy(part("send"))) return; // what is written meanwhile stays
   if (text === "") {
     error.tell("emptyTurn");
     part("turn").focus();
     return;
   }
-  part("turn").value = text; // stays until it is answered
-  const chosen = spoken();
-  const exchanges = conversations[chosen];
+  const chosen = languageOf(text);
   // A model that must be told the emotion starts from the last one told.
   const { needs_emotion: needsEmotion, emotions = [] } = details("empathetic", chosen);
   const first = emotions.includes("content") ? "content" : emotions[0];
   const told = needsEmotion ? (exchanges.at(-1)?.told ?? first) : null;
-  const exchange = await answered(chosen, exchanges, { text, told });
-  if (exchange === null) return;
-  exchanges.push(exchange);
   part("turn").value = "";
+  pending = text;
+  draw();
+  showLast();
+  const exchange = await answered(exchanges, { text, told });
+  pending = null;
+  if (exchange === null) {
+    part("turn").value = [text, part("turn").value].filter(Boolean).join("\n"); // nothing that was written is lost
+  } else {
+    exchanges.push(exchange);
+  }
   draw();
   part("turn").focus({ preventScroll: true });
-  part("turns").lastElementChild?.scrollIntoView({ block: "nearest", behavior: "smooth" });
+  showLast();
 }
 
+const showLast = () => part("turns").lastElementChild?.scrollIntoView({ block: "end" });
+
 /** An exchange with the server's answer; null, with the reason shown, if there is none. */
-async function answered(chosen, before, { text, told, attention = false }) {
-  const context = before.flatMap((one) => [one.text, one.answer.predictions[one.pick].text]);
+async function answered(before, { text, told, attention = false }) {
+  const chosen = languageOf(text);
+  const own = before.filter((one) => one.language === chosen); // what its model can read
+  const context = own.flatMap((one) => [one.text, one.answer.predictions[one.pick].text]);
   const request = { context: [...context, text], n_best: REPLIES };
   if (details("empathetic", chosen).language) request.language = chosen;
   if (told !== null) request.emotion = told;
   if (attention) request.attention = true;
   let exchange = null;
-  part("turns").dataset.busy = "true";
   await askFor(
     { buttons: [part("send"), part("undo"), part("reset")], error, status, doing: "listening" },
-    () => ask("v1/reply", request),
+    (stop) => ask("v1/reply", request, stop),
     (answer) => {
       if (!answer.predictions?.length) throw new ApiError("nothing");
       const emotion = isClear(answer) ? emotionName(answer.emotion, chosen) : word("noClearEmotion");
       status.tell(answer.care ? "cared" : "replied", { emotion, text: answer.predictions[0].text });
-      exchange = { text, answer, told, pick: 0, attention };
+      exchange = { text, language: chosen, answer, told, pick: 0, attention };
     },
   );
-  delete part("turns").dataset.busy;
   return exchange;
 }
 
-/** Ask for the last reply again: with another emotion, or with its attention. */
+/** Ask for the last reply again: with another emotion, which is to change it, or with its attention. */
 async function again(changes) {
   if (isBusy(part("send"))) return;
-  const chosen = spoken();
-  const exchanges = conversations[chosen];
   const last = exchanges.at(-1);
-  const exchange = await answered(chosen, exchanges.slice(0, -1), { text: last.text, told: last.told, ...changes });
+  const exchange = await answered(exchanges.slice(0, -1), { text: last.text, told: last.told, ...changes });
   if (exchange === null) return;
-  if ("attention" in changes) exchange.pick = Math.min(last.pick, exchange.answer.predictions.length - 1);
-  exchange.isUnfolded = last.isUnfolded;
+  const { predictions } = exchange.answer;
+  const said = last.answer.predictions[last.pick].text;
+  if ("attention" in changes) exchange.pick = Math.min(last.pick, predictions.length - 1);
+  else if (exchange.told !== null) exchange.pick = Math.max(predictions.findIndex(({ text }) => text !== said), 0);
+  Object.assign(exchange, { isUnfolded: last.isUnfolded, isFelt: last.isFelt });
   exchanges[exchanges.length - 1] = exchange;
   draw();
 }
 
 function undo() {
-  if (isBusy(part("undo")) || conversations[spoken()].length === 0) return;
-  part("turn").value = conversations[spoken()].pop().text;
+  if (isBusy(part("undo")) || exchanges.length === 0) return;
+  part("turn").value = exchanges.pop().text;
   forget();
 }
 
 function reset() {
   if (isBusy(part("reset"))) return;
-  conversations[spoken()] = [];
+  exchanges = [];
   part("turn").value = "";
   forget();
 }
@@ -130,26 +143,49 @@ function forget() {
   part("turn").focus();
 }
 
+function stored() {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(KEY) ?? "[]");
+    return found.filter(({ text, answer, pick }) => typeof text === "string" && answer.predictions[pick].text);
+  } catch {
+    return []; // forbidden here, or not ours
+  }
+}
+
+function keep() {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(exchanges));
+  } catch {
+    // Storage is full or forbidden; the conversation lasts until the page is left.
+  }
+}
+
 function draw() {
   const focus = document.activeElement?.dataset?.focus;
-  const exchanges = conversations[spoken()];
-  const turns = exchanges.flatMap((exchange, place) => turnsOf(exchange, place === exchanges.length - 1));
+  const turns = exchanges.flatMap((exchange, place) => turnsOf(exchange, place === exchanges.length - 1 && pending === null));
+  if (pending !== null) turns.push(element("li", { class: "turn speaker" }, bubble("you", pending)), waiting());
   part("turns").replaceChildren(...turns);
-  part("undo").hidden = exchanges.length === 0;
-  part("reset").hidden = exchanges.length === 0;
-  part("openings-group").hidden = exchanges.length > 0;
+  const isEmpty = turns.length === 0;
+  part("undo").hidden = isEmpty;
+  part("reset").hidden = isEmpty;
+  part("openings-group").hidden = !isEmpty;
   drawLanguage();
+  keep();
   if (focus) part("turns").querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 
-/** What depends on the language of the conversation alone. */
+const waiting = () =>
+  element("li", { class: "turn listener waiting", "aria-hidden": "true" }, element("p", { class: "bubble" }, "……"));
+
+/** What depends on the language of the page alone. */
 function drawLanguage() {
-  const openings = OPENINGS[spoken()];
+  const chosen = known().length === 0 || known().includes(language()) ? language() : known()[0];
+  const openings = OPENINGS[chosen];
   part("openings").replaceChildren(...openings.map((line) => button(line, { class: "example" }, () => say(line))));
-  part("only").hidden = spoken() === language();
-  part("only").textContent = word(spoken() === "en" ? "onlyEnglish" : "onlyChinese");
+  part("only").hidden = chosen === language();
+  part("only").textContent = word(chosen === "en" ? "onlyEnglish" : "onlyChinese");
   part("turn").placeholder = word("turnPlaceholder", { example: openings[0] });
-  for (const place of ["turn", "openings"]) part(place).lang = tagOf(spoken());
+  for (const place of ["turn", "openings"]) part(place).lang = tagOf(chosen);
 }
 
 const tagOf = (chosen) => (chosen === "zh" ? "zh-Hans" : "en");
@@ -161,27 +197,39 @@ const tagOfText = (text) => tagOf(/\p{Script=Han}/u.test(text) ? "zh" : "en");
 const isClear = (answer) => answer.emotion !== null;
 
 function turnsOf(exchange, isOpen) {
-  const { text, answer, pick, told } = exchange;
+  const { text, answer, pick } = exchange;
   const speaker = element("li", { class: "turn speaker" }, bubble("you", text));
   if (answer.hint) speaker.append(element("p", { class: "told hint", lang: tagOfText(answer.hint) }, answer.hint));
   if (answer.care) return [speaker, caring(answer.predictions[0].text)];
-  const takesEmotion = details("empathetic", spoken()).takes_emotion !== false;
-  const choose = isOpen && takesEmotion ? (label) => again({ told: label }) : null;
-  if (isClear(answer)) {
-    if (choose !== null) speaker.append(element("p", { class: "felt" }, word("feltHint")));
-    speaker.append(emotionChart(answer.emotions, (label) => emotionName(label, spoken()), answer.emotion, choose));
-  } else {
-    speaker.append(element("p", { class: "felt unclear" }, word("noClearEmotion")));
-  }
-  if (told !== null) {
-    const note = word("told", { emotion: emotionName(told, spoken()) });
-    speaker.append(element("p", { class: "told" }, note));
-  }
-  if (choose !== null) speaker.append(emotionChoice(spoken(), told, choose));
-  const reply = answer.predictions[pick];
-  const listener = element("li", { class: "turn listener" }, bubble("listener", reply.text), ...originTags(reply));
-  if (isOpen) listener.append(...replyTools(exchange));
+  speaker.append(felt(exchange, isOpen));
+  const listener = element("li", { class: "turn listener" }, bubble("listener", answer.predictions[pick].text));
+  if (isOpen) listener.append(more(exchange));
   return [speaker, listener];
+}
+
+/** The emotion as one word; unfolded, the likeliest ones and the choice of another. */
+function felt(exchange, isOpen) {
+  const { answer, told, language: chosen } = exchange;
+  const takesEmotion = details("empathetic", chosen).takes_emotion !== false;
+  const choose = isOpen && takesEmotion ? (label) => again({ told: label }) : null;
+  const name = (label) => emotionName(label, chosen);
+  const said = told !== null ? word("told", { emotion: name(told) }) : isClear(answer) ? name(answer.emotion) : word("noClearEmotion");
+  const summary = element("summary", { "data-focus": "felt" }, said);
+  const inside = [emotionChart(answer.emotions, name, told ?? answer.emotion, choose)];
+  if (choose !== null) {
+    inside.unshift(element("p", { class: "hint" }, word("feltHint")));
+    inside.push(emotionChoice(chosen, told, choose));
+  }
+  return folded(exchange, "isFelt", "felt", summary, ...inside);
+}
+
+function folded(exchange, key, name, ...children) {
+  const made = element("details", { class: name, open: Boolean(exchange[key]) }, ...children);
+  made.addEventListener("toggle", () => {
+    exchange[key] = made.open;
+    keep();
+  });
+  return made;
 }
 
 /** The fixed answer to somebody who speaks of self-harm: no emotion to correct, no other replies. */
@@ -191,57 +239,35 @@ function caring(text) {
 }
 
 function bubble(who, text) {
-  return element("p", { class: "bubble", lang: tagOfText(text) }, element("span", { class: "unseen" }, `${word(who)}: `), text);
+  const speaker = element("span", { class: "unseen", lang: document.documentElement.lang }, `${word(who)}: `);
+  return element("p", { class: "bubble", lang: tagOfText(text) }, speaker, text);
 }
 
-/** The mark of a reply that was written beforehand, or in the speaker's words; none of the model's own. */
-function originTags({ origin }) {
-  const marks = {
-    written: ["writtenForUs", "writtenForUsMeaning"],
-    reflected: ["reflected", "reflectedMeaning"],
-  };
-  if (!(origin in marks)) return [];
-  const [mark, meaning] = marks[origin];
-  return [element("p", { class: "origin", title: word(meaning) }, word(mark))];
-}
-
-function replyTools(exchange) {
-  const { answer, pick, attention } = exchange;
-  const tools = [];
-  const others = answer.predictions.map((prediction, place) => ({ ...prediction, place })).filter((p) => p.place !== pick);
-  if (others.length > 0) {
-    const list = others.map(({ place, ...reply }) =>
-      element(
-        "li",
-        {},
-        button(reply.text, { class: "other", lang: tagOfText(reply.text), title: word("takeReply") }, () => take(place)),
-        ...originTags(reply),
-      ),
-    );
-    const summary = element("summary", {}, `${word("otherReplies")} (${others.length})`);
-    const folded = element("details", { class: "others", open: exchange.isUnfolded }, summary, element("ul", {}, ...list));
-    folded.addEventListener("toggle", () => {
-      exchange.isUnfolded = folded.open;
-    });
-    tools.push(folded);
-  }
+/** The other replies, and what the model looked at. */
+function more(exchange) {
+  const { answer, pick, attention, language: chosen } = exchange;
+  const others = answer.predictions.map(({ text }, place) => [text, place]).filter(([, place]) => place !== pick);
+  const list = others.map(([text, place]) =>
+    element("li", {}, button(text, { class: "other", lang: tagOfText(text), title: word("takeReply") }, () => take(place))),
+  );
   const look = button(
     word(attention ? "hideAttention" : "showAttention"),
     { class: "look", "aria-expanded": String(attention), "data-focus": "look" },
     () => (attention ? hideAttention() : again({ attention: true })),
   );
-  tools.push(look);
-  if (attention) tools.push(attentionView(answer.attention, tagOf(spoken()), pick === 0));
-  return tools;
+  const summary = element("summary", { "data-focus": "others" }, word("otherReplies"));
+  const inside = [element("ul", {}, ...list), look];
+  if (attention) inside.push(attentionView(answer.attention, tagOf(chosen), pick === 0));
+  return folded(exchange, "isUnfolded", "others", summary, ...inside);
 }
 
 function take(place) {
   if (isBusy(part("send"))) return;
-  conversations[spoken()].at(-1).pick = place;
+  exchanges.at(-1).pick = place;
   draw();
 }
 
 function hideAttention() {
-  conversations[spoken()].at(-1).attention = false;
+  exchanges.at(-1).attention = false;
   draw();
 }

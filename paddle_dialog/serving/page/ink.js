@@ -1,0 +1,117 @@
+// Ink on paper: the fonts, and what every picture is drawn of — characters, seals, 宣纸 and its mounting, the caption.
+
+import { element } from "./elements.js";
+
+const KAI = '"STKaiti", "Kaiti SC", "KaiTi", "Dialog Kai", "AR PL UKai CN", serif';
+/** The fonts by name; those of this page are loaded slice by slice, for the characters that are shown. */
+export const FONTS = {
+  brush: `"Dialog Brush", ${KAI}`,
+  kai: `"Dialog Kai", ${KAI}`,
+  song: '"Songti SC", "STSong", "SimSun", "Source Han Serif SC", "Noto Serif CJK SC", "AR PL UMing CN", serif',
+};
+export const INK = "#16100c";
+export const CINNABAR = "#b3241d";
+export const XUAN = ["#faf5e8", "#efe6d1"];
+const MARKS = /[\p{P}\p{S}\s]/u;
+const HAN = /\p{Script=Han}/u;
+
+/** The characters of a text without its marks, which are not written on paper. */
+export const unmarked = (text) => [...text].filter((character) => !MARKS.test(character));
+
+/** A canvas, or null where the browser cannot draw; the characters' slices of the fonts are there when it is. */
+export async function canvasFor(width, height, font, text) {
+  const [own] = FONTS[font].split(",");
+  const late = new Promise((done) => setTimeout(done, 8000)); // then it is drawn with what there is
+  await Promise.race([Promise.all([own, '"Dialog Kai"'].map((one) => document.fonts.load(`20px ${one}`, text))), late]);
+  const canvas = element("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  return canvas.getContext("2d");
+}
+
+/** Write one character around its middle. */
+export function write(context, character, x, y, size, font, colour) {
+  context.font = `${font === "song" ? 600 : 400} ${size}px ${FONTS[font]}`;
+  context.fillStyle = colour;
+  context.textAlign = "center";
+  context.textBaseline = "alphabetic";
+  const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = context.measureText("永");
+  context.fillText(character, x, y + (up - down) / 2);
+}
+
+/** Write characters down from y; returns where they end. */
+export function writeDown(context, text, x, y, size, font, colour, pitch = 1.16) {
+  [...text].forEach((character, at) => write(context, character, x, y + (at + 0.5) * size * pitch, size, font, colour));
+  return y + [...text].length * size * pitch;
+}
+
+/** A box of paper, its light from the upper left, with a shadow on what is below it. */
+export function layPaper(context, { x, y, width, height }, [light, dark]) {
+  const shade = context.createLinearGradient(x, y, x + width, y + height);
+  shade.addColorStop(0, light);
+  shade.addColorStop(1, dark);
+  context.save();
+  context.shadowColor = "rgb(60 30 10 / 40%)";
+  context.shadowBlur = 20;
+  context.shadowOffsetY = 7;
+  context.fillStyle = shade;
+  context.fillRect(x, y, width, height);
+  context.restore();
+}
+
+/** A hanging scroll around a box: silk above and below, a rod at either end. */
+export function mount(context, { x, y, width, height }) {
+  const silk = Math.min(90, height * 0.1);
+  layPaper(context, { x: x - 14, y: y - silk, width: width + 28, height: height + 2 * silk }, ["#d6d3c1", "#c4c0ab"]);
+  for (const end of [y - silk - 8, y + height + silk - 8]) {
+    layPaper(context, { x: x - 34, y: end, width: width + 68, height: 16 }, ["#7d4a2b", "#4a2a18"]);
+  }
+}
+
+/** Flecks over a box, the same in every picture. */
+export function scatter(context, { x, y, width, height }, colour, share) {
+  context.fillStyle = colour;
+  let seed = 7;
+  for (let fleck = 0; fleck < (width * height) / share; fleck += 1) {
+    const [a, b, c] = [0, 0, 0].map(() => (seed = (seed * 16807) % 2147483647) / 2147483647);
+    context.fillRect(x + a * (width - 5), y + b * (height - 4), 1.5 + 3 * c, 1.5 + 2 * c);
+  }
+}
+
+/** A seal of one to four characters, white in cinnabar, read down and from the right. */
+export function stamp(context, text, x, y, size) {
+  const characters = [...text].slice(0, 4);
+  const columns = characters.length > 2 ? 2 : 1;
+  const rows = Math.ceil(characters.length / columns);
+  const width = columns === 1 && rows > 1 ? size * 0.56 : size;
+  context.fillStyle = CINNABAR;
+  context.beginPath();
+  context.roundRect(x + size - width, y, width, size, size * 0.09);
+  context.fill();
+  const [column, row] = [width / columns, size / rows];
+  const own = Math.min(column, row) * 0.86;
+  characters.forEach((character, at) => {
+    const isAlone = characters.length === 3 && at === 2;
+    const middle = isAlone ? y + size / 2 : y + ((at % rows) + 0.5) * row;
+    write(context, character, x + size - (Math.floor(at / rows) + 0.5) * column, middle, own, "kai", "#fff6ea");
+  });
+}
+
+/** The seal's characters: those of who signs, else the page's. */
+export const sealOf = (name) => (unmarked(name).filter((one) => HAN.test(one)).slice(0, 4).join("") || "笔谈");
+
+/** The day as it is written under a picture, e.g. 丙午年十月; empty where the browser does not know it. */
+export function today() {
+  const parts = new Intl.DateTimeFormat("zh-u-ca-chinese", { year: "numeric", month: "long" }).formatToParts(new Date());
+  const said = (kind) => parts.find(({ type }) => type === kind)?.value ?? "";
+  return said("yearName") === "" ? "" : `${said("yearName")}年${said("month")}`;
+}
+
+/** The caption in the lower right corner: the day, who signs, a seal. */
+export function caption(context, name, right, y, colour = "#5a4a3c") {
+  stamp(context, sealOf(name), right - 76, y - 38, 76);
+  context.font = `400 40px ${FONTS.kai}`;
+  context.fillStyle = colour;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText([today(), name].filter(Boolean).join("　"), right - 100, y);
+}
