@@ -43,7 +43,6 @@ EXTRAS = {
     "serve": ("fastapi", "uvicorn", "starlette", "pydantic", "anyio", "prometheus_client"),
     "dev": ("ToJyutping", "pypinyin"),
 }
-OWN_PACKAGES = ("paddle_dialog", "paddle_dialog_commands", "tasks")
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -178,7 +177,7 @@ def run_tool(
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in OWN_PACKAGES:
+        if error.name is None or error.name.partition(".")[0] == "paddle_dialog":
             return _report_fault()
         print(f"error: {how_to_install(error.name)}", file=sys.stderr)
         return BAD_INPUT

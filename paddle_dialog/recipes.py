@@ -1,7 +1,7 @@
 """Tasks, recipes and trained models, found by name from any folder.
 
-A task is a folder of the package `tasks` whose `task.py` has a `TASK`. `configs` and `pretrained` in the folder
-`shipped` are links to the folders of those names in a checkout; an installed wheel has their files there.
+A task is a folder of the package `TASKS` whose `task.py` has a `TASK`. That package, and `configs` and `pretrained`
+in the folder `shipped`, are links to the folders of these names in a checkout; an installed wheel has their files.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 RECIPES = (Path(__file__).parent / "shipped" / "configs").resolve()
 MODELS = (Path(__file__).parent / "shipped" / "pretrained").resolve()
+TASKS = "paddle_dialog.tasks"
 _TASK_NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 
@@ -143,13 +144,13 @@ def find_task(name: str) -> Task:
     files = (root.joinpath(*name.split("."), "task.py") for root in _roots())
     if not (_TASK_NAME.fullmatch(name) and any(file.is_file() for file in files)):
         raise UserError(f"task: '{name}' is unknown; there are {', '.join(task_names())}")
-    task: Task = importlib.import_module(f"tasks.{name}.task").TASK
+    task: Task = importlib.import_module(f"{TASKS}.{name}.task").TASK
     return task
 
 
 def task_names() -> list[str]:
     """Return the names of all tasks."""
-    return sorted(module.removesuffix(".task").removeprefix("tasks.") for module in _modules("task.py"))
+    return sorted(module.removesuffix(".task").removeprefix(f"{TASKS}.") for module in _modules("task.py"))
 
 
 def task_commands() -> dict[str, str]:
@@ -160,11 +161,9 @@ def task_commands() -> dict[str, str]:
 def _modules(pattern: str) -> list[str]:
     """Return the modules in the folders of tasks whose files match a pattern."""
     files = ((root, file) for root in _roots() for file in root.rglob(pattern))
-    return sorted(
-        {".".join(["tasks", *file.relative_to(root).with_suffix("").parts]) for root, file in files}
-    )
+    return sorted({".".join([TASKS, *file.relative_to(root).with_suffix("").parts]) for root, file in files})
 
 
 def _roots() -> list[Path]:
     """Return the folders of tasks."""
-    return [Path(folder) for folder in importlib.import_module("tasks").__path__]
+    return [Path(folder) for folder in importlib.import_module(TASKS).__path__]

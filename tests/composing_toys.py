@@ -9,11 +9,11 @@ from couplet_toys import LEVEL, OBLIQUE, Table
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DecodingConfig
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig, RulesConfig
+from paddle_dialog.tasks.couplet.direction import with_marks
+from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.config import CoupletConfig, CoupletDataConfig, RulesConfig
-from tasks.couplet.direction import with_marks
-from tasks.couplet.task import TASK
 
 MORE_LEVEL = "风花红天人云山门年楼"
 MORE_OBLIQUE = "岁喜福雪柳日月海玉静"

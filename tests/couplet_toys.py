@@ -9,17 +9,17 @@ from decoding_models import TableModel
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DecodingConfig
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import (
+from paddle_dialog.tasks.couplet.config import (
     ChoiceConfig,
     CoupletConfig,
     CoupletDataConfig,
     CoupletRerankConfig,
     RulesConfig,
 )
-from tasks.couplet.direction import MARKS
-from tasks.couplet.prediction import CoupletPredictor
-from tasks.couplet.task import TASK
+from paddle_dialog.tasks.couplet.direction import MARKS
+from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
+from paddle_dialog.tasks.couplet.task import TASK
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 LEVEL = "春山秋天霜高江溪清香"  # characters with one tone only
 OBLIQUE = "雨水月柳鸟雪海客老绿"

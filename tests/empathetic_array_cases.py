@@ -8,9 +8,9 @@ import numpy as np
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary
 
 from paddle_dialog.bundle.weights import read_weights
-from tasks.empathetic.data.encoding import Source, make_encoder, pad_sources
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
+from paddle_dialog.tasks.empathetic.data.encoding import Source, make_encoder, pad_sources
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
 
 Sections = dict[str, dict[str, Any]]
 VOCABULARY = make_vocabulary()

@@ -16,16 +16,16 @@ from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueBatch
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.language import tokenise
+from paddle_dialog.tasks.empathetic.data.vocabulary import build_vocabulary, count_words
+from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, BUCKETS, STATEMENT, ActClassifier
+from paddle_dialog.tasks.empathetic.judge import ReplyJudge, judged_width
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.dataset import DialogueBatch
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.language import tokenise
-from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
-from tasks.empathetic.dialogue_acts import ACTS, BUCKETS, STATEMENT, ActClassifier
-from tasks.empathetic.judge import ReplyJudge, judged_width
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.prediction import EmpatheticPredictor
 
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"name": "lstm_attention", "embedding_size": 8, "hidden_size": 8, "dropout": 0.0},

@@ -11,11 +11,11 @@ from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.encoding import make_encoder
-from tasks.empathetic.data.language import PIECES, learn_pieces, make_language
-from tasks.empathetic.data.vocabulary import build_vocabulary, count_words
-from tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.encoding import make_encoder
+from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
+from paddle_dialog.tasks.empathetic.data.vocabulary import build_vocabulary, count_words
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
 TURNS = [
     "我今天很难过，工作丢了。",

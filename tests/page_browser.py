@@ -19,10 +19,10 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.couplet.api import CoupletEndpoint
-from tasks.couplet.task import TASK as COUPLET
-from tasks.empathetic.api import ReplyEndpoint
-from tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.couplet.api import CoupletEndpoint
+from paddle_dialog.tasks.couplet.task import TASK as COUPLET
+from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
 # The contrast of each text with the ground below it (WCAG 2.2, 1.4.3); the couplet's paper is a drawing.
 _CONTRASTS = """() => {

@@ -10,10 +10,10 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.models.causal_lm import CausalLm
+from paddle_dialog.tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE
+from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE
-from tasks.poem.prediction import PoemPredictor
 from tools.data.rhyme_table import SEEDS
 
 CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟落"

@@ -14,13 +14,13 @@ from empathetic_toys import DIALOGUES, MODELS, make_config, make_network, make_v
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.layers.pointer_generator import extended_log_probs, first_positions, log_mixture
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.network.adversarial import Adversary, written_words
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.loss import contest_loss
+from paddle_dialog.tasks.empathetic.task import TASK
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.network.adversarial import Adversary, written_words
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.loss import contest_loss
-from tasks.empathetic.task import TASK
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)
 ON = {"weight": 0.5, "size": 12}

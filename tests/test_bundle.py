@@ -27,8 +27,8 @@ from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_operators import SCALE, EightBitWeights, quantize
 from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig
 
 WORDS = Vocabulary.build(["春风", "秋月"])
 CONFIG = TransformerConfig(width=8, num_heads=2, inner_width=8, encoder_layers=1, decoder_layers=1)

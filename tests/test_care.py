@@ -21,11 +21,11 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic import prediction
-from tasks.empathetic.api import ReplyEndpoint
-from tasks.empathetic.care import KINDS, Phrases, care_responder, read_phrases
-from tasks.empathetic.chat import Chat
-from tasks.empathetic.config import CareConfig
+from paddle_dialog.tasks.empathetic import prediction
+from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
+from paddle_dialog.tasks.empathetic.care import KINDS, Phrases, care_responder, read_phrases
+from paddle_dialog.tasks.empathetic.chat import Chat
+from paddle_dialog.tasks.empathetic.config import CareConfig
 
 SHIPPED = care_responder(CareConfig())
 LIST = Path(__file__).parent / "data" / "care.tsv"
@@ -489,7 +489,15 @@ def test_a_list_is_tried_on_a_file(tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
     outcome = subprocess.run(
-        [sys.executable, "-m", "tasks.empathetic.care", "-c", "empathetic", "--input", str(file)],
+        [
+            sys.executable,
+            "-m",
+            "paddle_dialog.tasks.empathetic.care",
+            "-c",
+            "empathetic",
+            "--input",
+            str(file),
+        ],
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -18,12 +18,12 @@ from command import run_here, start
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.answer import Answer, ReplyPrediction
-from tasks.empathetic.chat import Chat, format_answer
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.task import TASK
+from paddle_dialog.tasks.empathetic.answer import Answer, ReplyPrediction
+from paddle_dialog.tasks.empathetic.chat import Chat, format_answer
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.task import TASK
 
 TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
 

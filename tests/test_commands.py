@@ -16,7 +16,7 @@ from couplet_toys import FORM
 
 from paddle_dialog import processes
 from paddle_dialog.bundle import loading
-from paddle_dialog_commands import console
+from paddle_dialog.commands import console
 
 FIRST = "天山春红风"
 
@@ -162,7 +162,7 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr
 
 
-NAMES = {path.stem for path in (ROOT / "paddle_dialog_commands").glob("*.py")} - {"__init__", "console"}
+NAMES = {path.stem for path in (ROOT / "paddle_dialog" / "commands").glob("*.py")} - {"__init__", "console"}
 
 
 def console_command(*arguments: object) -> Outcome:

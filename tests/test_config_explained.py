@@ -15,9 +15,9 @@ from paddle_dialog.config.fields import at_least, rate, setting
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import find_task, task_names
 from paddle_dialog.serving.config import ServeConfig
-from tasks.couplet.api import CoupletRules
-from tasks.couplet.config import RulesConfig
-from tasks.empathetic.api import ReplyDecoding
+from paddle_dialog.tasks.couplet.api import CoupletRules
+from paddle_dialog.tasks.couplet.config import RulesConfig
+from paddle_dialog.tasks.empathetic.api import ReplyDecoding
 
 TOOL = runpy.run_path(str(ROOT / "tools" / "write_settings.py"))
 

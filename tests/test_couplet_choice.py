@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.tasks.couplet.choice import BESIDE, Apart, BesideTheFirst, common, free_positions
+from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
+from paddle_dialog.tasks.couplet.rules import RELAXATION_ORDER, Rules
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from tasks.couplet.choice import BESIDE, Apart, BesideTheFirst, common, free_positions
-from tasks.couplet.line_plan import CharacterTable, Planner
-from tasks.couplet.rules import RELAXATION_ORDER, Rules
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 FIRST_LINES = st.text(alphabet="春山雨水月风，。", min_size=1, max_size=7).filter(

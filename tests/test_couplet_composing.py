@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.text.tones import Tone
-from tasks.couplet.composing.composer import NoneFound
-from tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
-from tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
-from tasks.couplet.composing.request import (
+from paddle_dialog.tasks.couplet.composing.composer import NoneFound
+from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
+from paddle_dialog.tasks.couplet.composing.request import (
     Pattern,
     has_word,
     main_themes,
@@ -26,7 +24,7 @@ from tasks.couplet.composing.request import (
     usual_themes,
     wanted_patterns,
 )
-from tasks.couplet.composing.scrolls import (
+from paddle_dialog.tasks.couplet.composing.scrolls import (
     SCROLL_TABLE,
     THEME_TABLE,
     ScrollChooser,
@@ -35,8 +33,10 @@ from tasks.couplet.composing.scrolls import (
     read_association,
     words_of,
 )
-from tasks.couplet.form import form_report
-from tasks.couplet.rules import broken_rules
+from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.rules import broken_rules
+from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.tones import Tone
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
 KNOWN = Path(__file__).parent / "data" / "known_scrolls.tsv"
@@ -376,8 +376,8 @@ def test_the_choice_by_hand():
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
     """Return the folder of an untrained model with the marks."""
+    from paddle_dialog.tasks.couplet.direction import with_marks
     from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-    from tasks.couplet.direction import with_marks
 
     folder = tmp_path_factory.mktemp("composing")
     couplets = folder / "couplets.tsv"

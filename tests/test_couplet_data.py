@@ -20,12 +20,22 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.data.batching import StreamedBatches
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
-from paddle_dialog.text.characters import normalise_line
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletDataConfig
-from tasks.couplet.couplets import _USUAL_LINE, Couplet, LengthReport, limit_length, read_couplets
-from tasks.couplet.dataset import CoupletDataset, UsesDataset, regulated, stream_couplets, streamed_vocabulary
-from tasks.couplet.direction import (
+from paddle_dialog.tasks.couplet.config import CoupletDataConfig
+from paddle_dialog.tasks.couplet.couplets import (
+    _USUAL_LINE,
+    Couplet,
+    LengthReport,
+    limit_length,
+    read_couplets,
+)
+from paddle_dialog.tasks.couplet.dataset import (
+    CoupletDataset,
+    UsesDataset,
+    regulated,
+    stream_couplets,
+    streamed_vocabulary,
+)
+from paddle_dialog.tasks.couplet.direction import (
     BLANK,
     COMPOSE,
     FIRST,
@@ -37,6 +47,8 @@ from tasks.couplet.direction import (
     knows_marks,
     with_marks,
 )
+from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 def refusal(path: Path, text: str) -> str:

@@ -14,14 +14,14 @@ from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.tasks.couplet.config import CoupletConfig
+from paddle_dialog.tasks.couplet.direction import FIRST, MARKS, TO_FIRST, TO_SECOND, encode_sources
+from paddle_dialog.tasks.couplet.evaluation import evaluate
+from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone, tones
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig
-from tasks.couplet.direction import FIRST, MARKS, TO_FIRST, TO_SECOND, encode_sources
-from tasks.couplet.evaluation import evaluate
-from tasks.couplet.form import form_report
-from tasks.couplet.task import TASK
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 LINES = st.text(alphabet="春山雨水月风，。", min_size=1, max_size=6).filter(

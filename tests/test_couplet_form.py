@@ -5,10 +5,10 @@ from couplet_toys import FORM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.tasks.couplet.couplets import read_couplets
+from paddle_dialog.tasks.couplet.evaluation import form_rates
+from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
 from paddle_dialog.text.characters import is_hanzi, normalise_line
-from tasks.couplet.couplets import read_couplets
-from tasks.couplet.evaluation import form_rates
-from tasks.couplet.form import Form, form_report, rhythm_opposed
 
 
 def test_example_couplet_by_hand():

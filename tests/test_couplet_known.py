@@ -20,10 +20,10 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.couplet.couplets import Couplet, read_couplets
-from tasks.couplet.direction import TO_FIRST
-from tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes
-from tasks.couplet.task import TASK
+from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
+from paddle_dialog.tasks.couplet.direction import TO_FIRST
+from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes
+from paddle_dialog.tasks.couplet.task import TASK
 
 PAIRS = st.integers(1, 6).flatmap(
     lambda size: st.tuples(*[st.text("春山雨水月，", min_size=size, max_size=size)] * 2)

@@ -22,14 +22,13 @@ from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.composing.proposals import Scores, quality
-from tasks.couplet.couplets import Couplet
-from tasks.couplet.dataset import CoupletDataset, collate
-from tasks.couplet.direction import TO_FIRST, compose_source, encode_sources, with_marks
-from tasks.couplet.preferences.judge_fitting import main, make_parser, measured
-from tasks.couplet.preferences.rated import (
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
+from paddle_dialog.tasks.couplet.couplets import Couplet
+from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
+from paddle_dialog.tasks.couplet.direction import TO_FIRST, compose_source, encode_sources, with_marks
+from paddle_dialog.tasks.couplet.preferences.judge_fitting import main, make_parser, measured
+from paddle_dialog.tasks.couplet.preferences.rated import (
     RatedAnswer,
     RatedBatches,
     RatedDataset,
@@ -37,8 +36,9 @@ from tasks.couplet.preferences.rated import (
     read_ratings,
     with_own,
 )
-from tasks.couplet.rerank import ReverseModel
-from tasks.couplet.task import TASK
+from paddle_dialog.tasks.couplet.rerank import ReverseModel
+from paddle_dialog.tasks.couplet.task import TASK
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, "，", *LEVEL, *OBLIQUE]))
 ANSWERED = [RatedAnswer("春雨", "秋霜", 7), RatedAnswer("春雨", "江山", 2)]

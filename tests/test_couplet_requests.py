@@ -17,10 +17,10 @@ from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig
+from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.rules import check_locks, parse_template
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.couplet.config import CoupletConfig, CoupletDataConfig
-from tasks.couplet.form import form_report
-from tasks.couplet.rules import check_locks, parse_template
 
 ROOMY = LEVEL + OBLIQUE + "，。"
 STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample"}]

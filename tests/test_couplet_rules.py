@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding.interface import Hypothesis
+from paddle_dialog.tasks.couplet.choice import Found, _Choice
+from paddle_dialog.tasks.couplet.composing.proposals import SET_PHRASE_COST, Scores, quality
+from paddle_dialog.tasks.couplet.composing.request import Theme
+from paddle_dialog.tasks.couplet.config import CoupletConfig, RulesConfig
+from paddle_dialog.tasks.couplet.couplets import Couplet
+from paddle_dialog.tasks.couplet.direction import TO_SECOND
+from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
+from paddle_dialog.tasks.couplet.preferences.rated import RatedAnswer, with_own
+from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, describe
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import tones
-from tasks.couplet.choice import Found, _Choice
-from tasks.couplet.composing.proposals import SET_PHRASE_COST, Scores, quality
-from tasks.couplet.composing.request import Theme
-from tasks.couplet.config import CoupletConfig, RulesConfig
-from tasks.couplet.couplets import Couplet
-from tasks.couplet.direction import TO_SECOND
-from tasks.couplet.form import form_report
-from tasks.couplet.line_plan import CharacterTable, Planner
-from tasks.couplet.preferences.rated import RatedAnswer, with_own
-from tasks.couplet.rules import Rules, broken_rules, describe
 
 STRATEGIES = [
     {"strategy": "beam", "n_best": 3},

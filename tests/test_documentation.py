@@ -10,9 +10,9 @@ import pytest
 from command import ROOT
 
 from paddle_dialog.config.explain import sections
-from tasks.couplet.config import RulesConfig
+from paddle_dialog.tasks.couplet.config import RulesConfig
 
-CODE = ("paddle_dialog", "paddle_dialog_commands", "tasks", "tests", "tools")
+CODE = ("paddle_dialog", "tasks", "tests", "tools")
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAIRS = [page for page in PAGES if page.name.endswith(".zh.md")]
 
@@ -69,7 +69,7 @@ def test_a_page_of_an_experiment_is_short(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_named_files_exist(page):
-    folders = "paddle_dialog|paddle_dialog_commands|tasks|tests|configs|tools|docs|deploy"
+    folders = "paddle_dialog|tasks|tests|configs|tools|docs|deploy"
     for path in re.findall(rf"\b(?:{folders})/[\w/-]+(?:\.\w+)+", page.read_text(encoding="utf-8"), re.ASCII):
         assert path == "tools/NAME.py" or (ROOT / path).exists(), path
 

@@ -14,11 +14,16 @@ from hypothesis import strategies as st
 
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_GROUPS, EMOTIONS, emotion_id
-from tasks.empathetic.data.language import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import (
+    CHINESE_EMOTIONS,
+    CHINESE_GROUPS,
+    EMOTIONS,
+    emotion_id,
+)
+from paddle_dialog.tasks.empathetic.data.language import (
     ENGLISH,
     MOST_TURNS,
     learn_pieces,
@@ -26,9 +31,14 @@ from tasks.empathetic.data.language import (
     piece_splitter,
     sample_of_turns,
 )
-from tasks.empathetic.data.sources import read_dialogues, shortened, with_short_replies
-from tasks.empathetic.data.vocabulary import reserved_entries
-from tasks.empathetic.evaluation import common_openings, evaluate, measure_likelihood, reply_metrics
+from paddle_dialog.tasks.empathetic.data.sources import read_dialogues, shortened, with_short_replies
+from paddle_dialog.tasks.empathetic.data.vocabulary import reserved_entries
+from paddle_dialog.tasks.empathetic.evaluation import (
+    common_openings,
+    evaluate,
+    measure_likelihood,
+    reply_metrics,
+)
 
 PIECES = learn_pieces(TURNS, 120)
 CHINESE = make_language("zh", PIECES)

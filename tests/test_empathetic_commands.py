@@ -15,9 +15,9 @@ from empathetic_toys import save_model
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.data.sources import read_dialogues
-from tasks.empathetic.task import TASK
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
+from paddle_dialog.tasks.empathetic.task import TASK
 
 CONFIG = """
 task: empathetic
@@ -139,7 +139,7 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
 
 
 def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
-    from tasks.empathetic.evaluation import measure_likelihood
+    from paddle_dialog.tasks.empathetic.evaluation import measure_likelihood
 
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     dialogues = read_dialogues("sample")[:5]

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, changed_subjects, longest_target
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
+from paddle_dialog.tasks.empathetic.data.sources import read_conversations, read_dialogues
+from paddle_dialog.tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.dataset import DialogueDataset, changed_subjects, longest_target
-from tasks.empathetic.data.dialogue import Dialogue, check_alternation
-from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.data.sources import read_conversations, read_dialogues
-from tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID
 
 END, UNKNOWN = Vocabulary.eos_id, Vocabulary.unk_id
 MARKED = {"generator": {"context_weight": 1.0}, "data": {"mark_turns": True}}

@@ -10,10 +10,10 @@ from collections import defaultdict
 import pytest
 
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.data.language import tokenise
-from tasks.empathetic.data.sources import Dialogue, read_dialogues
-from tasks.empathetic.evaluation import stock_replies
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.language import tokenise
+from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
+from paddle_dialog.tasks.empathetic.evaluation import stock_replies
 
 HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
 ROWS = [

@@ -17,11 +17,11 @@ from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id, nearest_emotion
+from paddle_dialog.tasks.empathetic.data.encoding import HINTS, make_encoder
+from paddle_dialog.tasks.empathetic.data.vocabulary import HINT_ID
+from paddle_dialog.tasks.empathetic.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id, nearest_emotion
-from tasks.empathetic.data.encoding import HINTS, make_encoder
-from tasks.empathetic.data.vocabulary import HINT_ID
-from tasks.empathetic.task import TASK
 
 
 def test_there_are_32_different_labels_and_ids_follow_their_order():
@@ -101,7 +101,8 @@ def test_missing_package_says_what_to_install(monkeypatch):
 @pytest.mark.skipif(importlib.util.find_spec("nrclex") is None, reason="NRCLex is not installed")
 def test_package_lexicon_is_read_without_importing_the_package():
     code = (
-        "import sys; from tasks.empathetic.data.emotions import EmotionLexicon as L; lexicon = L.load('nrc');"
+        "import sys; from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon as L;"
+        "lexicon = L.load('nrc');"
         "print(len(lexicon), 'grief' in lexicon, 'table' in lexicon, {'nrclex', 'nltk'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

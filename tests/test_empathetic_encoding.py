@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
-from tasks.empathetic.data.encoding import (
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import (
     LISTENER,
     NO_EMOTION,
     NO_ROLE,
@@ -23,7 +22,7 @@ from tasks.empathetic.data.encoding import (
     flatten,
     make_encoder,
 )
-from tasks.empathetic.data.vocabulary import (
+from paddle_dialog.tasks.empathetic.data.vocabulary import (
     CLS_ID,
     FIRST_EMOTION_ID,
     HINT_ID,
@@ -33,6 +32,7 @@ from tasks.empathetic.data.vocabulary import (
     check_vocabulary,
     count_words,
 )
+from paddle_dialog.text.vocabulary import Vocabulary
 
 TURNS = [["a", "b"], ["c"], ["d", "e", "f"]]
 

@@ -10,10 +10,10 @@ import pytest
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of, tensors
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.evaluation import (
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.evaluation import (
     emotion_accuracy,
     mean_length,
     repeated_ngrams,
@@ -21,8 +21,8 @@ from tasks.empathetic.evaluation import (
     stock_replies,
     unique_replies,
 )
-from tasks.empathetic.figures import dev_emotion_accuracy, emotion_probabilities, word_maps
-from tasks.empathetic.task import TASK
+from paddle_dialog.tasks.empathetic.figures import dev_emotion_accuracy, emotion_probabilities, word_maps
+from paddle_dialog.tasks.empathetic.task import TASK
 
 
 def _replies(*texts):

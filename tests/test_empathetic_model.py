@@ -23,13 +23,13 @@ from empathetic_toys import (
 from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
-from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.data.encoding import Source
-from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, not_words
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.loss import EmpatheticLoss
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import Source
+from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, not_words
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
 FAMILIES = pytest.mark.parametrize("family", MODELS)
 ROOT = Path(__file__).parent.parent

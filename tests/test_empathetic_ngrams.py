@@ -10,21 +10,21 @@ import pytest
 from empathetic_toys import make_config, make_network, make_vocabulary, tensors
 from test_empathetic_model import VOCABULARY, batch
 
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.dataset import DialogueDataset, collate
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotion_classifier import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotion_classifier import (
     PLAIN_FROM,
     PLAIN_WIDTH,
     annotated_texts,
     fit_emotions,
     ngram_features,
 )
-from tasks.empathetic.data.emotions import emotion_id
-from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.data.ngrams import character_ngrams, word_features
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.loss import EmpatheticLoss
+from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
+from paddle_dialog.tasks.empathetic.data.ngrams import character_ngrams, word_features
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
 BUCKETS = 1 << 16
 DIALOGUES = [

@@ -22,10 +22,10 @@ from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.models.numpy_operators import UnsupportedModelError
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
-from tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
 
 def saved(config: EmpatheticConfig, network: EmoPrepend) -> TrainedModel:

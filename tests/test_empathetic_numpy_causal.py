@@ -16,13 +16,13 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
-from tasks.empathetic.data.dataset import Example, collate
-from tasks.empathetic.data.encoding import Source
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.loss import EmpatheticLoss
-from tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.reading import log_probs
+from paddle_dialog.tasks.empathetic.data.dataset import Example, collate
+from paddle_dialog.tasks.empathetic.data.encoding import Source
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.reading import log_probs
 
 
 def causal_models(sections: Sections) -> tuple[EmoPrepend, NumpyCausalEmoPrepend]:

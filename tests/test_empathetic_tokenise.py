@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.empathetic.data.language import ABBREVIATIONS, CONTRACTIONS, detokenise, tokenise
+from paddle_dialog.tasks.empathetic.data.language import ABBREVIATIONS, CONTRACTIONS, detokenise, tokenise
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,8 @@ def test_same_tokens_as_the_treebank_tokeniser_of_nltk(pieces):
 
 
 def test_importing_the_tokeniser_loads_no_heavy_package():
-    code = (
-        "import sys, tasks.empathetic.data.language; print({'nltk', 'paddle', 'sklearn'} & set(sys.modules))"
-    )
+    code = "import sys, paddle_dialog.tasks.empathetic.data.language as _;"
+    code += "print({'nltk', 'paddle', 'sklearn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -10,13 +10,28 @@ from pathlib import Path
 import pytest
 from command import ROOT
 
-LAYERS = ("paddle_dialog", "tasks", "paddle_dialog_commands", "tools")  # each may import those before it
+LAYERS = (
+    "paddle_dialog",
+    "paddle_dialog.tasks",
+    "paddle_dialog.commands",
+    "tools",
+)  # each may import those before
+TASKS = "paddle_dialog.tasks."  # its folder stands at the top, and is linked
 
 
 def modules(root: Path) -> dict[str, Path]:
     """Return the files of every layer by the name of their module."""
-    files = (file for layer in LAYERS for file in sorted((root / layer).rglob("*.py")))
-    return {".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): f for f in files}
+    tops = {"paddle_dialog": "", "tasks": "paddle_dialog.", "tools": ""}
+    return {
+        f"{above}{'.'.join(file.relative_to(root).with_suffix('').parts)}".removesuffix(".__init__"): file
+        for top, above in tops.items()
+        for file in sorted((root / top).rglob("*.py"))
+    }
+
+
+def layer(module: str) -> int:
+    """Return the place of a module's layer."""
+    return max(place for place, name in enumerate(LAYERS) if f"{module}.".startswith(f"{name}."))
 
 
 def imported(file: Path, known: Mapping[str, Path]) -> Iterator[str]:
@@ -53,14 +68,14 @@ def test_imports_run_from_tools_to_tasks_to_the_library():
         (name, other)
         for name, others in graph(ROOT).items()
         for other in others
-        if LAYERS.index(other.partition(".")[0]) > LAYERS.index(name.partition(".")[0])
+        if layer(other) > layer(name)
     ]
     assert wrong == []
 
 
 def test_tasks_do_not_import_each_other():
     def task(name: str) -> str:
-        return name.split(".")[1] if name.startswith("tasks.") else ""
+        return name.split(".")[2] if name.startswith(TASKS) else ""
 
     wrong = [
         (name, other)
@@ -74,7 +89,7 @@ def test_tasks_do_not_import_each_other():
 def package(module: str) -> str:
     """Return the folder of a task in which a module stands; settings and what stands in none stay themselves."""
     parts = module.split(".")
-    return ".".join(parts[:3]) if parts[0] == "tasks" and not parts[-1].endswith("config") else module
+    return ".".join(parts[:4]) if module.startswith(TASKS) and not parts[-1].endswith("config") else module
 
 
 def test_the_folders_of_a_task_do_not_import_each_other_in_a_circle():
@@ -82,18 +97,19 @@ def test_the_folders_of_a_task_do_not_import_each_other_in_a_circle():
     for name, others in graph(ROOT).items():
         own = package(name)
         folders.setdefault(own, set()).update(package(other) for other in others if package(other) != own)
-    assert {"tasks.empathetic.data", "tasks.couplet.rules"} <= set(folders)
+    assert {"paddle_dialog.tasks.empathetic.data", "paddle_dialog.tasks.couplet.rules"} <= set(folders)
     assert circle(folders) == []
 
 
 @pytest.mark.parametrize(
-    "back", ["from tasks.one import f", "def g():\n    import tasks.one", "from tasks import one"]
+    "back", ["from {} import f", "def g():\n    import {}", "from paddle_dialog.tasks import one"]
 )
 def test_a_circle_is_found_wherever_its_imports_stand(tmp_path, back):
-    for folder in LAYERS:
+    for folder in ("paddle_dialog", "tasks", "tools"):
         (tmp_path / folder).mkdir()
+    one = f"{TASKS}one"
     (tmp_path / "tasks" / "__init__.py").write_text("")
     (tmp_path / "tasks" / "one.py").write_text("from paddle_dialog.two import g\n")
     (tmp_path / "paddle_dialog" / "two.py").write_text("import tools.three\n")
-    (tmp_path / "tools" / "three.py").write_text(f"{back}\n")
-    assert set(circle(graph(tmp_path))) == {"tasks.one", "paddle_dialog.two", "tools.three"}
+    (tmp_path / "tools" / "three.py").write_text(back.format(one) + "\n")
+    assert set(circle(graph(tmp_path))) == {one, "paddle_dialog.two", "tools.three"}

@@ -11,10 +11,10 @@ from sklearn.linear_model import Ridge
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import SCORE_SCALE, Judge, fit_order
-from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend
-from tasks.empathetic.reading import ReadBatch, ReadContext, as_source, log_probs, reply_states
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend
+from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, as_source, log_probs, reply_states
 
 
 def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:

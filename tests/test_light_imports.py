@@ -27,7 +27,7 @@ class Refuse:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refuse())
 sys.argv = ["paddle-dialog", *sys.argv[2:]]
-from paddle_dialog_commands.console import main
+from paddle_dialog.commands.console import main
 status = main()
 print("tried:", *tried, file=sys.stderr)
 sys.exit(status)

@@ -14,7 +14,7 @@ import pytest
 from command import ROOT, Outcome, run, run_here
 from serving_toys import running
 
-import tasks
+from paddle_dialog import tasks
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.models import find_models, load_models
@@ -102,7 +102,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         outcome = run_here("train", "-c", path)
         assert outcome.status == 0, outcome.stderr
         yield path
-    for name in [name for name in sys.modules if name.startswith("tasks.echo")]:
+    for name in [name for name in sys.modules if name.startswith("paddle_dialog.tasks.echo")]:
         del sys.modules[name]
 
 

@@ -15,8 +15,8 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic.api import ReplyEndpoint
-from tasks.empathetic.data.emotions import CHINESE_NAMES
+from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
 
 pytestmark = needs_chromium
 

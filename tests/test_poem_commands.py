@@ -15,8 +15,8 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.poem.api import PoemEndpoint
-from tasks.poem.config import VerseConfig
+from paddle_dialog.tasks.poem.api import PoemEndpoint
+from paddle_dialog.tasks.poem.config import VerseConfig
 
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
 COMMON = """

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.poem.config import PoemDataConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, limit_length, read_texts
-from tasks.poem.dataset import (
+from paddle_dialog.tasks.poem.config import PoemDataConfig
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, limit_length, read_texts
+from paddle_dialog.tasks.poem.dataset import (
     Windows,
     collate,
     cut_text,
@@ -19,6 +18,7 @@ from tasks.poem.dataset import (
     stream_poems,
     stream_text,
 )
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 POEM = Poem("登鹳雀楼", "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。")
 VOCABULARY = Vocabulary(

@@ -8,10 +8,8 @@ from poem_toys import SEEDS
 
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.tones import can_be_level, can_be_oblique
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.poem.data import SAMPLE, read_texts
-from tasks.poem.forms import (
+from paddle_dialog.tasks.poem.data import SAMPLE, read_texts
+from paddle_dialog.tasks.poem.forms import (
     FORMS,
     NAMES,
     FormConstraint,
@@ -26,6 +24,8 @@ from tasks.poem.forms import (
     rhymes,
     split_lines,
 )
+from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 POEMS = read_texts(str(SAMPLE))
 HANZI = sorted(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.empathetic.clauses import Clause, chinese_clauses, english_clauses
-from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.reflection import ANY, FELT, LIKELY, Reflector, framed, read_frames
+from paddle_dialog.tasks.empathetic.clauses import Clause, chinese_clauses, english_clauses
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
+from paddle_dialog.tasks.empathetic.reflection import ANY, FELT, LIKELY, Reflector, framed, read_frames
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],

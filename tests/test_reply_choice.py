@@ -20,11 +20,18 @@ from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from tasks.empathetic.answer import ReplyPrediction
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
-from tasks.empathetic.dialogue_acts import ACTS, BUCKETS, DIALOGUE_ACTS, ActClassifier, act_features, fit_acts
-from tasks.empathetic.judge import (
+from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
+from paddle_dialog.tasks.empathetic.dialogue_acts import (
+    ACTS,
+    BUCKETS,
+    DIALOGUE_ACTS,
+    ActClassifier,
+    act_features,
+    fit_acts,
+)
+from paddle_dialog.tasks.empathetic.judge import (
     FEATURES,
     ORIGINS,
     PLAIN,
@@ -33,12 +40,12 @@ from tasks.empathetic.judge import (
     judged_width,
     measured,
 )
-from tasks.empathetic.judge_fitting import main, make_parser
-from tasks.empathetic.overlap import repeats, units
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.reading import ReadContext
-from tasks.empathetic.reflection import Reflector
-from tasks.empathetic.written import ANY, LIKE, WrittenReplies, agreement, read_written
+from paddle_dialog.tasks.empathetic.judge_fitting import main, make_parser
+from paddle_dialog.tasks.empathetic.overlap import repeats, units
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.reading import ReadContext
+from paddle_dialog.tasks.empathetic.reflection import Reflector
+from paddle_dialog.tasks.empathetic.written import ANY, LIKE, WrittenReplies, agreement, read_written
 
 WIDTH = 8  # of the toys' models
 

@@ -15,10 +15,10 @@ from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig
+from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.training.progress import Plan, Progress, Stop
 from paddle_dialog.training.run import Run
-from tasks.couplet.config import CoupletConfig, CoupletDataConfig
-from tasks.couplet.task import TASK
 
 
 @pytest.fixture

@@ -21,10 +21,9 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.sentiment.api import SentimentEndpoint
-from tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig
-from tasks.sentiment.data import (
+from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
+from paddle_dialog.tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig
+from paddle_dialog.tasks.sentiment.data import (
     ALWAYS,
     Review,
     ReviewEncoder,
@@ -36,9 +35,10 @@ from tasks.sentiment.data import (
     shortened,
     tokens_of,
 )
-from tasks.sentiment.linear import fit_linear
-from tasks.sentiment.network import SentimentLoss, SentimentNetwork
-from tasks.sentiment.prediction import SentimentPredictor
+from paddle_dialog.tasks.sentiment.linear import fit_linear
+from paddle_dialog.tasks.sentiment.network import SentimentLoss, SentimentNetwork
+from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 MODELS = {
     "lstm": "{name: lstm_attention, embedding_size: 24, hidden_size: 24, num_layers: 1, bidirectional: true}",

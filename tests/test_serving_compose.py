@@ -9,8 +9,8 @@ from serving_toys import make_app, running
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.couplet.api import tone_names
-from tasks.couplet.task import TASK
+from paddle_dialog.tasks.couplet.api import tone_names
+from paddle_dialog.tasks.couplet.task import TASK
 
 
 @contextmanager

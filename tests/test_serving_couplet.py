@@ -10,9 +10,9 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.couplet.api import CoupletEndpoint, tone_names
-from tasks.couplet.couplets import Couplet
-from tasks.couplet.known import COUPLET_INDEX, index_bytes
+from paddle_dialog.tasks.couplet.api import CoupletEndpoint, tone_names
+from paddle_dialog.tasks.couplet.couplets import Couplet
+from paddle_dialog.tasks.couplet.known import COUPLET_INDEX, index_bytes
 
 FIRST = "雨水月"
 

@@ -9,8 +9,8 @@ from serving_toys import eventually, loader, make_app
 from test_serving_reply import make_predictor
 
 from paddle_dialog.serving.config import LimitsConfig
-from tasks.couplet.task import TASK
-from tasks.empathetic.api import ReplyEndpoint
+from paddle_dialog.tasks.couplet.task import TASK
+from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 
 OPERATIONS = [
     ("/v1/couplet", "POST", 25),

@@ -12,10 +12,10 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.empathetic import api
-from tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
-from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.data.language import ENGLISH, _split_chunk
+from paddle_dialog.tasks.empathetic import api
+from paddle_dialog.tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
+from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn
+from paddle_dialog.tasks.empathetic.data.language import ENGLISH, _split_chunk
 
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
 

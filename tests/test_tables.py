@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from command import ROOT
 
+from paddle_dialog.tasks.couplet.couplets import Couplet
+from paddle_dialog.tasks.poem.forms import NAMES
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import TABLE, Tone, read_classes, tones
-from tasks.couplet.couplets import Couplet
-from tasks.poem.forms import NAMES
 from tools.data import associations as ASSOCIATIONS
 from tools.data import rhyme_table as RHYMES
 from tools.data import tone_table as TONES

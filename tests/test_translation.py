@@ -21,11 +21,19 @@ from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.tasks.translation.api import TranslationEndpoint, TranslationItem
+from paddle_dialog.tasks.translation.config import TranslationConfig, TranslationDataConfig
+from paddle_dialog.tasks.translation.data import (
+    Pair,
+    collate,
+    encode_pair,
+    join,
+    limit_length,
+    read_pairs,
+    split,
+)
+from paddle_dialog.tasks.translation.prediction import TranslationPredictor
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.translation.api import TranslationEndpoint, TranslationItem
-from tasks.translation.config import TranslationConfig, TranslationDataConfig
-from tasks.translation.data import Pair, collate, encode_pair, join, limit_length, read_pairs, split
-from tasks.translation.prediction import TranslationPredictor
 
 WORDS = dict(zip("之乎者也曰吾汝其", ["的", "吗", "人", "啊", "说话", "我们", "你", "他的"], strict=True))
 NAMES = [chr(0x5200 + number) for number in range(300)]  # each too rare for the vocabulary: to be copied

@@ -19,11 +19,10 @@ from command import ROOT, Outcome
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from paddle_dialog.command_line import EXTRAS, OWN_PACKAGES, how_to_install
+from paddle_dialog.command_line import EXTRAS, how_to_install
 
 PARTS = (
     "paddle_dialog",
-    "paddle_dialog_commands",
     "tasks",
     "configs",
     "pretrained",
@@ -67,6 +66,7 @@ def install(base: Path) -> Installed:
     """Build the wheel and install it without extras; skip the test where there is no package index."""
     environment = Installed(base / "environment", base / "work")
     environment.work.mkdir()
+    (environment.work / "tasks.py").write_text("raise ImportError('of the user')", encoding="utf-8")
     venv.create(environment.folder)
     pip = [
         sys.executable,
@@ -133,13 +133,15 @@ def both_tasks_answer_from_any_folder(installed: Installed) -> None:
     whole = installed.run("paddle-dialog", "compose", "-c", "couplet", "--theme", "春节", "--count", "1")
     assert whole.status == 0, whole.stderr
     assert [len(part) for part in whole.stdout.split()] == [7, 7, 4]
-    assert not list(installed.work.iterdir())
+    assert [file.name for file in installed.work.iterdir()] == ["tasks.py"]
     packages = installed.shipped.parents[1]
+    (ours,) = packages.glob("paddle_dialog-*.dist-info")
+    assert (ours / "top_level.txt").read_text(encoding="utf-8") == "paddle_dialog\n"
     for page in (
         "paddle_dialog/serving/page/index.html",
-        "tasks/couplet/page/tab.html",
-        "tasks/empathetic/page/tab.css",
-        "tasks/couplet/preferences/ratings.jsonl.xz",
+        "paddle_dialog/tasks/couplet/page/tab.html",
+        "paddle_dialog/tasks/empathetic/page/tab.css",
+        "paddle_dialog/tasks/couplet/preferences/ratings.jsonl.xz",
     ):
         assert (packages / page).is_file()
 
@@ -165,7 +167,7 @@ def a_wheel_without_weights_or_recipes_says_so(installed: Installed) -> None:
     predict = ("paddle-dialog", "predict", "-c", "couplet", "春")
     shutil.rmtree(installed.shipped / "pretrained")
     line = installed.run(*predict).error_line()
-    assert "no weights: runs/couplet/best does not exist, and none ship for the task 'couplet'" in line
+    assert "no weights: runs/couplet/best does not exist, and none ship with the recipe couplet" in line
     shutil.rmtree(installed.shipped / "configs")
     line = installed.run(*predict).error_line()
     assert line == "error: couplet: no such file, and no recipe of this name ships; there are none at all"
@@ -209,10 +211,10 @@ def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name: str)
 
 def test_every_package_that_is_imported_belongs_to_the_core_or_to_an_extra() -> None:
     modules = {module for extra in EXTRAS.values() for module in extra}
-    for folder in OWN_PACKAGES:
+    for folder in ("paddle_dialog", "tasks"):
         for path in (ROOT / folder).rglob("*.py"):
             found = imported(ast.parse(path.read_text(encoding="utf-8"))) - set(sys.stdlib_module_names)
-            unknown = found - modules - {"numpy", "yaml", "safetensors", "sentencepiece", *OWN_PACKAGES}
+            unknown = found - modules - {"numpy", "yaml", "safetensors", "sentencepiece", "paddle_dialog"}
             assert not unknown, (path, unknown)
 
 

@@ -1,8 +1,8 @@
-"""Talk with a trained empathetic model. (The code: paddle_dialog_commands/chat.py.)"""
+"""Talk with a trained empathetic model. (The code: paddle_dialog/commands/chat.py.)"""
 
 import sys
 
-from paddle_dialog_commands.console import run_script
+from paddle_dialog.commands.console import run_script
 
 if __name__ == "__main__":
     sys.exit(run_script("chat"))

@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 
-from paddle_dialog_commands.console import run_script
+from paddle_dialog.commands.console import run_script
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("paddle_dialog", "paddle_dialog_commands", "tasks")
 STEP = "train_batch"  # the method of `paddle.Model` that computes a training step
 
 
@@ -79,7 +78,7 @@ class FileCounter:
         """Return the file of a function of the project; None for another's."""
         if code not in self._names:
             path = Path(code.co_filename)
-            inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in FOLDERS
+            inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] == "paddle_dialog"
             self._names[code] = str(path.relative_to(ROOT)) if inside else None
         return self._names[code]
 

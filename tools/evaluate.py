@@ -1,8 +1,8 @@
-"""Measure a trained model. (The code: paddle_dialog_commands/evaluate.py.)"""
+"""Measure a trained model. (The code: paddle_dialog/commands/evaluate.py.)"""
 
 import sys
 
-from paddle_dialog_commands.console import run_script
+from paddle_dialog.commands.console import run_script
 
 if __name__ == "__main__":
     sys.exit(run_script("evaluate"))

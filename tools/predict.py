@@ -1,8 +1,8 @@
-"""Answer inputs with a trained model. (The code: paddle_dialog_commands/predict.py.)"""
+"""Answer inputs with a trained model. (The code: paddle_dialog/commands/predict.py.)"""
 
 import sys
 
-from paddle_dialog_commands.console import run_script
+from paddle_dialog.commands.console import run_script
 
 if __name__ == "__main__":
     sys.exit(run_script("predict"))

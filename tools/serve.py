@@ -1,8 +1,8 @@
-"""Serve the models over HTTP: a page for people, an API for programs. (The code: paddle_dialog_commands/serve.py.)"""
+"""Serve the models over HTTP: a page for people, an API for programs. (The code: paddle_dialog/commands/serve.py.)"""
 
 import sys
 
-from paddle_dialog_commands.console import run_script
+from paddle_dialog.commands.console import run_script
 
 if __name__ == "__main__":
     sys.exit(run_script("serve"))

@@ -15,13 +15,13 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.tasks.couplet.config import RulesConfig
+from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
+from paddle_dialog.tasks.couplet.form import Form
+from paddle_dialog.tasks.couplet.prediction import CoupletPredictor, GivenLine
+from paddle_dialog.tasks.couplet.rules import Rules
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
-from tasks.couplet.config import RulesConfig
-from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
-from tasks.couplet.form import Form
-from tasks.couplet.prediction import CoupletPredictor, GivenLine
-from tasks.couplet.rules import Rules
 
 EXAMPLE = "晚风摇树树还挺"
 _LINE: dict[str, Any] = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message

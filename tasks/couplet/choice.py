@@ -16,8 +16,8 @@ import numpy as np
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import FORBIDDEN, LogitsProcessor, Prefixes
-from tasks.couplet.line_plan import LinePlan, rows_of_inputs
-from tasks.couplet.rerank import Candidate
+from paddle_dialog.tasks.couplet.line_plan import LinePlan, rows_of_inputs
+from paddle_dialog.tasks.couplet.rerank import Candidate
 
 HEADS = 5  # rows of the first beam, whose next characters the second one pays for
 BESIDE = 1.5  # nats of a character that all of them write

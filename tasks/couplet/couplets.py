@@ -69,7 +69,8 @@ def read_couplets(source: str) -> list[Couplet]:
         UserError: the source cannot be read, or a line of it is not a couplet (named by file and number).
     """
     if source == "sample":
-        with importlib.resources.as_file(importlib.resources.files("tasks.couplet") / "sample.tsv") as path:
+        sample = importlib.resources.files("paddle_dialog.tasks.couplet") / "sample.tsv"
+        with importlib.resources.as_file(sample) as path:
             return _read_tsv(path)
     if source == "paddlenlp" or source.startswith("paddlenlp:"):
         return _read_paddlenlp(source.partition(":")[2] or "train")

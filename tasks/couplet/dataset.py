@@ -12,13 +12,13 @@ from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.batching import PairBatch, StreamedData, target_arrays
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.couplet.config import LONGEST_THEME, CoupletDataConfig
+from paddle_dialog.tasks.couplet.couplets import Couplet, parse_couplet, within_length
+from paddle_dialog.tasks.couplet.direction import BLANK, COMPOSE, FIRST, VERSE, encode_sources
+from paddle_dialog.tasks.couplet.form import final_character
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.config import LONGEST_THEME, CoupletDataConfig
-from tasks.couplet.couplets import Couplet, parse_couplet, within_length
-from tasks.couplet.direction import BLANK, COMPOSE, FIRST, VERSE, encode_sources
-from tasks.couplet.form import final_character
 
 SECOND, REVERSE, TEMPLATE = range(3)  # uses: 下联 to 上联, the other way round, 上联 from a template
 Example = tuple[np.ndarray, np.ndarray]  # ids of source and target, without begin and end

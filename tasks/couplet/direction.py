@@ -13,9 +13,9 @@ import numpy as np
 
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.couplet.form import final_character
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.form import final_character
 
 VOCABULARY = "text"  # one for both lines
 BLANK = "<blank>"  # a position of a template where any character may stand

@@ -17,11 +17,11 @@ from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
 from paddle_dialog.processes import answer_all
+from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
+from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
+from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
-from tasks.couplet.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
-from tasks.couplet.form import form_report
-from tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 
 MAPPED_EXAMPLES = 4
 
@@ -103,8 +103,8 @@ def measure_likelihood(
 ) -> CoupletLikelihood:
     """Run the model over the true lines that answer the others, batched by length."""
     from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.tasks.couplet.dataset import collate
     from paddle_dialog.training.losses import SequenceCrossEntropy
-    from tasks.couplet.dataset import collate
 
     vocabulary = predictor.vocabulary
     lines = [direction.pair(pair.first, pair.second) for pair in pairs]
@@ -144,7 +144,7 @@ def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder
     """
     import paddle
 
-    from tasks.couplet.dataset import CoupletDataset, collate
+    from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
 
     pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     dataset = CoupletDataset(pairs[:MAPPED_EXAMPLES], predictor.vocabulary)

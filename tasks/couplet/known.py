@@ -20,8 +20,8 @@ from safetensors.numpy import load, save
 from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.text.characters import normalise_line
-from tasks.couplet.couplets import Couplet
 
 logger = logging.getLogger("paddle_dialog")
 

@@ -14,16 +14,16 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
+from paddle_dialog.tasks.couplet.config import CoupletConfig
+from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
+from paddle_dialog.tasks.couplet.form import Form, form_report
+from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
+from paddle_dialog.tasks.couplet.line_plan import CharacterTable
+from paddle_dialog.tasks.couplet.rerank import Candidate
+from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
+from paddle_dialog.tasks.couplet.search import LineRequest, LineSearch
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.simplified import simplified_line
-from tasks.couplet.config import CoupletConfig
-from tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
-from tasks.couplet.form import Form, form_report
-from tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
-from tasks.couplet.line_plan import CharacterTable
-from tasks.couplet.rerank import Candidate
-from tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
-from tasks.couplet.search import LineRequest, LineSearch
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -44,7 +44,7 @@ class CoupletPrediction(Prediction):
 
     Args:
         form: which rules of the couplet the pair keeps.
-        relaxed: the rules of the config that it could not be held to, see `tasks.couplet.rules`.
+        relaxed: the rules of the config that it could not be held to, see `paddle_dialog.tasks.couplet.rules`.
         known: the couplet of the training corpus nearest to it, where that was asked for and the index of the corpus
             has lines of this length.
     """

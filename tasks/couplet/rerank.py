@@ -10,8 +10,8 @@ import numpy as np
 from paddle_dialog.decoding.interface import Hypothesis, StepModel, TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction, encode_sources, knows_marks
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.direction import TO_SECOND, Direction, encode_sources, knows_marks
 
 Candidate = tuple[str, Hypothesis]  # the answer as shown, and how it was written
 

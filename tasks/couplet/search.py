@@ -14,12 +14,12 @@ from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.relaxing import search_relaxed
 from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor
 from paddle_dialog.errors import UserError
-from tasks.couplet.choice import BesideTheFirst, Found, choose, free_positions
-from tasks.couplet.config import CoupletConfig
-from tasks.couplet.direction import Direction, encode_sources
-from tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
-from tasks.couplet.rerank import Candidate, ReverseModel, rerank
-from tasks.couplet.rules import Rules
+from paddle_dialog.tasks.couplet.choice import BesideTheFirst, Found, choose, free_positions
+from paddle_dialog.tasks.couplet.config import CoupletConfig
+from paddle_dialog.tasks.couplet.direction import Direction, encode_sources
+from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
+from paddle_dialog.tasks.couplet.rerank import Candidate, ReverseModel, rerank
+from paddle_dialog.tasks.couplet.rules import Rules
 
 if TYPE_CHECKING:
     from paddle import nn

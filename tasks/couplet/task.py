@@ -17,13 +17,13 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.config import CoupletConfig
+from paddle_dialog.tasks.couplet.couplets import read_couplets
+from paddle_dialog.tasks.couplet.direction import VOCABULARY
+from paddle_dialog.tasks.couplet.known import COUPLET_INDEX, index_bytes
+from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.config import CoupletConfig
-from tasks.couplet.couplets import read_couplets
-from tasks.couplet.direction import VOCABULARY
-from tasks.couplet.known import COUPLET_INDEX, index_bytes
-from tasks.couplet.prediction import CoupletPredictor
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +47,7 @@ class CoupletTask(GenerationTask):
         self, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read, limit and encode the couplets; the vocabulary is built from the training pairs alone."""
-        from tasks.couplet.training_data import training_data
+        from paddle_dialog.tasks.couplet.training_data import training_data
 
         return training_data(self, config, vocabularies)
 
@@ -55,7 +55,7 @@ class CoupletTask(GenerationTask):
         self, config: CoupletConfig, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples; those of rated answers come with ordinary ones."""
-        from tasks.couplet.preferences.rated import RatedBatches, RatedDataset
+        from paddle_dialog.tasks.couplet.preferences.rated import RatedBatches, RatedDataset
 
         dataset = None if isinstance(examples, StreamedData) else examples.dataset
         if not isinstance(dataset, RatedDataset):
@@ -80,7 +80,7 @@ class CoupletTask(GenerationTask):
         """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""
         import paddle
 
-        from tasks.couplet.dataset import collate
+        from paddle_dialog.tasks.couplet.dataset import collate
 
         examples = data.dev if data.dev is not None else data.train
         if isinstance(examples, StreamedData):
@@ -116,13 +116,13 @@ class CoupletTask(GenerationTask):
 
     def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all couplet metrics on one source."""
-        from tasks.couplet.evaluation import evaluate
+        from paddle_dialog.tasks.couplet.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def draw_figures(self, predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
         """Draw the attention in the first examples."""
-        from tasks.couplet.evaluation import write_figures
+        from paddle_dialog.tasks.couplet.evaluation import write_figures
 
         write_figures(predictor, source, folder)
 
@@ -147,8 +147,8 @@ class CoupletTask(GenerationTask):
 
     def endpoints(self, limits: LimitsConfig) -> list[Endpoint[Any]]:
         """Return the `POST` addresses of the task."""
-        from tasks.couplet.api import CoupletEndpoint  # only a server needs them
-        from tasks.couplet.composing.api import ComposeEndpoint, FormEndpoint, ScrollEndpoint
+        from paddle_dialog.tasks.couplet.api import CoupletEndpoint  # only a server needs them
+        from paddle_dialog.tasks.couplet.composing.api import ComposeEndpoint, FormEndpoint, ScrollEndpoint
 
         return [
             CoupletEndpoint(limits),

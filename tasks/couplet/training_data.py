@@ -12,18 +12,24 @@ from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
-from tasks.couplet.couplets import Couplet, limit_length, read_couplets
-from tasks.couplet.dataset import (
+from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
+from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
+from paddle_dialog.tasks.couplet.dataset import (
     CoupletDataset,
     UsesDataset,
     regulated,
     stream_couplets,
     streamed_vocabulary,
 )
-from tasks.couplet.direction import VOCABULARY, knows_marks, with_marks
-from tasks.couplet.preferences.rated import RatedAnswer, RatedDataset, collate_rated, read_ratings, with_own
+from paddle_dialog.tasks.couplet.direction import VOCABULARY, knows_marks, with_marks
+from paddle_dialog.tasks.couplet.preferences.rated import (
+    RatedAnswer,
+    RatedDataset,
+    collate_rated,
+    read_ratings,
+    with_own,
+)
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 def training_data(

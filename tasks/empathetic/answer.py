@@ -10,8 +10,8 @@ import numpy as np
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Prediction
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.dialogue_acts import Act
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.dialogue_acts import Act
 
 TOP_EMOTIONS = 5
 

@@ -17,15 +17,15 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.tasks.empathetic.answer import Answer
+from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
+from paddle_dialog.tasks.empathetic.data.language import forget_chunks
+from paddle_dialog.tasks.empathetic.dialogue_acts import Act
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answer import Answer
-from tasks.empathetic.config import EmpatheticDecodingConfig
-from tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
-from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
-from tasks.empathetic.data.language import forget_chunks
-from tasks.empathetic.dialogue_acts import Act
-from tasks.empathetic.prediction import EmpatheticPredictor
 
 EXAMPLE = "I lost my dog yesterday."
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words

@@ -1,6 +1,6 @@
 """The fixed answers to turns that speak of self-harm, abuse or violence at home, which no model writes.
 
-python -m tasks.empathetic.care -c configs/empathetic.yaml --input dialogues.jsonl
+python -m paddle_dialog.tasks.empathetic.care -c configs/empathetic.yaml --input dialogues.jsonl
 
 prints the turns of a file that speak of them, each after its kind, to try a list of phrases on conversations. A line
 is a turn, or `{"turns": [turn, …]}`, of which the speaker's are read, or `{"context": [turn, …]}`, of which the last
@@ -25,9 +25,9 @@ from paddle_dialog.command_line import base_parser, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
+from paddle_dialog.tasks.empathetic.config import CareConfig, EmpatheticConfig
 from paddle_dialog.text.language import LANGUAGES, LanguageName, language_of
 from paddle_dialog.text.simplified import simplified
-from tasks.empathetic.config import CareConfig, EmpatheticConfig
 
 Kind = Literal["self_harm", "abuse", "violence"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # a turn of two kinds gets the first one's answer

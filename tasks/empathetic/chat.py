@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.answer import Answer, origin_note
+from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn
+from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answer import Answer, origin_note
-from tasks.empathetic.data.dialogue import clean_turn
-from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
-from tasks.empathetic.prediction import EmpatheticPredictor
 
 SHOWN_EMOTIONS = 3
 MOST_CANDIDATES = 50

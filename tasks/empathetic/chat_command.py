@@ -15,7 +15,7 @@ from paddle_dialog.command_line import base_parser, load_model, typed_lines
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
-    from tasks.empathetic.chat import Chat
+    from paddle_dialog.tasks.empathetic.chat import Chat
 
 NOT_UTF8 = "this line is not UTF-8; set the terminal to UTF-8, or convert the text first"
 
@@ -24,8 +24,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Answer turn by turn until `/quit` or the end of input."""
     predictor = load_model(arguments)[1].predictor
     # Imported late, so that `--help` and a faulty config need not wait for it.
-    from tasks.empathetic.chat import Chat
-    from tasks.empathetic.prediction import EmpatheticPredictor
+    from paddle_dialog.tasks.empathetic.chat import Chat
+    from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(

@@ -274,4 +274,4 @@ def _alternatives(language: str, name: str) -> str:
 
 @cache
 def _lists(language: str) -> dict[str, frozenset[str]]:
-    return read_lists("tasks.empathetic", f"texts/clauses_{language}.txt")
+    return read_lists("paddle_dialog.tasks.empathetic", f"texts/clauses_{language}.txt")

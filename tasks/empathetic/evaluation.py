@@ -16,12 +16,12 @@ from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.metrics import classification
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, perplexity_per_example, token_perplexity
 from paddle_dialog.processes import answer_all
+from paddle_dialog.tasks.empathetic.answer import Answer
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
+from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
+from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_configured
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answer import Answer
-from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.data.language import ENGLISH, Language
-from tasks.empathetic.data.sources import Dialogue, read_configured
-from tasks.empathetic.prediction import EmpatheticPredictor
 
 TOGETHER = 4  # batches that a process answers, each of contexts of like length
 
@@ -124,8 +124,8 @@ def _reply_metrics(
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
     """Run the model over the true replies, batched by length."""
     from paddle_dialog.metrics.likelihood import token_losses
-    from tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
-    from tasks.empathetic.network.loss import EmpatheticLoss
+    from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
+    from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
     config = predictor.config
     longest = longest_target(config)

@@ -16,12 +16,12 @@ from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
 from paddle_dialog.task import Display
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.dataset import DialogueDataset, Example, collate, longest_target
-from tasks.empathetic.data.emotions import EMOTIONS, emotion_id
-from tasks.empathetic.data.sources import read_configured
-from tasks.empathetic.network.emo_prepend import EmoPrepend
-from tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, Example, collate, longest_target
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
+from paddle_dialog.tasks.empathetic.data.sources import read_configured
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
 MAPPED_EXAMPLES = 4
 # From pleasant to unpleasant, related emotions side by side, so that easily confused ones lie near the

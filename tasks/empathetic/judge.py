@@ -14,12 +14,12 @@ import numpy as np
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from tasks.empathetic.answer import ReplyPrediction
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier
-from tasks.empathetic.overlap import is_question, repeats
-from tasks.empathetic.reading import ReadContext, reply_states
+from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
+from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier
+from paddle_dialog.tasks.empathetic.overlap import is_question, repeats
+from paddle_dialog.tasks.empathetic.reading import ReadContext, reply_states
 
 logger = logging.getLogger("paddle_dialog")
 

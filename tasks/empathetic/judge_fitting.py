@@ -1,6 +1,6 @@
 """Fit the classifier of dialogue acts and the judge of replies to rated conversations; write the bundle with both.
 
-python -m tasks.empathetic.judge_fitting -c CONFIG --weights BUNDLE --turns FILE --ratings FILE --output DIR
+python -m paddle_dialog.tasks.empathetic.judge_fitting -c CONFIG --weights IN --turns FILE --ratings FILE --output OUT
 
 A line of `--turns` is an act, a tab and a turn, one of `--ratings` `{"id": "3-2", "act": "joke", "context":
 [turn, …], "candidates": [{"text": …, "origin": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`
@@ -26,12 +26,12 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser
-from tasks.empathetic.answer import ReplyPrediction
-from tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
-from tasks.empathetic.judge import FEATURES, measured
-from tasks.empathetic.prediction import EmpatheticPredictor
-from tasks.empathetic.reading import log_probs
-from tasks.empathetic.written import read_written
+from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
+from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
+from paddle_dialog.tasks.empathetic.judge import FEATURES, measured
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.reading import log_probs
+from paddle_dialog.tasks.empathetic.written import read_written
 
 FOLDS = 5
 WORTH = (0.5, 0.25, 1.0)  # of what is sensible, what is specific, and of empathy from 0 to 1

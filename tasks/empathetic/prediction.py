@@ -15,21 +15,21 @@ from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.predictor import GenerationPredictor, check_request
+from paddle_dialog.tasks.empathetic.answer import Answer, ReplyPrediction, origin_note
+from paddle_dialog.tasks.empathetic.care import care_responder
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import parse_context
+from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
+from paddle_dialog.tasks.empathetic.data.vocabulary import not_words
+from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, STATEMENT, Act
+from paddle_dialog.tasks.empathetic.judge import ReplyJudge, first_new
+from paddle_dialog.tasks.empathetic.overlap import repeats
+from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
+from paddle_dialog.tasks.empathetic.reflection import Reflector, says_back
+from paddle_dialog.tasks.empathetic.written import LIKE, WrittenReplies, agreement
 from paddle_dialog.text.language import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.answer import Answer, ReplyPrediction, origin_note
-from tasks.empathetic.care import care_responder
-from tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from tasks.empathetic.data.dialogue import parse_context
-from tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
-from tasks.empathetic.data.vocabulary import not_words
-from tasks.empathetic.dialogue_acts import ACTS, STATEMENT, Act
-from tasks.empathetic.judge import ReplyJudge, first_new
-from tasks.empathetic.overlap import repeats
-from tasks.empathetic.reading import ContextReader, ReadContext, log_probs
-from tasks.empathetic.reflection import Reflector, says_back
-from tasks.empathetic.written import LIKE, WrittenReplies, agreement
 
 TINY = 1e-9
 FEELING: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker tells a feeling

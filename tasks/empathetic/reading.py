@@ -15,22 +15,28 @@ from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.dialogue import checked_context
-from tasks.empathetic.data.emotions import emotion_id
-from tasks.empathetic.data.encoding import DialogueEncoder, Packed, Source, make_encoder, pad_sources
-from tasks.empathetic.data.language import Language
-from tasks.empathetic.network.numpy_emo_prepend import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import checked_context
+from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import (
+    DialogueEncoder,
+    Packed,
+    Source,
+    make_encoder,
+    pad_sources,
+)
+from paddle_dialog.tasks.empathetic.data.language import Language
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import (
     NumpyCausalEmoPrepend,
     NumpyEmoPrepend,
     numpy_emo_prepend,
 )
+from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle import nn
 
-    from tasks.empathetic.network.emo_prepend import EmoPrepend
+    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of
+from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of
 
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
@@ -123,7 +123,7 @@ def framed(frame: str, clause: str) -> str:
 def read_frames(language: str) -> dict[tuple[Kind, str], list[str]]:
     """Read `texts/frames_*.tsv`: kind of clause, emotion or `any`, frame with {} for the clause."""
     frames: dict[tuple[Kind, str], list[str]] = defaultdict(list)
-    path = importlib.resources.files("tasks.empathetic") / f"texts/frames_{language}.tsv"
+    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / f"texts/frames_{language}.tsv"
     for line in path.read_text(encoding="utf-8").splitlines():
         kind, emotion, frame = line.split("\t")
         frames[KINDS[KINDS.index(kind)], emotion].append(frame)

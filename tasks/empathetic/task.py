@@ -18,16 +18,16 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
+from paddle_dialog.tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
+from paddle_dialog.tasks.empathetic.data.language import PIECES, make_language
+from paddle_dialog.tasks.empathetic.data.sources import read_configured, read_dialogues
+from paddle_dialog.tasks.empathetic.data.vocabulary import VOCABULARY
+from paddle_dialog.tasks.empathetic.dialogue_acts import DIALOGUE_ACTS
+from paddle_dialog.tasks.empathetic.judge import judge_of_bundle
+from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.emotions import EmotionLexicon
-from tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
-from tasks.empathetic.data.language import PIECES, make_language
-from tasks.empathetic.data.sources import read_configured, read_dialogues
-from tasks.empathetic.data.vocabulary import VOCABULARY
-from tasks.empathetic.dialogue_acts import DIALOGUE_ACTS
-from tasks.empathetic.judge import judge_of_bundle
-from tasks.empathetic.prediction import EmpatheticPredictor
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -58,13 +58,13 @@ class EmpatheticTask(GenerationTask):
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read and encode the dialogues; vocabulary and pieces come from the training text alone."""
-        from tasks.empathetic.data.training_data import training_data
+        from paddle_dialog.tasks.empathetic.data.training_data import training_data
 
         return training_data(config, vocabularies, None)
 
     def prepare_data_like(self, config: EmpatheticConfig, earlier: Bundle) -> TrainingData:
         """Read and encode the dialogues with the vocabulary, and the pieces, of weights that exist."""
-        from tasks.empathetic.data.training_data import training_data
+        from paddle_dialog.tasks.empathetic.data.training_data import training_data
 
         return training_data(config, earlier.vocabularies, earlier.extra.get(PIECES))
 
@@ -80,13 +80,13 @@ class EmpatheticTask(GenerationTask):
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build EmoPrepend in the family that the config names."""
-        from tasks.empathetic.network.emo_prepend import EmoPrepend
+        from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
         """Build the loss: cross-entropy of reply and emotion, and the contest with any discriminator."""
-        from tasks.empathetic.network.loss import EmpatheticLoss
+        from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
         return EmpatheticLoss(
             config.training.label_smoothing,
@@ -100,8 +100,8 @@ class EmpatheticTask(GenerationTask):
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
-        from tasks.empathetic.data.dataset import DialogueDataset
-        from tasks.empathetic.data.emotion_classifier import fit_emotions
+        from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset
+        from paddle_dialog.tasks.empathetic.data.emotion_classifier import fit_emotions
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
@@ -115,7 +115,7 @@ class EmpatheticTask(GenerationTask):
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Show emotions and greedy replies of the first dev contexts, maps of the first, and the emotion accuracy."""
-        from tasks.empathetic.figures import display
+        from paddle_dialog.tasks.empathetic.figures import display
 
         return display(config, network, data, count)
 
@@ -130,13 +130,13 @@ class EmpatheticTask(GenerationTask):
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all empathetic metrics on one source."""
-        from tasks.empathetic.evaluation import evaluate
+        from paddle_dialog.tasks.empathetic.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def draw_figures(self, predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
         """Draw confusions of emotions, and attention and copying in the first examples."""
-        from tasks.empathetic.figures import write_figures
+        from paddle_dialog.tasks.empathetic.figures import write_figures
 
         write_figures(predictor, source, folder)
 
@@ -147,7 +147,7 @@ class EmpatheticTask(GenerationTask):
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
         from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
-        from tasks.empathetic.api import ReplyEndpoint
+        from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 
         return [ByLanguage(lambda: ReplyEndpoint(limits))]
 

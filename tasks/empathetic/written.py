@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tasks.empathetic.dialogue_acts import ACTS, STATEMENT
-from tasks.empathetic.overlap import units
+from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, STATEMENT
+from paddle_dialog.tasks.empathetic.overlap import units
 
 ANY = 0.25  # agreement of a reply that is meant for any emotion
 FELT = 0.6  # least probability of the emotions that a reply is meant for
@@ -127,7 +127,7 @@ def agreement(meant: Sequence[str], felt: np.ndarray, emotions: Sequence[str]) -
 
 def read_written(language: str) -> list[WrittenReply]:
     """Read `texts/written_*.jsonl`: act, turn and reply a line, and perhaps `emotions` and `general`."""
-    path = importlib.resources.files("tasks.empathetic") / f"texts/written_{language}.jsonl"
+    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / f"texts/written_{language}.jsonl"
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return [
         WrittenReply(

@@ -14,9 +14,9 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.poem.config import InputKind, VerseConfig
-from tasks.poem.forms import FormName
-from tasks.poem.prediction import PoemPredictor, Prompt
+from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
+from paddle_dialog.tasks.poem.forms import FormName
+from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
 
 ALL_BANNED = "every poem that was written has a word that this server does not write; ask for another"
 

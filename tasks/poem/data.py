@@ -9,8 +9,8 @@ from pathlib import Path
 from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.poem.forms import FORMS
 from paddle_dialog.text.characters import normalise_line
-from tasks.poem.forms import FORMS
 
 SAMPLE = Path(__file__).with_name("sample.txt")
 NEWLINE = "<newline>"  # a vocabulary's file cannot hold a line break

@@ -14,10 +14,10 @@ from paddle import io
 
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.poem.config import PoemDataConfig
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, Poem, characters
+from paddle_dialog.tasks.poem.forms import form_of
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.config import PoemDataConfig
-from tasks.poem.data import FORM_TOKENS, Poem, characters
-from tasks.poem.forms import form_of
 
 Stream = np.ndarray  # int32 [N, 4]: inputs, positions, labels, and whether a label is learned
 

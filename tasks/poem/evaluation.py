@@ -13,12 +13,12 @@ from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics.likelihood import token_losses
 from paddle_dialog.metrics.text import token_perplexity
+from paddle_dialog.tasks.poem.data import limit_length, read_texts
+from paddle_dialog.tasks.poem.dataset import Rows, collate, single_rows
+from paddle_dialog.tasks.poem.forms import FORMS
+from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from tasks.poem.data import limit_length, read_texts
-from tasks.poem.dataset import Rows, collate, single_rows
-from tasks.poem.forms import FORMS
-from tasks.poem.prediction import PoemPredictor
 
 
 def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:

@@ -18,11 +18,9 @@ from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
-from paddle_dialog.text.characters import normalise_line
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.config import InputKind, PoemConfig, VerseConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE, characters
-from tasks.poem.forms import (
+from paddle_dialog.tasks.poem.config import InputKind, PoemConfig, VerseConfig
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters
+from paddle_dialog.tasks.poem.forms import (
     FORMS,
     Form,
     FormConstraint,
@@ -37,6 +35,8 @@ from tasks.poem.forms import (
     place_beginning,
     report_form,
 )
+from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle import nn

@@ -16,17 +16,17 @@ from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
+from paddle_dialog.tasks.poem.config import InputKind, PoemConfig, PoemDataConfig
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
+from paddle_dialog.tasks.poem.forms import FORMS
+from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.poem.config import InputKind, PoemConfig, PoemDataConfig
-from tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
-from tasks.poem.forms import FORMS
-from tasks.poem.prediction import PoemPredictor
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.serving.config import LimitsConfig
-    from tasks.poem.api import PoemEndpoint
+    from paddle_dialog.tasks.poem.api import PoemEndpoint
 
 VOCABULARY = "text"
 
@@ -39,7 +39,7 @@ class PoemTask(GenerationTask):
 
     def prepare_data(self, config: PoemConfig, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
         """Read and encode the texts; the vocabulary is built from the training text alone."""
-        from tasks.poem.dataset import Windows, collate, single_rows
+        from paddle_dialog.tasks.poem.dataset import Windows, collate, single_rows
 
         settings = config.data
         texts, told = _read(settings.train, settings)
@@ -78,7 +78,7 @@ class PoemTask(GenerationTask):
 
     def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all metrics on one source."""
-        from tasks.poem.evaluation import evaluate
+        from paddle_dialog.tasks.poem.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
@@ -100,14 +100,14 @@ class PoemTask(GenerationTask):
 
     def endpoints(self, limits: LimitsConfig) -> list[PoemEndpoint]:
         """Return the `POST` address of the task."""
-        from tasks.poem.api import PoemEndpoint  # only a server needs it
+        from paddle_dialog.tasks.poem.api import PoemEndpoint  # only a server needs it
 
         return [PoemEndpoint(limits)]
 
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
     """Return what makes the training stream of an epoch."""
-    from tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems
+    from paddle_dialog.tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems
 
     settings = config.data
     if not isinstance(texts, str):

@@ -12,9 +12,9 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.tasks.sentiment.data import tokens_of
+from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
 from paddle_dialog.text.language import LanguageName
-from tasks.sentiment.data import tokens_of
-from tasks.sentiment.prediction import SentimentPredictor
 
 EXAMPLE = "房间很干净，服务员也很热情，下次还会住这里。"
 

@@ -16,9 +16,9 @@ from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.sentiment.config import SentimentConfig
 
 Unit = Literal["characters", "words"]
 NAMES = ("negative", "positive")  # of the labels 0 and 1

@@ -10,8 +10,8 @@ from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.figures.charts import draw_coloured_text, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
-from tasks.sentiment.data import NAMES, Review, read_reviews
-from tasks.sentiment.prediction import Judgement, SentimentPredictor
+from paddle_dialog.tasks.sentiment.data import NAMES, Review, read_reviews
+from paddle_dialog.tasks.sentiment.prediction import Judgement, SentimentPredictor
 
 DRAWN = 6  # reviews
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array
 
 from paddle_dialog.linear_classifier import LinearSettings, fit_machine, fit_scale, sparse_rows
-from tasks.sentiment.data import ALWAYS
+from paddle_dialog.tasks.sentiment.data import ALWAYS
 
 HELD_OUT = 5  # one in this many reviews is held out to fit the scale
 SCALES = (0.05, 10.0)  # range of the scale

@@ -12,9 +12,9 @@ from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.transformer import residual_dropout
 from paddle_dialog.models.families import build_encoder
+from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import mean_over_ranks
-from tasks.sentiment.config import SentimentConfig
 
 
 class SentimentNetwork(nn.Layer):

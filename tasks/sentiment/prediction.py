@@ -14,8 +14,16 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_encoder
 from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax, without_padding
 from paddle_dialog.predictor import Predictor, check_request
-from tasks.sentiment.config import SentimentConfig
-from tasks.sentiment.data import ALWAYS, NAMES, Review, ReviewEncoder, collate, contributions, tokens_of
+from paddle_dialog.tasks.sentiment.config import SentimentConfig
+from paddle_dialog.tasks.sentiment.data import (
+    ALWAYS,
+    NAMES,
+    Review,
+    ReviewEncoder,
+    collate,
+    contributions,
+    tokens_of,
+)
 
 
 class Judgement(NamedTuple):

@@ -16,10 +16,10 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import Task
+from paddle_dialog.tasks.sentiment.config import SentimentConfig
+from paddle_dialog.tasks.sentiment.data import ReviewDataset, ReviewEncoder, collate, read_reviews
+from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.sentiment.config import SentimentConfig
-from tasks.sentiment.data import ReviewDataset, ReviewEncoder, collate, read_reviews
-from tasks.sentiment.prediction import SentimentPredictor
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -67,13 +67,13 @@ class SentimentTask(Task):
 
     def build_network(self, config: SentimentConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build the encoder that the config names, and the linear classifier's table."""
-        from tasks.sentiment.network import SentimentNetwork
+        from paddle_dialog.tasks.sentiment.network import SentimentNetwork
 
         return SentimentNetwork(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: SentimentConfig) -> nn.Layer:
         """Return the cross-entropy."""
-        from tasks.sentiment.network import SentimentLoss
+        from paddle_dialog.tasks.sentiment.network import SentimentLoss
 
         return SentimentLoss()
 
@@ -82,7 +82,7 @@ class SentimentTask(Task):
         settings = config.linear
         if not settings.buckets:
             return {}
-        from tasks.sentiment.linear import fit_linear
+        from paddle_dialog.tasks.sentiment.linear import fit_linear
 
         logger.info("fitting the linear classifier to the n-grams")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, ReviewDataset)
@@ -97,13 +97,13 @@ class SentimentTask(Task):
 
     def evaluate(self, predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all metrics on one source of reviews."""
-        from tasks.sentiment.evaluation import evaluate
+        from paddle_dialog.tasks.sentiment.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def draw_figures(self, predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
         """Draw which tokens decided the first reviews, and the confusion matrix."""
-        from tasks.sentiment.evaluation import draw_figures
+        from paddle_dialog.tasks.sentiment.evaluation import draw_figures
 
         draw_figures(predictor, source, folder)
 
@@ -116,7 +116,7 @@ class SentimentTask(Task):
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""
         from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
-        from tasks.sentiment.api import SentimentEndpoint
+        from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
 
         return [ByLanguage(lambda: SentimentEndpoint(limits))]
 

@@ -12,7 +12,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from tasks.translation.prediction import TranslationPredictor
+from paddle_dialog.tasks.translation.prediction import TranslationPredictor
 
 EXAMPLE = "学而时习之，不亦说乎？"
 ALL_BANNED = "every translation that was found has a word that this server does not write; change the text"

@@ -10,8 +10,8 @@ from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.text import corpus_bleu, corpus_chrf, token_perplexity
 from paddle_dialog.processes import answer_all
-from tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
-from tasks.translation.prediction import TranslationPredictor
+from paddle_dialog.tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
+from paddle_dialog.tasks.translation.prediction import TranslationPredictor
 
 MAPPED_EXAMPLES = 4
 TOGETHER = 4  # batches that a process answers

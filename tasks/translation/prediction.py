@@ -20,9 +20,9 @@ from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
+from paddle_dialog.tasks.translation.config import TranslationConfig
+from paddle_dialog.tasks.translation.data import Tokens, encode_source, join, split
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.translation.config import TranslationConfig
-from tasks.translation.data import Tokens, encode_source, join, split
 
 if TYPE_CHECKING:
     from paddle import nn

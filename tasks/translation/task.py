@@ -10,17 +10,17 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
+from paddle_dialog.tasks.translation.config import TranslationConfig
+from paddle_dialog.tasks.translation.data import Pair, PairDataset, collate, join, limit_length, read_pairs
+from paddle_dialog.tasks.translation.prediction import TranslationPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.translation.config import TranslationConfig
-from tasks.translation.data import Pair, PairDataset, collate, join, limit_length, read_pairs
-from tasks.translation.prediction import TranslationPredictor
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
-    from tasks.translation.api import TranslationEndpoint
+    from paddle_dialog.tasks.translation.api import TranslationEndpoint
 
 VOCABULARY = "text"  # one vocabulary for both sides
 
@@ -85,13 +85,13 @@ class TranslationTask(GenerationTask):
 
     def evaluate(self, predictor: TranslationPredictor, source: str, predictions: Path | None) -> Record:
         """Measure all metrics on one source of pairs."""
-        from tasks.translation.evaluation import evaluate
+        from paddle_dialog.tasks.translation.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def draw_figures(self, predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:
         """Draw the attention in the first examples."""
-        from tasks.translation.evaluation import draw_attention
+        from paddle_dialog.tasks.translation.evaluation import draw_attention
 
         draw_attention(predictor, source, folder)
 
@@ -102,7 +102,7 @@ class TranslationTask(GenerationTask):
 
     def endpoints(self, limits: LimitsConfig) -> list[TranslationEndpoint]:
         """Return the `POST` address of the task."""
-        from tasks.translation.api import TranslationEndpoint  # only a server needs it
+        from paddle_dialog.tasks.translation.api import TranslationEndpoint  # only a server needs it
 
         return [TranslationEndpoint(limits)]
 

@@ -17,9 +17,8 @@ import numpy as np
 from paddle_dialog.command_line import OneLineParser, integer_from, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi
-from tasks.couplet.composing.request import main_themes, usual_themes
-from tasks.couplet.composing.scrolls import (
+from paddle_dialog.tasks.couplet.composing.request import main_themes, usual_themes
+from paddle_dialog.tasks.couplet.composing.scrolls import (
     SCROLL_TABLE,
     STEPS,
     THEME_TABLE,
@@ -28,7 +27,8 @@ from tasks.couplet.composing.scrolls import (
     all_scrolls,
     words_of,
 )
-from tasks.couplet.couplets import Couplet, read_couplets
+from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
+from paddle_dialog.text.characters import is_hanzi
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "tasks" / "couplet" / "composing"
 LEAST = 1.0  # nats; weaker associations are noise, and are left out

@@ -15,9 +15,9 @@ import sys
 import numpy as np
 
 from paddle_dialog.command_line import program_parser, run_tool
+from paddle_dialog.tasks.poem.data import read_texts
+from paddle_dialog.tasks.poem.forms import NAMES, RHYMES, form_of, split_lines
 from paddle_dialog.text.tones import can_be_level
-from tasks.poem.data import read_texts
-from tasks.poem.forms import NAMES, RHYMES, form_of, split_lines
 
 SEEDS = [
     "东风中空同红公宫通翁穷功",

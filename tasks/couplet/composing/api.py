@@ -12,16 +12,16 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.tasks.couplet.api import KnownCouplet, ToneName, tone_names
+from paddle_dialog.tasks.couplet.composing.composer import NoneFound
+from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal
+from paddle_dialog.tasks.couplet.composing.request import Request, main_themes, read_request, usual_patterns
+from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
 from paddle_dialog.text.characters import HANZI, normalise_line
 from paddle_dialog.text.simplified import simplified
-from tasks.couplet.api import KnownCouplet, ToneName, tone_names
-from tasks.couplet.composing.composer import NoneFound
-from tasks.couplet.composing.drafts import broken_tones
-from tasks.couplet.composing.prediction import ComposingPredictor
-from tasks.couplet.composing.proposals import Proposal
-from tasks.couplet.composing.request import Request, main_themes, read_request, usual_patterns
-from tasks.couplet.form import Form, form_report, rhythm_opposed
-from tasks.couplet.rules import Rules, broken_rules
 
 OPPOSED = "opposed_tones"  # a rule for a human's pair; the search only prefers it
 

@@ -12,16 +12,16 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
+from paddle_dialog.tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
+from paddle_dialog.tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
+from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_word
+from paddle_dialog.tasks.couplet.direction import compose_source, encode_sources
+from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
+from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
+from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone
-from tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
-from tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
-from tasks.couplet.composing.request import COMMA, Request, has_word
-from tasks.couplet.direction import compose_source, encode_sources
-from tasks.couplet.form import form_report
-from tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
-from tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
-from tasks.couplet.rerank import ReverseModel
 
 DRAFTS = 80  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best

@@ -13,10 +13,17 @@ from itertools import product
 
 import numpy as np
 
+from paddle_dialog.tasks.couplet.composing.request import (
+    COMMA,
+    LONGEST_WORD,
+    Pattern,
+    Request,
+    Theme,
+    usual_themes,
+)
+from paddle_dialog.tasks.couplet.form import clauses, tones_can_oppose
+from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.tones import Tone, tones
-from tasks.couplet.composing.request import COMMA, LONGEST_WORD, Pattern, Request, Theme, usual_themes
-from tasks.couplet.form import clauses, tones_can_oppose
-from tasks.couplet.rules import FREE
 
 # In this share of the drafts on a usual theme its words are only told to the model, and in this share one word is set
 # in each line, at the same place; in the others one is set in one line.

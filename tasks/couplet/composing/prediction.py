@@ -8,14 +8,14 @@ from functools import cached_property
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
+from paddle_dialog.tasks.couplet.composing.composer import Composer
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal
+from paddle_dialog.tasks.couplet.composing.request import Request, read_request, usual_themes
+from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, ScrollChooser, occasions
+from paddle_dialog.tasks.couplet.direction import ONE_WAY, knows_marks
+from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.simplified import simplified_line
-from tasks.couplet.composing.composer import Composer
-from tasks.couplet.composing.proposals import Proposal
-from tasks.couplet.composing.request import Request, read_request, usual_themes
-from tasks.couplet.composing.scrolls import Scroll, ScrollChooser, occasions
-from tasks.couplet.direction import ONE_WAY, knows_marks
-from tasks.couplet.prediction import CoupletPredictor
 
 # What no character of somebody's name may become the beginning of.
 UNKIND = "小人 小子 小丑 小贼 小鬼 小偷 小妾 小奴 王八 老贼 老鬼 白痴 红杏出墙 黄泉 文盲"

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.data.records import Record
+from paddle_dialog.tasks.couplet.composing.request import Theme, main_names
+from paddle_dialog.tasks.couplet.composing.scrolls import THEME_TABLE, read_association
+from paddle_dialog.tasks.couplet.form import Form, clauses
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.word_lists import read_lists
-from tasks.couplet.composing.request import Theme, main_names
-from tasks.couplet.composing.scrolls import THEME_TABLE, read_association
-from tasks.couplet.form import Form, clauses
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing

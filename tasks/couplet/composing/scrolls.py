@@ -15,8 +15,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from paddle_dialog.tasks.couplet.composing.request import read_rows
 from paddle_dialog.text.characters import is_hanzi
-from tasks.couplet.composing.request import read_rows
 
 MOURNING = "挽联"  # an occasion whose scrolls go with nothing else
 OCCASION_WEIGHT = 2.0

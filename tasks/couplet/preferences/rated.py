@@ -17,11 +17,11 @@ from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.couplet.couplets import Couplet
+from paddle_dialog.tasks.couplet.dataset import Example, collate
+from paddle_dialog.tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
+from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.couplet.couplets import Couplet
-from tasks.couplet.dataset import Example, collate
-from tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
-from tasks.couplet.rules import FREE
 
 _FORM = (
     '{"answers": [{"first": 上联, "second": 下联, "rating": number}, …]}, where the 上联 may stand once beside '

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data.dialogue import Dialogue, clean_turn, known_emotion
-from tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, clean_turn, known_emotion
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 
 COLUMNS = ("conv_id", "utterance_idx", "context", "prompt", "speaker_idx", "utterance", "selfeval", "tags")
 SPLITS = ("train", "valid", "test")

@@ -12,11 +12,10 @@ from paddle import io
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.batching import pad_batch, target_arrays
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import emotion_id
-from tasks.empathetic.data.encoding import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import (
     NO_EMOTION,
     DialogueEncoder,
     EncodedContext,
@@ -24,6 +23,7 @@ from tasks.empathetic.data.encoding import (
     make_encoder,
     pad_sources,
 )
+from paddle_dialog.text.vocabulary import Vocabulary
 
 UNLIMITED = 1 << 20  # positions of a recurrent model
 

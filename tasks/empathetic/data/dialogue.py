@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
-from tasks.empathetic.data.emotions import emotion_id
+from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 
 
 @dataclass(frozen=True, slots=True)

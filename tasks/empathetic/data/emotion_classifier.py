@@ -19,11 +19,11 @@ from paddle_dialog.linear_classifier import (
     sparse_rows,
     unit_vectors,
 )
-from tasks.empathetic.config import EmotionConfig
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import emotion_id
-from tasks.empathetic.data.encoding import DialogueEncoder
-from tasks.empathetic.data.ngrams import column_weights
+from paddle_dialog.tasks.empathetic.config import EmotionConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
+from paddle_dialog.tasks.empathetic.data.ngrams import column_weights
 
 PENALTY = 0.2  # C of the support vector machines
 RATIO_POWER = 0.25  # of the log-count ratios

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.emotions import EmotionLexicon
-from tasks.empathetic.data.language import ENGLISH, Language, make_language
-from tasks.empathetic.data.ngrams import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
+from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language, make_language
+from paddle_dialog.tasks.empathetic.data.ngrams import (
     FEATURES,
     WORD_FEATURES,
     character_ngrams,
@@ -20,13 +19,14 @@ from tasks.empathetic.data.ngrams import (
     stable_hash,
     word_features,
 )
-from tasks.empathetic.data.vocabulary import (
+from paddle_dialog.tasks.empathetic.data.vocabulary import (
     CLS_ID,
     HINT_ID,
     LISTENER_ID,
     SPEAKER_ID,
     TURN_MARKS,
 )
+from paddle_dialog.text.vocabulary import Vocabulary
 
 HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabulary are hints
 NO_EMOTION = -1  # label of an example that is not annotated, and condition where the emotion is predicted

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.simplified import simplified
-from tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from

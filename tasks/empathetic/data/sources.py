@@ -14,17 +14,17 @@ from typing import Any
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, parse_json, read_records
 from paddle_dialog.errors import UserError
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.corpus import is_archive, read_archive, read_csv
-from tasks.empathetic.data.dialogue import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.corpus import is_archive, read_archive, read_csv
+from paddle_dialog.tasks.empathetic.data.dialogue import (
     Dialogue,
     check_alternation,
     check_characters,
     clean_turn,
     known_emotion,
 )
-from tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
-from tasks.empathetic.data.language import ENGLISH, Language
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
+from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
 
 LONGEST_TURN = 60  # characters after which the lines of one speaker begin another turn
 STOCK = 12  # characters up to which a first sentence is often a mere formula
@@ -61,7 +61,7 @@ def read_dialogues(source: str, language: str = "en", reply_characters: int = 0)
         UserError: the source cannot be read, or a line of it is not an example (named by file and number).
     """
     if source in SHIPPED:
-        file = importlib.resources.files("tasks.empathetic") / _FILES[language].format(source)
+        file = importlib.resources.files("paddle_dialog.tasks.empathetic") / _FILES[language].format(source)
         with importlib.resources.as_file(file) as path:
             return _read_jsonl(path, EMOTIONS_OF[language], reply_characters)
     if is_archive(source):

@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
-from tasks.empathetic.data.dataset import DialogueDataset, changed_subjects, collate, longest_target
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
-from tasks.empathetic.data.language import (
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
+from paddle_dialog.tasks.empathetic.data.dataset import (
+    DialogueDataset,
+    changed_subjects,
+    collate,
+    longest_target,
+)
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
+from paddle_dialog.tasks.empathetic.data.language import (
     PIECES,
     Language,
     learn_pieces,
@@ -20,8 +24,18 @@ from tasks.empathetic.data.language import (
     read_pieces,
     sample_of_turns,
 )
-from tasks.empathetic.data.sources import read_configured, read_conversations, read_dialogues, read_turns
-from tasks.empathetic.data.vocabulary import VOCABULARY, chosen_vocabulary, count_words_of_dialogues
+from paddle_dialog.tasks.empathetic.data.sources import (
+    read_configured,
+    read_conversations,
+    read_dialogues,
+    read_turns,
+)
+from paddle_dialog.tasks.empathetic.data.vocabulary import (
+    VOCABULARY,
+    chosen_vocabulary,
+    count_words_of_dialogues,
+)
+from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.config import EmpatheticDataConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.language import Language
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tasks.empathetic.config import EmpatheticDataConfig
-from tasks.empathetic.data.dialogue import Dialogue
-from tasks.empathetic.data.emotions import EMOTIONS
-from tasks.empathetic.data.language import Language
 
 T = TypeVar("T")
 

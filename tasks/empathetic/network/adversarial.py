@@ -17,8 +17,8 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.masks import additive_mask
 from paddle_dialog.layers.pointer_generator import log_mixture
+from paddle_dialog.tasks.empathetic.config import AdversarialConfig
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import AdversarialConfig
 
 LEAST = 1e-20  # keeps the logarithms of the noise finite
 

@@ -13,13 +13,13 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq, PointerState
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.data.encoding import NO_EMOTION, Source
-from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
-from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
-from tasks.empathetic.network.adversarial import Adversary
-from tasks.empathetic.network.loss import Outputs
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
+from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
+from paddle_dialog.tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
+from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
+from paddle_dialog.tasks.empathetic.network.adversarial import Adversary
+from paddle_dialog.tasks.empathetic.network.loss import Outputs
 
 
 class _Read(NamedTuple):
@@ -40,7 +40,7 @@ class EmoPrepend(PointerSeq2Seq):
     begin token, which carries no information. The emotion head learns from its own loss alone, so the probabilities
     that weigh the embedding pass no gradient.
 
-    Offers the `StepModel` interface for batches of `tasks.empathetic.data.encoding.Source`.
+    Offers the `StepModel` interface for batches of `Source`.
 
     Args:
         config: sizes and switches.
@@ -194,7 +194,7 @@ class EmoPrepend(PointerSeq2Seq):
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
 
-    The map is trained; the classifier (`tasks.empathetic.data.emotion_classifier`) is fitted to the training
+    The map is trained; the classifier (`emotion_classifier.py`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
 
     Args:

@@ -9,9 +9,9 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.pointer_generator import label_nll
+from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION
 from paddle_dialog.training.distributed import mean_over_ranks
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from tasks.empathetic.data.encoding import NO_EMOTION
 
 
 class Outputs(NamedTuple):

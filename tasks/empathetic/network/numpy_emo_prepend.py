@@ -12,12 +12,12 @@ from paddle_dialog.models.numpy_operators import Weights, attention_pool, softma
 from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
 from paddle_dialog.models.numpy_state import PrefixTrie
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
+from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
+from paddle_dialog.tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
+from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
-from tasks.empathetic.config import EmpatheticConfig
-from tasks.empathetic.data.emotions import EMOTIONS_OF
-from tasks.empathetic.data.encoding import NO_EMOTION, Source
-from tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
-from tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 
 
 def numpy_emo_prepend(

@@ -18,7 +18,7 @@ def command_modules() -> dict[str, str]:
     """Return the module of each command by its name: those of the library, then those that tasks bring."""
     from paddle_dialog.recipes import task_commands  # needs packages whose absence only `run_tool` explains
 
-    return {name: f"paddle_dialog_commands.{name}" for name in COMMANDS} | task_commands()
+    return {name: f"paddle_dialog.commands.{name}" for name in COMMANDS} | task_commands()
 
 
 def run_script(name: str) -> int:
@@ -58,7 +58,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _command(name: str) -> Any:
     return importlib.import_module(
-        f"paddle_dialog_commands.{name}" if name in COMMANDS else command_modules()[name]
+        f"paddle_dialog.commands.{name}" if name in COMMANDS else command_modules()[name]
     )
 
 
