@@ -266,12 +266,12 @@ def typed_lines(note: str) -> Iterator[str | None]:
             yield None
 
 
-def integer_from(minimum: int) -> Callable[[str], int]:
-    """Return an argparse type: whole numbers from `minimum` on."""
+def integer_from(minimum: int, maximum: int = 1000) -> Callable[[str], int]:
+    """Return an argparse type: whole numbers from `minimum` to `maximum`."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < minimum:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {minimum} or more")
+        if not (text.isdecimal() and len(text) < 12 and minimum <= int(text) <= maximum):
+            raise argparse.ArgumentTypeError(f"'{text:.40}' is not a whole number of {minimum} to {maximum}")
         return int(text)
 
     return parse

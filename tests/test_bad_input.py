@@ -187,12 +187,12 @@ def test_wrong_usage(lstm, tool):
 
 def test_wrong_numbers_and_contradictions(lstm):
     predict = ("predict", "-c", lstm.config)
-    assert "'0' is not a whole number of 1 or more" in run_here(*predict, "--n-best", "0").error_line()
+    assert "'0' is not a whole number of 1 to 1000" in run_here(*predict, "--n-best", "0").error_line()
     assert "not both" in run_here(*predict, FIRST, "--input", "-").error_line()
     greedy = run_here(*predict, FIRST, "--n-best", 2, "-o", "decoding.strategy=greedy")
     assert "greedy search gives one candidate" in greedy.error_line()
     summary = run_here("summary", "-c", lstm.config, "--vocab-size", "4")
-    assert "'4' is not a whole number of 5 or more" in summary.error_line()
+    assert "'4' is not a whole number of 5 to 1000000" in summary.error_line()
 
 
 def test_a_gpu_where_there_is_none(lstm):

@@ -261,21 +261,21 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampl
         "\x85",
     ]
 )
-FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+FLOATS = st.floats(max_value=65_536, allow_nan=False, allow_infinity=False)
 MODELS = st.builds(
-    LstmConfig, name=st.sampled_from(["lstm", "gru"]), hidden=st.integers(min_value=1)
+    LstmConfig, name=st.sampled_from(["lstm", "gru"]), hidden=st.integers(1, 65_536)
 ) | st.builds(
     lambda heads, times: TransformerConfig(width=heads * times, heads=heads), *[st.integers(1, 9)] * 2
 )
 TRAININGS = st.builds(
     TrainingConfig,
-    epochs=st.integers(min_value=1),
+    epochs=st.integers(1, 65_536),
     rate=st.floats(0, 1, exclude_min=True),
     clip=st.none() | FLOATS,
     shuffle=st.booleans(),
     betas=st.lists(st.floats(0, 1), max_size=3),
     schedule=st.sampled_from(["none", "noam", "on"]),
-    warmup=st.integers(min_value=1),
+    warmup=st.integers(1, 65_536),
 )
 
 
@@ -286,7 +286,7 @@ TRAININGS = st.builds(
         task=TEXT,
         model=MODELS,
         training=TRAININGS,
-        weights=st.dictionaries(TEXT, st.floats(0, allow_infinity=False), max_size=3),
+        weights=st.dictionaries(TEXT, st.floats(0, 65_536), max_size=3),
         members=st.lists(MODELS, max_size=2),
         note=st.none() | TEXT,
         extra=st.none() | TRAININGS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from dataclasses import dataclass, field
+from math import inf, nan
 from typing import Literal
 
 import pytest
@@ -12,6 +13,8 @@ from command import ROOT, run_here
 
 from paddle_dialog.config.explain import explain, help_of, sections
 from paddle_dialog.config.fields import at_least, rate, setting
+from paddle_dialog.config.loader import dump
+from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import find_task, task_names
 from paddle_dialog.serving.config import ServeConfig
@@ -139,6 +142,71 @@ def test_every_key_has_help(name):
     assert all(section.help for section in sections(cls))
 
 
+WRONG = [
+    0,
+    -1,
+    -(10**23),
+    2**31,
+    2**63,
+    10**23,
+    -1e300,
+    1e-320,
+    1e39,
+    1e308,
+    nan,
+    inf,
+    "many",
+    "\ud800",
+    [],
+    [1],
+]
+WRONG += [None, True, {"name": "many"}]
+
+
+@pytest.mark.parametrize("name", [*task_names(), "server"])
+def test_every_key_takes_a_value_or_refuses_it_in_a_line(name):
+    cls = ServeConfig if name == "server" else find_task(name).config_class
+    rest = {"models": {"couplet": {}}} if name == "server" else {"task": name}
+    for section in sections(cls):
+        for key in section.keys:
+            for value in WRONG:
+                given = {key.name.rpartition(".")[2]: value} | ({"name": section.tag} if section.tag else {})
+                for part in reversed(key.name.split(".")[:-1]):
+                    given = {part: given}
+                try:
+                    config = build(cls, rest | given, "recipe.yaml")
+                except UserError as error:
+                    lines = str(error).splitlines()  # others are told too that it contradicts
+                    assert all(len(line) < 500 for line in lines), (key.name, value)
+                    assert any(key.name.rpartition(".")[2] in line for line in lines), (
+                        key.name,
+                        value,
+                        lines,
+                    )
+                else:
+                    assert dump(config)
+                    too_much = isinstance(value, float | int) and abs(value) > 2**31 - 1
+                    assert not too_much, f"{key.name} takes {value}"
+
+
+def test_a_network_beyond_the_machine_s_memory_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr("paddle_dialog.config.models.total_memory", lambda: 2**29)
+    wide = ("-c", "couplet", "-o", "model.width=16384")
+    for tool in ("train", "predict", "summary"):
+        assert re.search(
+            r"model: its weights would take at least \d+ GiB of memory, and this machine has 0; take fewer",
+            run_here(tool, *wide).error_line(),
+        )
+    assert (
+        "model: its weights would take"
+        in run_here("summary", "-c", "couplet", "--vocab-size", 10**6).error_line()
+    )
+    assert (
+        "'10000000' is not a whole number"
+        in run_here("summary", "-c", "couplet", "--vocab-size", 10**7).error_line()
+    )
+
+
 def test_the_settings_page_is_what_the_declarations_say():
     assert TOOL["page"]() == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), (
         "run python tools/write_settings.py"
@@ -150,7 +218,7 @@ def test_every_tool_explains_its_recipe(tool):
     outcome = run_here(tool, "-c", "couplet", "--help-config", "decoding.beam_size")
     assert outcome.status == 0 and outcome.stderr == ""
     assert outcome.stdout.splitlines()[1:] == [
-        "  decoding.beam_size = 10  # an integer (at least 1)",
+        "  decoding.beam_size = 10  # an integer (at least 1 and at most 1000)",
         "      hypotheses kept for an input (`beam` only)",
     ]
 

@@ -24,6 +24,7 @@ SIGNS = {
     r" \(at least (\S+) and at most (\S+)\)": r" \1 to \2",
     r" \(above (\S+) and at most (\S+)\)": r" > \1, ≤ \2",
     r" \(at least (\S+)\)": r" ≥ \1",
+    r" 2147483647": " 2³¹ − 1",
     r" \(above (\S+)\)": r" > \1",
 }
 PAGE = ROOT / "docs" / "settings.md"
@@ -34,9 +35,10 @@ All keys of a recipe. `python tools/train.py -c configs/couplet.yaml --help-conf
 section, and `-o training.epochs=3` sets one. This page is made from the declarations by `python
 tools/write_settings.py`. Keys stand under their section: `epochs` under `training` is `training.epochs`.
 
-A key that a recipe leaves out has its default; `null` is no value. The `name` of a `model` chooses the family,
-and with it the keys of the section. A task also has the keys of every task and those of the task it builds on.
-It lists them again only where their default or their meaning differs."""
+A key that a recipe leaves out has its default; `null` is no value. No number is above 65,536 where nothing else
+is said. The `name` of a `model` chooses the family, and with it the keys of the section. A task also has the keys
+of every task and those of the task it builds on. It lists them again only where their default or their meaning
+differs."""
 
 
 def as_markdown(cls: Any, known: Any = None) -> str:

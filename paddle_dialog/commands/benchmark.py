@@ -77,7 +77,7 @@ def make_parser() -> argparse.ArgumentParser:
         f"budget than {BUDGET}",
     )
     parser.add_argument(
-        "--steps", type=integer_from(1), default=20, metavar="N", help="timed training steps (20)"
+        "--steps", type=integer_from(1, 1_000_000), default=20, metavar="N", help="timed training steps (20)"
     )
     parser.add_argument("--decoding-only", action="store_true", help="leave training out")
     parser.add_argument("--data", metavar="FILE", help="what to answer (default: the config's data.dev)")

@@ -186,7 +186,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--input", metavar="FILE", help="one input a line; - reads standard input")
     parser.add_argument(
         "--workers",
-        type=integer_from(1),
+        type=integer_from(1, 256),
         metavar="N",
         help="processes that answer the lines of an input (default: the cores)",
     )

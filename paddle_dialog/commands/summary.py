@@ -10,16 +10,21 @@ import json
 import math
 
 from paddle_dialog.command_line import base_parser, integer_from
+from paddle_dialog.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the parameters module by module, and their total; a shared table counts once."""
+    from paddle_dialog.config.models import memory_problem
     from paddle_dialog.device import select_device
     from paddle_dialog.recipes import load_config
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
-    network = task.build_network(config, task.vocabulary_sizes(arguments.vocab_size))
+    sizes = task.vocabulary_sizes(arguments.vocab_size)
+    if too_large := memory_problem(config.model, sum(sizes.values())):
+        raise UserError(f"model: {too_large}")
+    network = task.build_network(config, sizes)
     modules: dict[str, int] = {}
     for name, parameter in network.named_parameters():
         module = name.partition(".")[0]
@@ -36,7 +41,11 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = base_parser(__doc__)
     parser.add_argument(
-        "--vocab-size", type=integer_from(5), default=8000, metavar="N", help="tokens (default 8000)"
+        "--vocab-size",
+        type=integer_from(5, 1_000_000),
+        default=8000,
+        metavar="N",
+        help="tokens (default 8000)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 Problem = tuple[str, str]  # relative key, what is wrong
 
+MOST = 65_536  # the bound of a number whose key declares none: more could not run
+ENDLESS = 2**31 - 1  # the bound of a count that costs nothing
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _BOUNDS = {"min": "at least", "above": "above", "max": "at most"}
 
@@ -31,16 +33,16 @@ def setting(
             in a subclass keeps the phrase of the base class if it brings none.
         minimum: least number, inclusive.
         above: number that the value must exceed.
-        maximum: greatest number, inclusive.
+        maximum: greatest number, inclusive; by default `MOST`.
     """
     bounds = {"min": minimum, "above": above, "max": maximum}
     metadata = {name: bound for name, bound in bounds.items() if bound is not None}
     return dataclasses.field(default=default, metadata={**metadata, "help": help} if help else metadata)
 
 
-def at_least(minimum: float, default: Any, help: str = "") -> Any:
-    """Declare a number that must not be below `minimum`."""
-    return setting(default, help, minimum=minimum)
+def at_least(minimum: float, default: Any, help: str = "", maximum: float | None = None) -> Any:
+    """Declare a number that must not be below `minimum`; see `setting`."""
+    return setting(default, help, minimum=minimum, maximum=maximum)
 
 
 def rate(default: float, help: str = "") -> Any:

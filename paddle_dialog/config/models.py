@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.processes import total_memory
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class LstmAttentionConfig(NetworkConfig):
     name: Literal["lstm_attention"] = "lstm_attention"
     embedding_size: int = at_least(1, 256, "size of the token embeddings")
     hidden_size: int = at_least(1, 256, "size of the recurrent state")
-    num_layers: int = at_least(1, 2, "layers of encoder and decoder each")
+    num_layers: int = at_least(1, 2, "layers of encoder and decoder each", maximum=256)
     bidirectional: bool = setting(False, "the encoder reads the source in both directions")
     score: Literal["dot", "scaled_dot", "additive", "bilinear"] = setting(
         "dot", "how attention compares the decoder's state with an encoder output"
@@ -90,8 +91,8 @@ class TransformerConfig(OneWidth, NetworkConfig):
     width: int = at_least(1, 256, "size of embeddings and layers")
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
-    encoder_layers: int = at_least(1, 3, "layers of the encoder")
-    decoder_layers: int = at_least(1, 3, "layers of the decoder")
+    encoder_layers: int = at_least(1, 3, "layers of the encoder", maximum=256)
+    decoder_layers: int = at_least(1, 3, "layers of the decoder", maximum=256)
     bias: bool = setting(True, "linear layers and layer norms have a bias")
     max_positions: int = at_least(1, 128, "longest sequence in tokens, end token included")
     aligned_input: bool = setting(
@@ -114,7 +115,7 @@ class ConvolutionalTransformerConfig(NetworkConfig):
     name: Literal["convolutional_transformer"] = "convolutional_transformer"
     embedding_size: int = at_least(1, 100, "size of the token embeddings")
     width: int = at_least(1, 100, "size of the layers")
-    num_layers: int = at_least(1, 6, "layers of encoder and decoder each")
+    num_layers: int = at_least(1, 6, "layers of encoder and decoder each", maximum=256)
     num_heads: int = at_least(1, 1, "attention heads")
     key_depth: int = at_least(1, 40, "size of queries and keys, all heads together; a multiple of num_heads")
     value_depth: int = at_least(1, 40, "size of values, all heads together; a multiple of num_heads")
@@ -154,7 +155,7 @@ class CausalTransformerConfig(OneWidth, NetworkConfig):
     width: int = at_least(1, 256, "size of embeddings and layers")
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
-    num_layers: int = at_least(1, 4, "number of layers")
+    num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers and layer norms have a bias")
     copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
     max_positions: int = at_least(1, 320, "longest source and target together, in tokens")
@@ -168,10 +169,33 @@ class CausalLmConfig(OneWidth):
     width: int = at_least(1, 256, "size of embeddings and layers")
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
-    num_layers: int = at_least(1, 4, "number of layers")
+    num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers have a bias")
     max_positions: int = at_least(2, 256, "longest text in tokens, what stands before it included")
     dropout: float = rate(0.0, "share of activations dropped in training")
+
+
+def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
+    """Return a sentence where this machine's memory cannot hold a network's weights, known before it is built.
+
+    They are counted low: matrices of layers, positions and embeddings, 4 bytes a number.
+
+    Args:
+        tokens: of its vocabularies.
+        copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
+    """
+    layers = getattr(model, "encoder_layers", 0) + getattr(model, "decoder_layers", 0)
+    key, value = (getattr(model, name, None) or model.width for name in ("key_depth", "value_depth"))
+    across = 2 * (key + value + getattr(model, "inner_width", 0))
+    rows = (layers or model.num_layers) * across + getattr(model, "max_positions", 0)
+    needed = 4 * copies * (rows * model.width + tokens * model.embedding_size)
+    there = total_memory()
+    if there is None or needed <= there:
+        return None
+    return (
+        f"its weights would take at least {needed / 2**30:,.0f} GiB of memory, and this machine has "
+        f"{there / 2**30:,.0f}; take fewer or narrower layers"
+    )
 
 
 ModelConfig = LstmAttentionConfig | TransformerConfig

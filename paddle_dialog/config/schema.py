@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
-from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.fields import ENDLESS, Problem, at_least, rate, setting
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig, memory_problem
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,19 @@ class DataConfig:
     overlong: Literal["skip", "truncate"] = setting("skip", "what happens to longer training examples")
     min_count: int = at_least(1, 1, "how often a token must occur to enter the vocabulary")
     max_vocabulary: int | None = setting(
-        None, "largest vocabulary, special tokens included; the most frequent tokens enter it", minimum=8
+        None,
+        "largest vocabulary, special tokens included; the most frequent tokens enter it",
+        minimum=8,
+        maximum=1_000_000,
     )
     vocabulary: str | None = setting(None, "a vocabulary file to use instead of building one")
     batch_size: int = at_least(1, 128, "examples in a batch of one process")
     bucket_batches: int = at_least(
         1, 100, "batches that are drawn together and sorted by length; more means less padding"
     )
-    workers: int = at_least(0, 0, "processes that prepare batches; 0 prepares them in the training process")
+    workers: int = at_least(
+        0, 0, "processes that prepare batches; 0 prepares them in the training process", maximum=256
+    )
     streaming: bool = setting(
         False, "read the training file while training, `bucket_batches` batches at a time"
     )
@@ -48,7 +53,7 @@ class TrainingConfig:
         "a bundle whose weights and vocabularies a new run begins with; what is fitted to the data is fitted anew",
     )
     epochs: int = at_least(1, 10, "how often all examples are seen")
-    max_steps: int | None = setting(None, "ends the run earlier", minimum=1)
+    max_steps: int | None = setting(None, "ends the run earlier", minimum=1, maximum=ENDLESS)
     optimizer: Literal["adam", "adamw", "muon"] = setting(
         "adam",
         "`adamw` is Adam with decoupled weight decay; `muon` orthogonalises the updates of hidden matrices and is "
@@ -57,8 +62,8 @@ class TrainingConfig:
     learning_rate: float = setting(
         1e-3, "the highest learning rate; with `noam` a factor, usually 1 or 2", above=0.0
     )
-    beta1: float = rate(0.9, "Adam's decay of the gradients' running mean")
-    beta2: float = rate(0.999, "Adam's decay of the squared gradients' running mean")
+    beta1: float = at_least(0.0, 0.9, "Adam's decay of the gradients' running mean", 0.999999)
+    beta2: float = at_least(0.0, 0.999, "Adam's decay of the squared gradients' running mean", 0.999999)
     epsilon: float = setting(1e-8, "Adam's constant against division by zero", above=0.0)
     weight_decay: float = at_least(
         0.0, 0.0, "decay of the matrices, not for `adam`; biases and layer norms are left alone"
@@ -66,7 +71,9 @@ class TrainingConfig:
     schedule: Literal["constant", "cosine", "noam"] = setting(
         "constant", "`cosine` falls to `final_rate` at the last step; `noam` is the Transformer paper's"
     )
-    warmup_steps: int = at_least(0, 0, "steps over which the rate rises linearly; `noam` needs at least 1")
+    warmup_steps: int = at_least(
+        0, 0, "steps over which the rate rises linearly; `noam` needs at least 1", maximum=ENDLESS
+    )
     final_rate: float = rate(0.0, "where `cosine` ends, as a share of `learning_rate`")
     clip_norm: float | None = setting(
         5.0, "largest global norm of the gradients; null does not clip", above=0.0
@@ -87,14 +94,19 @@ class TrainingConfig:
         "bfloat16", "float16 comes with loss scaling; bfloat16 needs none"
     )
     eval_every: int = at_least(
-        0, 0, "steps between dev evaluations; 0 is once an epoch; the last step is always evaluated"
+        0,
+        0,
+        "steps between dev evaluations; 0 is once an epoch; the last step is always evaluated",
+        maximum=ENDLESS,
     )
     patience: int | None = setting(
         None, "evaluations without a better one after which the run ends; null never ends it", minimum=1
     )
     keep_best: int = at_least(1, 1, "best models to keep; above 1 each is also kept as `best-STEP`")
-    save_every: int = at_least(1, 500, "steps between checkpoints; the last step is always saved")
-    log_every: int = at_least(1, 100, "steps between log lines and points of the curves")
+    save_every: int = at_least(
+        1, 500, "steps between checkpoints; the last step is always saved", maximum=ENDLESS
+    )
+    log_every: int = at_least(1, 100, "steps between log lines and points of the curves", maximum=ENDLESS)
     show_examples: int = at_least(0, 4, "dev examples shown at each evaluation")
 
     def problems(self) -> Iterator[Problem]:
@@ -114,8 +126,10 @@ class DecodingConfig:
     strategy: Literal["beam", "greedy", "sample"] = setting(
         "beam", "beam search, greedy search (a beam of 1) or ancestral sampling"
     )
-    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)")
-    n_best: int = at_least(1, 1, "candidates for an input, best first; with `sample` the number of draws")
+    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)", maximum=1000)
+    n_best: int = at_least(
+        1, 1, "candidates for an input, best first; with `sample` the number of draws", maximum=1000
+    )
     length_penalty: Literal["none", "average", "gnmt"] = setting(
         "none",
         "what a log-probability is divided by: 1, length^alpha, or ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14)",
@@ -180,7 +194,7 @@ class ExperimentConfig:
         return None
 
     task: str = setting(dataclasses.MISSING, "what the recipe is for: a task's name")
-    seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws")
+    seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws", maximum=ENDLESS)
     output_dir: str | None = setting(None, "the run's folder; by default `runs/<name of the recipe>`")
     model: ModelConfig = field(default_factory=LstmAttentionConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -192,6 +206,8 @@ class ExperimentConfig:
             yield "training.patience", "early stopping needs data.dev"
         if self.training.keep_best > 1 and self.data.dev is None:
             yield "training.keep_best", "choosing the best models needs data.dev"
+        if too_large := memory_problem(self.model):
+            yield "model", too_large
 
 
 @dataclass(frozen=True)

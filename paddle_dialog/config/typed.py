@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from paddle_dialog.config.fields import (
+    MOST,
     bounds_broken,
     describe,
     field_hints,
@@ -164,6 +165,8 @@ class _Builder:
                 number = math.inf
             if not math.isfinite(number):
                 return self.wrong(hint, value, key, metadata)
+        if choice in (int, float) and number > MOST:
+            metadata = {"max": MOST, **metadata}
         if bounds_broken(number, metadata):
             return self.wrong(hint, value, key, metadata)
         return number

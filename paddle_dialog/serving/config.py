@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.fields import Problem, at_least, setting
+from paddle_dialog.config.fields import ENDLESS, Problem, at_least, setting
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class BatchingConfig:
 class LimitsConfig:
     """What one request may ask for at most."""
 
-    body_bytes: int = at_least(1, 65536, "size of a request's body")
+    body_bytes: int = at_least(1, 65536, "size of a request's body", maximum=ENDLESS)
     characters: int = at_least(1, 1000, "length of one text in it")
     turns: int = at_least(1, 41, "turns of a conversation")
-    n_best: int = at_least(1, 10, "candidates asked for")
-    beam_size: int = at_least(1, 20, "hypotheses kept while searching")
+    n_best: int = at_least(1, 10, "candidates asked for", maximum=1000)
+    beam_size: int = at_least(1, 20, "hypotheses kept while searching", maximum=1000)
     seconds: float = setting(30.0, "time for the body to arrive, and again for it to be answered", above=0.0)
 
 
@@ -59,6 +59,7 @@ class ServeConfig:
         "processes that decode; by default one a core; where the models need Paddle, or the system is not Linux, one "
         "thread of the server decodes",
         minimum=1,
+        maximum=256,
     )
     api_key: str | None = setting(None, "asked for at `/v1/` and `/metrics`; null or empty asks for none")
     banned_words: str | None = setting(

@@ -18,6 +18,7 @@ from paddle import nn
 from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
+from paddle_dialog.config.models import memory_problem
 from paddle_dialog.data.batching import LengthBucketSampler, StreamedData
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
@@ -388,6 +389,8 @@ def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     if config.data.streaming and not isinstance(data.train, StreamedData):
         raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
+    if too_large := memory_problem(config.model, sum(sizes.values()), copies=4):
+        raise UserError(f"model: {too_large}")
     return task.build_network(config, sizes)
 
 

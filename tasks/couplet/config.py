@@ -54,6 +54,7 @@ class CoupletPreferencesConfig(PreferencesConfig):
     own_rating: float | None = setting(
         None,
         "rating of the corpus's own 下联 among the answers to its 上联; null leaves it out",
+        minimum=-1000,
     )
     own_length: int = at_least(1, 12, "characters of the 上联 that have it, and of longer ones")
 
@@ -71,7 +72,10 @@ class RulesConfig:
     no_shared_character: bool = setting(True, "no character of the 上联")
     final_tone: bool = setting(True, "ends level (平); oblique (仄) only where the 上联 can only end level")
     tone_weight: float = at_least(
-        0.0, 1.0, "nats taken off a character whose tone cannot oppose the one above it; 0 is off"
+        0.0,
+        1.0,
+        "nats taken off a character whose tone cannot oppose the one above it; 0 is off",
+        maximum=1000,
     )
     banned_words: str | None = setting(
         None, "a UTF-8 file with a word of one or more characters a line; answers with one are left out"
@@ -91,6 +95,7 @@ class ChoiceConfig:
         1,
         10,
         "least size of the beam of candidates that keep their distance; twice the candidates where that is more",
+        maximum=1000,
     )
 
 
@@ -104,7 +109,9 @@ class CoupletRerankConfig:
         "weight of log p(given line | candidate) per token beside the candidate's own; the weights must know both "
         "directions",
     )
-    candidates: int = at_least(1, 10, "candidates the search hands over, at least the number asked for")
+    candidates: int = at_least(
+        1, 10, "candidates the search hands over, at least the number asked for", maximum=1000
+    )
 
 
 @dataclass(frozen=True)

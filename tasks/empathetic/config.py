@@ -47,6 +47,7 @@ class EmotionConfig:
         0,
         "rows of a linear classifier of hashed word and character n-grams, fitted to the training contexts before "
         "the network is trained; 0 is none",
+        maximum=1 << 24,
     )
     small_talk: bool = setting(
         False, "learn from the small talk that ships which contexts have no emotion; needs `ngram_buckets`"
@@ -133,7 +134,7 @@ class EmpatheticDataConfig(DataConfig):
         None,
         "file of a SentencePiece model that cuts Chinese into pieces; null learns one from the training text",
     )
-    piece_count: int = at_least(100, 8000, "how many pieces are learned")
+    piece_count: int = at_least(100, 8000, "how many pieces are learned", maximum=1_000_000)
     mark_turns: bool = setting(False, "a mark stands before each turn of a context")
 
 
@@ -147,12 +148,13 @@ class RepliesConfig:
         "alone, null takes what the bundle has",
     )
     written: int = at_least(
-        1, 12, "how many of the replies that were written for this project are candidates"
+        1, 12, "how many of the replies that were written for this project are candidates", maximum=1000
     )
     reflections: int = at_least(
         0,
         12,
         "how many replies that say back what the speaker said, in frames of this project, are candidates",
+        maximum=1000,
     )
 
 
@@ -175,7 +177,7 @@ class CareConfig:
 class EmpatheticDecodingConfig(DecodingConfig):
     """How replies are searched for."""
 
-    beam_size: int = at_least(1, 5)
+    beam_size: int = at_least(1, 5, maximum=1000)
     length_penalty: Literal["none", "average", "gnmt"] = "average"
     max_length: int = at_least(1, 40)
     engine: Literal["fast"] = setting("fast", "the only one here")

@@ -49,7 +49,7 @@ class VerseConfig:
     title: str | None = setting(None, "a title that all poems are written to")
     tones: bool = setting(True, "the lines of a form keep one of its patterns of level and oblique tones")
     rhyme: bool = setting(True, "the even lines of a form end in one rhyme, on different characters")
-    candidates: int = at_least(1, 24, "poems drawn, of which the best are shown (strategy: sample)")
+    candidates: int = at_least(1, 24, "poems drawn, of which the best are shown (strategy: sample)", 1000)
     title_weight: float = at_least(
         0.0,
         0.5,

@@ -30,7 +30,9 @@ class LinearConfig:
     """The linear classifier over n-grams of tokens, and its share in the answer."""
 
     longest: int = at_least(1, 3, "tokens of an n-gram at most")
-    buckets: int = at_least(0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out")
+    buckets: int = at_least(
+        0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out", maximum=1 << 24
+    )
     penalty: float = setting(0.3, "inverse strength C of its regularisation", above=0.0)
     network_share: float = at_least(
         0.0, 1.0, "weight of the network's logit beside the machine's, whose weight is 1"

@@ -23,7 +23,7 @@ from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone
 
-DRAFTS = 80  # of each couplet in one round
+DRAFTS, FEWEST_DRAFTS = 80, 20  # of each couplet in one round, see `_drafts`
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
 ANSWERED = 128  # 上联 of a round that are answered
 # What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
@@ -97,7 +97,7 @@ class Composer:
             if number >= _USUAL_ROUNDS and all(pools):
                 break
             for part, pool in zip(request.parts, pools, strict=True):
-                drafts = make_drafts(request, part, DRAFTS, random, rules)
+                drafts = make_drafts(request, part, _drafts(request), random, rules)
                 written = self._written(request, drafts, int(random.integers(2**31)))
                 pool.update({proposal.first: proposal for proposal in self._new_first(written)})
             chosen = _chosen(pools, request.count)
@@ -192,6 +192,12 @@ class Composer:
             return scores, [np.zeros(len(own)) for own in scores]
         scores, states = back.read(lines, seconds)
         return scores, [self._judge(own) for own in states]
+
+
+def _drafts(request: Request) -> int:
+    """Return the drafts of each couplet in one round: fewer for long lines and names, which take longer."""
+    longest = max(pattern.length for pattern in request.patterns)
+    return min(DRAFTS, max(FEWEST_DRAFTS, DRAFTS * 7 // (longest * len(request.parts))))
 
 
 def _speaks_of(request: Request, first: str, second: str) -> bool:
