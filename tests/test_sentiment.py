@@ -31,6 +31,7 @@ from paddle_dialog.tasks.sentiment.data import (
     contributions,
     ngram_buckets,
     present,
+    read_phrases,
     read_reviews,
     shortened,
     tokens_of,
@@ -93,7 +94,8 @@ def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
     outcome = run_here("evaluate", "-c", toy, "--json", "--predictions", tmp_path / "out.jsonl")
     result = json.loads(outcome.stdout)
     assert result["n"] == 100 and result["accuracy"] == result["f1"] == 1.0
-    assert 0 <= result["calibration_error"] < 0.2
+    assert 0 <= result["calibration_error"] < 0.2 and 0 <= result["unclear"] < 0.2
+    assert result["accuracy_clear"] == 1.0
     confusion = result["confusion"]
     assert confusion[0][1] == confusion[1][0] == 0 and confusion[0][0] + confusion[1][1] == 100
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
@@ -139,6 +141,42 @@ def test_figures_show_words_and_confusion(toy: Path, tmp_path: Path) -> None:
 def test_empty_texts_and_candidates_are_refused(toy: Path) -> None:
     assert "the text is empty" in run_here("predict", "-c", toy, " ").error_line()
     assert "--n-best" in run_here("predict", "-c", toy, "好", "--n-best", "2").error_line()
+    for text in ("👍👍", "hello!", "！"):
+        assert (
+            "has no Chinese word, and this model reads Chinese"
+            in run_here("predict", "-c", toy, text).error_line()
+        )
+
+
+def test_what_is_not_sure_enough_is_unclear(toy: Path) -> None:
+    answered = run_here("predict", "-c", toy, "-o", "unclear_below=1.0", "房间书")
+    assert answered.stdout.startswith("unclear\t")
+    record = json.loads(run_here("predict", "-c", toy, "-o", "unclear_below=1.0", "--json", "房间书").stdout)
+    assert record["label"] is None and 0.5 <= record["probability"] <= 1
+    assert run_here("predict", "-c", toy, "龘靐").stdout.startswith("unclear\t")  # no character is known
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_phrases_that_ship_are_of_both_labels_and_some_of_neither(language: str) -> None:
+    phrases = read_phrases(f"phrases_{language}", "characters" if language == "zh" else "words")
+    labels: dict[str, set[int]] = {}
+    for phrase in phrases:
+        labels.setdefault(" ".join(phrase.tokens), set()).add(phrase.label)
+    neither = [text for text, both in labels.items() if len(both) == 2]
+    good = sum(both == {1} for both in labels.values())
+    assert 50 < len(neither) < 100 and 0.35 < good / (len(labels) - len(neither)) < 0.65
+    assert ("不 吵" if language == "zh" else "not bad .") in labels
+
+
+def test_frames_become_phrases(tmp_path: Path) -> None:
+    file = tmp_path / "phrases.txt"
+    file.write_text("# why\n1\t不*。\t吵, 贵\n01\t*\t嗯\n", encoding="utf-8")
+    found = [("".join(phrase.tokens), phrase.label) for phrase in read_phrases(str(file), "characters")]
+    assert found == [("不吵。", 1), ("不贵。", 1), ("嗯", 0), ("嗯", 1)]
+    for line in ("1\t不好\t", "2\t*\t好", "1\t**\t好", "1\t*"):
+        file.write_text(line, encoding="utf-8")
+        with pytest.raises(UserError, match=r"phrases.txt:1: .* a line must be label<TAB>frame<TAB>fillings"):
+            read_phrases(str(file), "characters")
 
 
 def test_settings_without_any_machine_are_refused() -> None:
@@ -312,7 +350,9 @@ def test_the_answer_is_that_of_the_command_with_words(client):
     assert client.post("/v1/sentiment", json={"text": BAD}).json()["label"] == 0
 
 
-@pytest.mark.parametrize(("text", "told"), [(" ", "empty"), ("好" * 13, "12"), ("", "1")])
+@pytest.mark.parametrize(
+    ("text", "told"), [(" ", "empty"), ("好" * 13, "12"), ("", "1"), ("🙂", "no Chinese word")]
+)
 def test_what_cannot_be_judged_is_refused(client, text, told):
     response = client.post("/v1/sentiment", json={"text": text})
     assert response.status_code == 422 and told in response.json()["error"]

@@ -15,14 +15,17 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import TransformerConfig
-from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.translation.api import TranslationEndpoint, TranslationItem
-from paddle_dialog.tasks.translation.config import TranslationConfig, TranslationDataConfig
+from paddle_dialog.tasks.translation.config import (
+    TranslationConfig,
+    TranslationDataConfig,
+    TranslationDecodingConfig,
+)
 from paddle_dialog.tasks.translation.data import (
     Pair,
     collate,
@@ -116,6 +119,7 @@ def test_figures_show_what_the_model_looks_at(toy: Path, tmp_path: Path) -> None
     ("arguments", "told"),
     [
         ([" "], "the text is empty; give a sentence"),
+        (["hello"], "'hello' has no hanzi, and this model reads Chinese"),
         (["之" * 17], "has 17 characters, and this model reads up to 16"),
         (["之", "-o", "decoding.strategy=greedy", "--n-best", "2"], "greedy search gives one candidate"),
     ],
@@ -210,6 +214,13 @@ def test_unknown_tokens_are_numbered_as_they_come_in_their_source() -> None:
     assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]] and mask.dtype == np.float32
 
 
+def test_no_ngram_is_written_twice_where_that_is_asked_for():
+    free, guarded = (predictor(), predictor(no_repeat_ngram=1))
+    texts = [translator.predict([TEXT])[0][0].sentences for translator in (free, guarded)]
+    assert any(len(set(tokens)) < len(tokens) for tokens in texts[0])
+    assert all(len(set(tokens)) == len(tokens) for tokens in texts[1])
+
+
 def test_truncating_shortens_targets_too() -> None:
     assert limit_length([Pair("ab", "bcd")], 2, "truncate")[0] == [("ab", "bc")]
 
@@ -217,13 +228,13 @@ def test_truncating_shortens_targets_too() -> None:
 TEXT = "之乎。者也！"
 
 
-def predictor() -> TranslationPredictor:
+def predictor(**decoding: int) -> TranslationPredictor:
     """Return a translator that has learned nothing."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *"之乎者也的吗人啊。！"])
     model = TransformerConfig(width=16, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=1)
-    decoding = DecodingConfig(beam_size=3, max_length=6)
+    settings = TranslationDecodingConfig(**{"beam_size": 3, "max_length": 6, **decoding})
     config = TranslationConfig(
-        "translation", model=model, data=TranslationDataConfig(max_length=8), decoding=decoding
+        "translation", model=model, data=TranslationDataConfig(max_length=8), decoding=settings
     )
     paddle.seed(7)  # both sentences have a translation
     network = PointerSeq2Seq(model, len(vocabulary))
@@ -260,7 +271,12 @@ def test_the_answer_is_that_of_the_command_with_attention():
 
 @pytest.mark.parametrize(
     ("request_", "told"),
-    [({"source": " "}, "empty"), ({"source": "之" * 9}, "has 9 characters"), ({"source": "之" * 13}, "12")],
+    [
+        ({"source": " "}, "empty"),
+        ({"source": "oh"}, "no hanzi"),
+        ({"source": "之" * 9}, "has 9 characters"),
+        ({"source": "之" * 13}, "12"),
+    ],
 )
 def test_what_cannot_be_translated_is_refused(request_, told):
     with start() as client:

@@ -8,11 +8,9 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
-from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.tasks.sentiment.data import tokens_of
 from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
 from paddle_dialog.text.language import LanguageName
 
@@ -42,8 +40,8 @@ class SentimentAnswer(BaseModel):
     """A judgement."""
 
     text: str
-    label: int = Field(description="1 good, 0 bad.")
-    probability: float = Field(description="Of that label.")
+    label: int | None = Field(description="1 good, 0 bad, null where that is unclear.")
+    probability: float = Field(description="Of the likelier label.")
     words: list[Word] = Field(description="The review's tokens and what each speaks for.")
     language: LanguageName | None = ANSWERED
 
@@ -72,8 +70,7 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
 
     def prepare(self, request: SentimentRequest) -> Job:
         """See `Endpoint`."""
-        if not tokens_of(request.text, self._predictor.config.data.tokens):
-            raise UserError(f"the text is empty; give a review, e.g. {EXAMPLE}")
+        self._predictor.check(request.text)
         return Job(request.text, None)
 
     def answer(self, items: Sequence[str], settings: None) -> list[Record | NoResult]:
@@ -85,5 +82,5 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
                 for token, weight in zip(one.tokens, one.weights, strict=True)
             ]
             probability = round(one.probability, 4)
-            answers.append({"text": text, "label": one.label, "probability": probability, "words": words})
+            answers.append({"text": text, "label": one.shown, "probability": probability, "words": words})
         return answers

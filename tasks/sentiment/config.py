@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig
@@ -20,6 +20,11 @@ class SentimentDataConfig(DataConfig):
     more: str | None = setting(
         None,
         "file of further labelled texts that the network learns from, of another kind; they add no words",
+    )
+    phrases: str | None = setting(
+        None,
+        "short phrases, negated ones and such that say nothing, learned beside the reviews: `phrases_zh` or "
+        "`phrases_en`, which ship, or a file of frames",
     )
     more_weight: float = rate(0.1, "what one of those counts beside a review")
     unknown_rate: float = rate(0.1, "share of the tokens that the network is shown as unknown in training")
@@ -43,8 +48,13 @@ class LinearConfig:
 class SentimentConfig(ExperimentConfig):
     """A sentiment recipe; of the model's family only the encoder is used."""
 
+    inference_sections: ClassVar[tuple[str, ...]] = ("unclear_below",)
+
     data: SentimentDataConfig = field(default_factory=SentimentDataConfig)
     linear: LinearConfig = field(default_factory=LinearConfig)
+    unclear_below: float = rate(
+        0.6, "where the likelier label has less than this probability, the answer is neither"
+    )
     pooling: Literal["attention", "max", "mean"] = setting(
         "max",
         "how the outputs of the real positions become one vector; `attention` is a mean with learned weights",

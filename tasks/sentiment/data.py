@@ -79,6 +79,36 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
     return reviews
 
 
+def read_phrases(source: str, unit: Unit) -> list[Review]:
+    """Read short phrases, written as frames and what fills them.
+
+    Args:
+        source: `phrases_zh` or `phrases_en` (which come with the package), or a UTF-8 file of
+            label<TAB>frame<TAB>fillings lines: each of the fillings, which are separated by commas, stands for the
+            frame's `*` in one phrase. Label 01 is that of a phrase which is neither, and is returned with both.
+        unit: what the tokens are.
+
+    Raises:
+        UserError: the source cannot be read, or a line of it is not of that form (named by file and number).
+    """
+    path = Path(source)
+    if source in ("phrases_zh", "phrases_en"):
+        path = Path(str(importlib.resources.files(__package__) / f"{source}.txt"))
+    phrases = []
+    for number, line in read_lines(path):
+        if not line.strip() or line.startswith("#"):
+            continue
+        labels, frame, fillings = (*line.split("\t"), "", "")[:3]
+        if labels not in ("0", "1", "01") or frame.count("*") != 1 or not fillings.strip():
+            raise UserError(
+                f"{path}:{number}: {line[:20]!r}…; a line must be label<TAB>frame<TAB>fillings, with label 0, 1 or "
+                "01, one * in the frame and commas between the fillings"
+            )
+        texts = [frame.replace("*", filling.strip()) for filling in fillings.split(",")]
+        phrases += [Review(tokens_of(text, unit), int(label)) for text in texts for label in labels]
+    return phrases
+
+
 def shortened(tokens: Sequence[str], longest: int) -> list[str]:
     """Return at most `longest` tokens, three quarters of them from the beginning and the rest from the end."""
     if len(tokens) <= longest:

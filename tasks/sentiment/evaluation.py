@@ -24,7 +24,8 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
         predictions: where the answers are written, one JSON record a line with the true label as `reference`.
 
     Returns:
-        `accuracy`, `f1` (of the good ones), `calibration_error`, and
+        `accuracy`, `f1` (of the good ones) and `calibration_error` of the likelier labels; `unclear`, the share where
+        that is not clear enough to be said, and `accuracy_clear`, that of the others (None where there is none);
         `confusion`: true labels down, predicted ones across.
 
     Raises:
@@ -36,12 +37,15 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
     labels = np.array([judgement.label for judgement in judgements])
     sure = np.array([judgement.probability for judgement in judgements])
     good = np.where(labels == 1, sure, 1 - sure)
+    clear = np.array([judgement.clear for judgement in judgements])
     confusion = confusion_matrix(labels, gold, 2)
     if predictions is not None:
         write_records(predictions, [_record(*pair) for pair in zip(reviews, judgements, strict=True)])
     return {
         "n": len(reviews),
         "accuracy": float((labels == gold).mean()),
+        "unclear": float(1 - clear.mean()),
+        "accuracy_clear": float((labels == gold)[clear].mean()) if clear.any() else None,
         "f1": f1_score(confusion),
         "calibration_error": calibration_error(np.stack([1 - good, good], axis=1), gold),
         "confusion": confusion.tolist(),
@@ -66,4 +70,4 @@ def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Review], l
 
 def _record(review: Review, judgement: Judgement) -> Record:
     probability = round(judgement.probability, 4)
-    return {"label": judgement.label, "probability": probability, "reference": review.label}
+    return {"label": judgement.shown, "probability": probability, "reference": review.label}

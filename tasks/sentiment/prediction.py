@@ -24,14 +24,18 @@ from paddle_dialog.tasks.sentiment.data import (
     contributions,
     tokens_of,
 )
+from paddle_dialog.text.characters import is_hanzi
+
+EXAMPLES = {"zh": "房间很干净，下次还来。", "en": "The room was clean, and we will come back."}
 
 
 class Judgement(NamedTuple):
     """The judgement of one review.
 
     Args:
-        label: 1 good, 0 bad.
+        label: 1 good, 0 bad, the likelier one.
         probability: of that label.
+        clear: whether that is enough to say so; never where no word is known.
         weights: share of each token in the logit of label 1 [S]; with the bias they add up to it.
     """
 
@@ -39,6 +43,12 @@ class Judgement(NamedTuple):
     probability: float
     tokens: list[str]
     weights: np.ndarray
+    clear: bool
+
+    @property
+    def shown(self) -> int | None:
+        """The label as users see it, None where it is unclear."""
+        return self.label if self.clear else None
 
 
 class SentimentPredictor(Predictor):
@@ -47,21 +57,41 @@ class SentimentPredictor(Predictor):
     def __init__(self, config: SentimentConfig, model: TrainedModel) -> None:
         self.config: SentimentConfig = config
         self.trained = model
-        (vocabulary,) = model.vocabularies.values()
-        self._encoder = ReviewEncoder(config, vocabulary)
-        self._model = _judging_model(config, model, len(vocabulary))
+        (self._vocabulary,) = model.vocabularies.values()
+        self._encoder = ReviewEncoder(config, self._vocabulary)
+        self._model = _judging_model(config, model, len(self._vocabulary))
 
     def predict(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge reviews.
 
         Raises:
-            UserError: a text is empty.
+            UserError: a text is empty, or has no word of the model's language.
         """
         check_request(texts)
-        reviews = [Review(tokens_of(text, self.config.data.tokens), 0) for text in texts]
-        if not all(review.tokens for review in reviews):
-            raise UserError("the text is empty; give a review, e.g. 房间很干净，下次还来。")
-        return self.judge(reviews)
+        return self.judge([Review(self.check(text), 0) for text in texts])
+
+    def check(self, text: str) -> list[str]:
+        """Return the tokens of a text.
+
+        Raises:
+            UserError: it is empty, or has no word of the model's language.
+        """
+        tokens, language = tokens_of(text, self.config.data.tokens), self.config.language
+        if not tokens:
+            raise UserError(f"the text is empty; give a review, e.g. {EXAMPLES[language]}")
+        if not any(self._in_language(token) for token in tokens):
+            reads = "Chinese" if language == "zh" else "English"
+            raise UserError(
+                f"'{text[:20]}' has no {reads} word, and this model reads {reads} reviews, "
+                f"e.g. {EXAMPLES[language]}"
+            )
+        return tokens
+
+    def _in_language(self, token: str) -> bool:
+        """Return whether a token has a hanzi, or, for a model that reads English, a Latin letter."""
+        if self.config.language == "zh":
+            return any(map(is_hanzi, token))
+        return any("a" <= char <= "z" for char in token)
 
     def judge(self, reviews: Sequence[Review]) -> list[Judgement]:
         """Judge tokenised reviews; their labels are ignored."""
@@ -75,14 +105,15 @@ class SentimentPredictor(Predictor):
         return [judgement for _, judgement in sorted(zip(order, judgements, strict=True), key=lambda p: p[0])]
 
     def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:
-        """Answer as JSON records: `{"text": …, "label": 0 or 1, "probability": of that label}`."""
+        """Answer as JSON records: `{"text": …, "label": 0, 1 or null, "probability": of the likelier label}`."""
         for text, judgement in zip(texts, self.predict(texts), strict=True):
             probability = round(judgement.probability, 4)
-            yield {"text": text, "label": judgement.label, "probability": probability}
+            yield {"text": text, "label": judgement.shown, "probability": probability}
 
     def format_record(self, record: Record) -> str:
         """Format label, probability and text in columns."""
-        return f"{NAMES[record['label']]}\t{record['probability']:.4f}\t{record['text']}"
+        name = "unclear" if record["label"] is None else NAMES[record["label"]]
+        return f"{name}\t{record['probability']:.4f}\t{record['text']}"
 
     def _judgement(self, review: Review, shares: np.ndarray, length: int, bias: float) -> Judgement:
         """Combine the network's shares [S] of the tokens that it read, and its bias, with the linear classifier's."""
@@ -98,8 +129,10 @@ class SentimentPredictor(Predictor):
             more = contributions(self._encoder.ngrams(review.tokens), table)
             weights += more
             logit += more.sum() + table[ALWAYS]
-        label = int(logit > 0)
-        return Judgement(label, float(1 / (1 + np.exp(-abs(logit)))), review.tokens, weights)
+        probability = float(1 / (1 + np.exp(-abs(logit))))
+        knows = any(token in self._vocabulary for token in review.tokens if self._in_language(token))
+        clear = knows and probability >= self.config.unclear_below
+        return Judgement(int(logit > 0), probability, review.tokens, weights, clear)
 
 
 class NumpySentiment:

@@ -17,7 +17,13 @@ from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
-from paddle_dialog.tasks.sentiment.data import ReviewDataset, ReviewEncoder, collate, read_reviews
+from paddle_dialog.tasks.sentiment.data import (
+    ReviewDataset,
+    ReviewEncoder,
+    collate,
+    read_phrases,
+    read_reviews,
+)
 from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -40,7 +46,7 @@ class SentimentTask(Task):
     config_class = SentimentConfig
     objective = Accuracy()
     vocabulary_names = (VOCABULARY,)
-    path_keys = ("data.more",)
+    path_keys = ("data.more", "data.phrases")
 
     def prepare_data(
         self, config: SentimentConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -49,6 +55,10 @@ class SentimentTask(Task):
         settings = config.data
         train, more = read_reviews(settings.train, settings.tokens), []
         notes = [f"training data {settings.train}: {len(train):,} reviews"]
+        if settings.phrases is not None:
+            phrases = read_phrases(settings.phrases, settings.tokens)
+            train += phrases
+            notes.append(f"phrases {settings.phrases}: {len(phrases):,}")
         texts = (review.tokens for review in train)
         vocabulary = Vocabulary.of_data(settings, texts, (vocabularies or {}).get(VOCABULARY))
         if settings.more is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paddle_dialog.config.fields import Problem, setting
+from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
 
@@ -26,6 +26,9 @@ class TranslationDecodingConfig(DecodingConfig):
     """How translations are searched for."""
 
     engine: Literal["fast"] = setting("fast", "the only one here")
+    no_repeat_ngram: int = at_least(
+        0, 0, "no n-gram of this size stands twice in a sentence's translation; 0 allows repetition"
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +15,14 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import to_model
-from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS
+from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.translation.config import TranslationConfig
 from paddle_dialog.tasks.translation.data import Tokens, encode_source, join, split
+from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class TranslationPredictor(GenerationPredictor):
         """The trained network in evaluation mode."""
         return self._trained.network
 
+    @cached_property
+    def _reads_hanzi(self) -> bool:
+        """Whether most of the vocabulary is hanzi."""
+        return sum(map(is_hanzi, self.vocabulary.tokens)) * 2 > len(self.vocabulary)
+
     def predict(self, texts: Sequence[str], n_best: int | None = None) -> list[list[TranslationPrediction]]:
         """Translate.
 
@@ -77,7 +83,10 @@ class TranslationPredictor(GenerationPredictor):
         check_request(texts, n_best)
         settings = self.config.decoding
         wanted = settings.n_best if n_best is None else n_best
-        options = SearchOptions.of(settings, wanted, self.config.seed, [NO_SPECIAL_TOKENS])
+        processors: list[LogitsProcessor] = [NO_SPECIAL_TOKENS]
+        if settings.no_repeat_ngram:
+            processors.append(NoRepeatNGram(settings.no_repeat_ngram))
+        options = SearchOptions.of(settings, wanted, self.config.seed, processors)
         sentences = [self.sentences(text) for text in texts]
         flat = [sentence for each in sentences for sentence in each]
         found = self._search(flat, options)
@@ -94,12 +103,16 @@ class TranslationPredictor(GenerationPredictor):
         """Split a text into sentences of tokens.
 
         Raises:
-            UserError: there is none, or one is too long.
+            UserError: there is none, one is too long, or a model of hanzi is given a text without any.
         """
         tokens, limit = split(text, self.config.data.tokens), self.config.data.max_length
         found: list[Tokens] = SENTENCE.findall(tokens) if isinstance(tokens, str) else [tokens]
         if not tokens:
             raise UserError("the text is empty; give a sentence, e.g. 学而时习之，不亦说乎？")
+        if self._reads_hanzi and not any(map(is_hanzi, text)):
+            raise UserError(
+                f"'{text[:20]}' has no hanzi, and this model reads Chinese; give a Chinese sentence"
+            )
         for sentence in found:
             if len(sentence) > limit:
                 raise UserError(
