@@ -211,6 +211,36 @@ def test_text_stands_out_from_its_ground(browser: Any, address: str, scheme: str
         assert low_contrasts(page) == []
 
 
+def test_axe_finds_nothing(browser: Any, address: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    def check(page: Any) -> None:
+        answer = axe.run(page).response
+        assert len(answer["passes"]) > 15
+        assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in answer["violations"]] == []
+
+    for scheme, locale in (("light", "zh-CN"), ("dark", "en-US")):
+        with opened(browser, address, color_scheme=scheme, locale=locale) as page:
+            check(page)
+            ask(page, "雨水水，月")
+            page.locator(".rules summary").click()
+            page.locator("#couplet .print summary").click()
+            page.click("#couplet-like")
+            check(page)
+            page.click("#couplet-edit")
+            page.click("#couplet-save")
+            page.locator("#keepsake-picture[src]").wait_for()
+            check(page)
+            page.click("#keepsake-close")
+            page.fill("#couplet-first", " ")
+            page.click("#couplet-ask")
+            fill(page)
+            check(page)
+            page.click("#tab-couplet")
+            page.select_option("#couplet-ground", "white")
+            check(page)
+
+
 def test_the_keyboard_is_enough(page: Any) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"

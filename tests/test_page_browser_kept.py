@@ -21,6 +21,22 @@ OUTSIDE = """() => [...document.querySelectorAll("#sheets text")].filter((one) =
   return x - half < sheet.left || x + half > sheet.right || y - half < sheet.top || y + half > sheet.bottom;
 })"""
 
+# Of the ink with each colour of the paper (WCAG 2.2, 1.4.3).
+INK_CONTRASTS = """() => {
+  const light = (colour) => {
+    const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const part = (v) => (v <= 10 ? v / 3295 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(part);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const style = getComputedStyle(document.querySelector("#couplet-pair"));
+  const ink = light(getComputedStyle(document.querySelector("#couplet-pair .line")).color);
+  const papers = style.getPropertyValue("--paper").match(/#[0-9a-f]+/g).map(light);
+  return papers.map((paper) => Math.max(paper, ink) / Math.min(paper, ink));
+}"""
+
 
 def test_the_picture_has_the_scroll_on_top(page: Any) -> None:
     from PIL import Image
@@ -138,3 +154,69 @@ def test_a_phone_and_both_schemes_show_all(browser: Any, address: str) -> None:
             assert (
                 min(page.locator("button, select, summary, .way").evaluate_all(heights)) >= 24
             )  # WCAG 2.2, 2.5.8
+
+
+def test_the_paper_follows_the_occasion_and_the_ink_stands_out(page: Any) -> None:
+    pair, ground = page.locator("#couplet-pair"), page.locator("#couplet-ground")
+    compose(page)
+    assert ground.input_value() == "gold" and pair.locator(".luck").text_content() == "福"
+    choose(page, "From a theme")
+    for theme, wanted, luck in (("婚庆", "double", "囍"), ("挽联", "white", None), ("书房", "xuan", None)):
+        page.fill("#couplet-theme", theme)
+        page.click("#couplet-ask")
+        page.locator(f"#couplet-pair[data-ground={wanted}]").wait_for()
+        assert pair.locator(".luck").all_text_contents() == ([luck] if luck else [])
+        assert page.locator("#couplet-ink").is_visible() == (
+            wanted == "double"
+        )  # black on white, and no gold
+    for name in ("gold", "red", "double", "xuan", "white"):
+        page.select_option("#couplet-ground", name)
+        for ink in ("black", "gold") if page.locator("#couplet-ink").is_visible() else ("black",):
+            if page.locator("#couplet-ink").is_visible():
+                page.select_option("#couplet-ink", ink)
+            assert min(page.evaluate(INK_CONTRASTS)) >= 4.5, (name, ink)
+    page.emulate_media(forced_colors="active")
+    first, second = (pair.locator(f".{side} .unseen").text_content() for side in ("first", "second"))
+    assert first.startswith("First line") and second.startswith("Second line")
+
+
+def test_a_link_asks_a_friend_and_opens_what_is_traditional(page: Any) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    compose(page)
+    page.select_option("#couplet-script", "older")
+    page.locator("#couplet-pair .second .line", has_text="畫圖新").wait_for()
+    assert hung(page) == ("李白桃紅春色好", "明山秀水畫圖新")
+    page.fill("#couplet-scroll", "千里后羿")
+    assert scroll(page) == ["千里后羿"]  # 里 and 后 of themselves; 裏 and 後 elsewhere
+    page.locator(".candidate-text").nth(1).click()
+    assert scroll(page) == ["春滿人間"] and page.locator("#couplet-scroll").input_value() == ""
+    page.locator(".candidate-text").nth(0).click()
+    assert scroll(page) == ["千里后羿"]  # one's own stays with its couplet
+    page.click("#couplet-challenge")
+    page.get_by_role("button", name="Copied").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    page.goto("about:blank")
+    page.goto(link)
+    page.get_by_text("can you answer it?").wait_for()
+    assert page.locator("#couplet-first").input_value() == PAIRS[0][0]
+    page.fill("#couplet-second", PAIRS[0][1])
+    page.click("#couplet-ask")
+    page.locator(".candidate").wait_for()
+    assert hung(page)[1] == "明山秀水畫圖新" and page.locator("#couplet-challenged").is_hidden()
+
+
+def test_long_work_is_stopped_and_refusals_are_in_the_language_of_the_page(
+    browser: Any, address: str
+) -> None:
+    with opened(browser, address, locale="zh-CN", prepare=offer_all) as page:
+        held: list[Any] = []
+        page.route("**/v1/compose", lambda route: held.append(route))
+        page.fill("#couplet-name", "李明")
+        page.click("#couplet-ask")
+        page.locator("#running button").click()
+        page.locator("#couplet-ask:not([aria-busy])").wait_for()
+        assert page.locator("#running").is_hidden() and page.locator("#couplet-error").is_hidden()
+        refusal = "the name '一二三四五六七八九' has 9 characters; up to 8 can be placed, two in each couplet"
+        page.route("**/v1/compose", lambda route: route.fulfill(status=422, json={"error": refusal}))
+        page.click("#couplet-ask")
+        page.get_by_text("名字“一二三四五六七八九”有 9 个字，最多嵌 8 个。").wait_for()

@@ -220,9 +220,14 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         lines = page.locator("#poem-lines p")
         lines.first.wait_for()
         first = lines.all_inner_texts()
-        assert [line[0] + line[8] for line in first] == ["山水", "日月"] and {
-            len(line) for line in first
-        } == {16}
+        assert "".join(line[0] for line in first) == "山水日月"  # a column each, without marks
+        assert {len(line) for line in first} == {7}
+        columns = [line.bounding_box() for line in lines.all()]
+        assert [box["x"] for box in columns] == sorted((box["x"] for box in columns), reverse=True)
+        page.click("#poem-save")
+        page.locator("#keepsake-picture[src]").wait_for()
+        assert page.locator("#keepsake-picture").get_attribute("alt").startswith("山水日月\n")
+        page.click("#keepsake-close")
         assert "七绝" in page.locator("#poem-kept").inner_text()
         page.get_by_role("button", name="再写一首").click()
         changed = "before => document.querySelector('#poem-lines').innerText !== before"
@@ -230,3 +235,7 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         page.get_by_label("体裁").select_option("")
         page.get_by_role("button", name="作诗", exact=True).click()
         assert page.get_by_role("alert").inner_text() == "藏头诗要先选体裁。"
+        shown = lines.all_inner_texts()
+        page.reload()
+        lines.first.wait_for()
+        assert lines.all_inner_texts() == shown  # the address has it

@@ -306,9 +306,16 @@ def test_the_tab_shows_translation_and_attention():
         page.click("#translation-ask")
         assert page.locator("#translation-error").text_content() == "Write a text first, please."
         page.fill("#translation-source", TEXT)
-        page.click("#translation-ask")
+        with page.expect_response("**/v1/translation") as answered:
+            page.click("#translation-ask")
         page.locator("#translation-result").wait_for()
         texts = [prediction["text"] for prediction in expected["predictions"]]
         assert page.locator("#translation-text").text_content() == texts[0]
         assert page.locator("#translation-others li").all_text_contents() == texts[1:]
-        assert page.locator("#translation-attention .source .token").all_text_contents() == list(TEXT)
+        assert page.locator("#translation-read .glyph").all_text_contents() == list(TEXT)
+        page.locator("#translation-text .glyph").first.hover()
+        row = answered.value.json()["attention"]["weights"][0]
+        shades = page.locator("#translation-read .glyph").evaluate_all(
+            "all => all.map(one => Number(one.style.getPropertyValue('--weight')))"
+        )
+        assert shades == pytest.approx([weight / max(row) for weight in row], abs=0.001)

@@ -2,7 +2,8 @@
 
 import { ApiError } from "./api.js";
 import { byId } from "./elements.js";
-import { onLanguage, word } from "./language.js";
+import { language, onLanguage, word } from "./language.js";
+import { inChinese } from "./refusals.js";
 
 /** A sentence in the page, in the words of a tab or of the page, that keeps its meaning when the language changes. */
 export class Sentence {
@@ -31,7 +32,9 @@ export class Sentence {
 
   draw() {
     this.place.hidden = this.told === null && this.place.classList.contains("error");
-    this.place.textContent = this.told === null ? "" : this.words(this.told.name, this.told.values);
+    const { name, values } = this.told ?? {};
+    const refusal = name === "refused" && language() === "zh" ? inChinese(values.detail) : null;
+    this.place.textContent = this.told === null ? "" : (refusal ?? this.words(name, values));
   }
 }
 

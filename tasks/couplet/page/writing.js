@@ -4,7 +4,7 @@ import { INK, unmarked, XUAN } from "../../page/ink.js";
 
 const ROWS = 12; // characters of a column before a second one begins
 const SHARE = { height: 0.92, width: 0.86 }; // of the paper, that is written on
-const RED = { black: ["#ee4c3d", "#e23b2e"], gold: ["#b3201b", "#991512"] }; // of the paper, for each ink
+const RED = { black: ["#ee4c3d", "#e8402f"], gold: ["#b3201b", "#991512"] }; // of the paper, for each ink
 const GOLD = "#ffe09a";
 
 /** The papers by name: the colours for each ink they take, their edge, and what hangs on the door. */

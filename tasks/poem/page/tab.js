@@ -1,10 +1,14 @@
-// The poem tab: asks for a poem and shows it, two lines of verse in one.
+// The poem tab: asks for a poem and hangs it as a scroll, written downwards from the right.
 
 import { ask } from "../../page/api.js";
 import { copyText } from "../../page/clipboard.js";
 import { button, element, partsOf } from "../../page/elements.js";
 import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
+import { unmarked } from "../../page/ink.js";
+import { showKeepsake } from "../../page/keepsake.js";
 import { onLanguage } from "../../page/language.js";
+import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
+import { drawPoem } from "./picture.js";
 import { word } from "./words.js";
 
 const part = partsOf("poem");
@@ -17,7 +21,8 @@ const EXAMPLES = [
   { form: "", use: "begin", text: "大江东去" },
 ];
 
-let answer = null;
+const UNTITLED = "无题";
+let poem = null; // {title, text, form}
 let error, status;
 
 /** Connect the tab. */
@@ -33,12 +38,30 @@ export function start() {
   });
   part("again").addEventListener("click", write);
   part("copy").addEventListener("click", async () => {
-    const copied = await copyText(answer.predictions[0].text);
+    const copied = await copyText(`${poem.title}\n${poem.text}`);
     confirm(part("copy"), () => word(copied ? "copied" : "copyFailed"), () => word("copy"));
   });
+  part("save").addEventListener("click", () =>
+    showKeepsake({
+      draw: (name) => drawPoem(poem.title, columnsOf(poem.text), name),
+      file: `${poem.title}.png`,
+      text: `${poem.title}\n${poem.text}`,
+      link: linkTo("poem", addressOf(poem)),
+    }),
+  );
   onLanguage(draw);
   draw();
+  onAddress("poem", ({ t, p = "" }) => {
+    if (p === "") return;
+    poem = { title: [...(t || UNTITLED)].slice(0, 40).join(""), text: [...p].slice(0, 600).join(""), form: null };
+    draw();
+  });
 }
+
+const addressOf = ({ title, text }) => ({ t: title, p: text });
+
+/** The lines of verse as columns, without marks. */
+const columnsOf = (text) => text.split(/[^\p{Script=Han}]+/u).map((line) => unmarked(line).join("")).filter(Boolean);
 
 function take({ form, use, text }) {
   if (isBusy(part("ask"))) return;
@@ -62,11 +85,13 @@ function write() {
   const request = { text: part("text").value.trim(), texts_are: use, form, seed: Math.floor(Math.random() * 2 ** 32) };
   askFor(
     { buttons, error, status, doing: "writing" },
-    () => ask("v1/poem", request),
-    (found) => {
-      answer = found;
-      status.tell("written", { text: found.predictions[0].text });
+    (stop) => ask("v1/poem", request, stop),
+    ({ predictions: [{ text, form: kept }] }) => {
+      poem = { title: use === "begin" || request.text === "" ? UNTITLED : request.text, text, form: kept };
+      status.tell("written", { text });
+      setAddress("poem", addressOf(poem));
       draw();
+      part("result").scrollIntoView({ block: "nearest" });
     },
   );
 }
@@ -75,15 +100,14 @@ function draw() {
   choose(part("kind"), FORMS, (form) => form || word("free"));
   choose(part("use"), Object.keys(LABELS), (use) => word(use));
   part("label").textContent = word(LABELS[part("use").value]);
-  part("result").hidden = answer === null;
-  if (answer === null) return;
-  const [poem] = answer.predictions;
-  const lines = poem.text.split(/(?<=[。\n])/u).filter((line) => line.trim() !== "");
-  part("lines").replaceChildren(...lines.map((line) => element("p", {}, line)));
-  const kept = poem.form
-    ? [poem.form.name, word(poem.form.tones ? "tones" : "notTones"), word(poem.form.rhyme ? "rhyme" : "notRhyme")]
-    : [];
-  part("kept").textContent = [...kept, word("score", { score: poem.score.toFixed(2) })].join("　");
+  part("result").hidden = poem === null;
+  if (poem === null) return;
+  const lines = columnsOf(poem.text).map((line) => element("p", {}, line));
+  const seal = element("span", { class: "poem-seal", "aria-hidden": "true" }, "笔谈");
+  part("lines").replaceChildren(element("h2", {}, poem.title), ...lines, seal);
+  const { form } = poem;
+  const kept = form ? [form.name, word(form.tones ? "tones" : "notTones"), word(form.rhyme ? "rhyme" : "notRhyme")] : [];
+  part("kept").textContent = kept.join("　");
 }
 
 /** Fill a list of choices and keep what is chosen. */

@@ -24,7 +24,8 @@ export const word = vocabulary({
     notTones: "平仄不合",
     rhyme: "押韵",
     notRhyme: "不押韵",
-    score: "得分 {score}",
+    scroll: "诗轴",
+    makePicture: "做成图片",
   },
   en: {
     tab: "Poem",
@@ -47,6 +48,7 @@ export const word = vocabulary({
     notTones: "tones broken",
     rhyme: "rhymes",
     notRhyme: "does not rhyme",
-    score: "score {score}",
+    scroll: "The scroll",
+    makePicture: "Make a picture",
   },
 });

@@ -3,14 +3,17 @@
 import { ask } from "../../page/api.js";
 import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { onLanguage } from "../../page/language.js";
 import { allDetails, details, onModels } from "../../page/models.js";
 import { word } from "./words.js";
 
 const part = partsOf("sentiment");
 const EXAMPLES = {
-  characters: ["房间很干净，服务员也很热情。", "隔音太差，早餐也一般，不会再来了。", "价格便宜，就是屏幕有坏点。"],
-  words: ["a warm , funny and quietly moving film .", "it 's long , loud and dull ."],
+  characters: ["房间很干净，服务员也很热情。", "隔音太差，早餐也一般，不会再来了。", "位置很好，早餐丰富，就是房间小了点。"],
+  words: ["A warm, funny and quietly moving film.", "It's long, loud and dull."],
 };
+
+let judged = null;
 
 /** Connects the tab. */
 export function start() {
@@ -26,10 +29,12 @@ export function start() {
     }
     askFor(
       { buttons: [part("ask")], error, status, doing: "judging" },
-      () => ask("v1/sentiment", { text }),
+      (stop) => ask("v1/sentiment", { text }, stop),
       (answer) => {
         status.tell(answer.label === 1 ? "good" : "bad", { percent: `${Math.round(answer.probability * 100)}%` });
-        colour(answer);
+        judged = answer;
+        draw();
+        part("result").scrollIntoView({ block: "nearest" });
       },
     );
   };
@@ -37,6 +42,7 @@ export function start() {
     event.preventDefault();
     judge();
   });
+  onLanguage(draw);
   onModels(() => {
     const texts = allDetails("sentiment").flatMap(({ tokens }) => EXAMPLES[tokens] ?? []);
     const take = (text) => () => {
@@ -47,7 +53,9 @@ export function start() {
   });
 }
 
-function colour({ words, language }) {
+function draw() {
+  if (judged === null) return;
+  const { words, language, label, probability } = judged;
   const most = Math.max(...words.map(({ weight }) => Math.abs(weight)), 1e-9);
   const blank = details("sentiment", language).tokens === "words" ? " " : "";
   const spans = words.flatMap(({ text, weight }) => {
@@ -55,5 +63,8 @@ function colour({ words, language }) {
     return [setVariable(element("span", attributes, text), "--weight", (Math.abs(weight) / most).toFixed(3)), blank];
   });
   part("words").replaceChildren(...spans);
-  part("result").hidden = false;
+  part("seal").textContent = word(label === 1 ? "sealGood" : "sealBad");
+  setVariable(part("bar"), "--share", probability);
+  part("result").dataset.label = label === 1 ? "good" : "bad";
+  part("result").hidden = part("legend").hidden = false;
 }

@@ -1,15 +1,13 @@
-// The translation tab: asks for translations, shows the best, the others, and where the model looked.
+// The translation tab: the text and its translation on facing pages, and the other translations.
 
 import { ApiError, ask } from "../../page/api.js";
-import { attentionView } from "../../page/attention.js";
 import { copyText } from "../../page/clipboard.js";
-import { button, element, partsOf } from "../../page/elements.js";
+import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
-import { onLanguage } from "../../page/language.js";
 import { word } from "./words.js";
 
 const part = partsOf("translation");
-const EXAMPLES = ["学而时习之，不亦说乎？", "臣本布衣，躬耕于南阳。", "先帝不以臣卑鄙，三顾臣于草庐之中。"];
+const EXAMPLES = ["上闻之，召诸将议，余人不预。", "太祖大悦，赐帛百匹。", "帝崩，太子即位，大赦天下。"];
 const CANDIDATES = 3;
 let answer = null;
 
@@ -27,12 +25,13 @@ export function start() {
     }
     askFor(
       { buttons: [part("ask")], error, status, doing: "translating" },
-      () => ask("v1/translation", { source, n_best: CANDIDATES, attention: true }),
+      (stop) => ask("v1/translation", { source, n_best: CANDIDATES, attention: true }, stop),
       (given) => {
         if (!given.predictions?.length) throw new ApiError("nothing");
         answer = given;
         status.tell("translated", { text: given.predictions[0].text });
         draw();
+        part("book").scrollIntoView({ block: "nearest" });
       },
     );
   };
@@ -49,14 +48,39 @@ export function start() {
     if (await copyText(answer.predictions[0].text)) confirm(part("copy"), () => word("copied"), () => word("copy"));
     else error.tell("copyFailed");
   });
-  onLanguage(draw);
 }
 
 function draw() {
-  part("result").hidden = answer === null;
-  if (answer === null) return;
-  const [best, ...others] = answer.predictions;
-  part("text").textContent = best.text;
+  const { attention, source, predictions } = answer;
+  const [best, ...others] = predictions;
+  const ends = attention?.target.at(-1) === "<eos>" ? -1 : undefined;
+  const [read, written] = attention ? [attention.source, attention.target.slice(0, ends)] : [[source], [best.text]];
+  const [sources, targets] = [read, written].map((tokens) => tokens.map((token) => element("span", { class: "glyph" }, token)));
+  part("read").replaceChildren(...sources);
+  part("text").replaceChildren(...targets);
+  part("hint").hidden = !attention;
+  if (attention) connect(sources, targets, attention.weights);
   part("others").replaceChildren(...others.map((other) => element("li", {}, other.text)));
-  part("attention").replaceChildren(attentionView(answer.attention, "zh-Hans"));
+  part("result").hidden = false;
+}
+
+/** Pointing at a character shades those on the other page that it comes from or goes into: weights [target][source]. */
+function connect(sources, targets, weights) {
+  const shade = (tokens, row) => {
+    const most = Math.max(...row, 1e-9);
+    tokens.forEach((token, at) => setVariable(token, "--weight", (row[at] / most).toFixed(3)));
+  };
+  const clear = () => [...sources, ...targets].forEach((token) => setVariable(token, "--weight", 0));
+  const show = (token, others, row) => {
+    for (const kind of ["pointerenter", "pointerdown"]) {
+      token.addEventListener(kind, () => {
+        clear();
+        setVariable(token, "--weight", 1);
+        shade(others, row);
+      });
+    }
+  };
+  targets.forEach((token, at) => show(token, sources, weights[at]));
+  sources.forEach((token, at) => show(token, targets, targets.map((_, place) => weights[place][at])));
+  part("book").onpointerleave = clear;
 }
