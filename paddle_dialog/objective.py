@@ -8,12 +8,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 if TYPE_CHECKING:
     from paddle import Tensor
+
+
+def has_paddlenlp() -> bool:
+    """Return whether PaddleNLP is installed; it has no packages for Python 3.13."""
+    return find_spec("paddlenlp") is not None
 
 
 class Objective(ABC):
@@ -69,9 +75,12 @@ class Perplexity(Objective):
 
     def figure(self, sums: Sequence[float]) -> float:
         """Return the perplexity as PaddleNLP's metric tells it, infinite where it is beyond the range of floats."""
+        nll, tokens = sums
+        if not has_paddlenlp():
+            with np.errstate(over="ignore"):
+                return float(np.exp(np.float64(nll) / tokens)) if tokens else math.nan
         from paddlenlp.metrics import Perplexity as Metric  # importing it takes seconds
 
-        nll, tokens = sums
         metric = Metric()
         metric.update(np.float64(nll), np.float64(tokens))
         with np.errstate(over="ignore"):

@@ -91,3 +91,9 @@ def test_a_command_that_needs_more_names_the_extra(
     assert outcome.status == 2 and len(errors) == 1 and "Traceback" not in outcome.stderr, outcome.stderr
     assert "is not installed" in errors[0]
     assert extra is None or f"pip install 'paddle_dialog[{extra}]'" in errors[0]
+
+
+def test_settings_are_checked_before_paddle_and_paddlenlp_are_imported() -> None:
+    outcome = without(["paddlenlp", "paddle"], "train", "-c", "couplet_sample", "-o", "training.epochs=many")
+    assert outcome.status == 2 and "training.epochs" in outcome.stderr
+    assert outcome.stderr.endswith("tried:\n")

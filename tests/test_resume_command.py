@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shlex
 import signal
 import time
 
@@ -81,8 +82,12 @@ def test_a_run_killed_and_interrupted_equals_an_undisturbed_one(recipe, undistur
         assert step <= saved["step"] <= STEPS and not saved["finished"]
         assert f"stopped at step {saved['step']};" in stopped.stderr
 
-    ended = run("train", *resume)
-    assert ended.status == 0, ended.stderr
+    # the command that it prints is all that it takes
+    command = re.search(
+        r"--resume auto continues: python tools/train\.py (.*)$", stopped.stderr, re.MULTILINE
+    )
+    ended = run("train", *shlex.split(command[1]))
+    assert ended.status == 0 and "changed since the checkpoint: " not in ended.stderr, ended.stderr
 
     for name in ("last", "best"):
         for file in ("model.safetensors", "text.vocabulary.txt"):

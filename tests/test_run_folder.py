@@ -183,3 +183,58 @@ def test_a_warm_up_longer_than_the_run_is_told(
 ) -> None:
     told = train(trained, tmp_path / "run", *data(pairs), "-o", "training.warmup_steps=9").stderr
     assert "training.warmup_steps is 9 and the run has" in told
+
+
+def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path
+) -> None:
+    rare = train(trained, tmp_path / "run", *data(pairs), "-o", "data.min_count=1000").error_line()
+    assert "a vocabulary of 4 tokens has none of its 16; set -o data.min_count=1" in rare
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("山红\t水绿\n云淡\t雨浓\n", encoding="utf-8")
+    pairs.write_text(PAIRS + "春红\t秋绿\n", encoding="utf-8")
+    files = ("-o", f"data.train={pairs}", "-o", f"data.dev={dev}", "-o", "training.epochs=1")
+    told = train(trained, tmp_path / "run", *files, "-o", "data.min_count=2").stderr
+    assert (
+        told.count("data.train: 60 % of its tokens are not in the vocabulary; set -o data.min_count=1") == 1
+    )
+    assert (
+        told.count("data.dev: 50 % of it is in data.train, so its figures tell what was learnt by heart") == 1
+    )
+    other = train(trained, tmp_path / "other", *files, "-o", "data.dev=null").stderr
+    assert "data.dev" not in other and "not in the vocabulary" not in other
+
+
+def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
+    best = load_bundle(trained["lstm"].folder / "best")
+    card = "# A card\n## Data and licence\nOnly for the test, CC BY.\n\n## Limits\nMany.\n"
+    parts = best.config_text, best.vocabularies, best.weights, card
+    whole = Bundle("couplet", *parts, {"judge.safetensors": b"x"})
+    save_bundle(whole, tmp_path / "shipped")
+    begun = ["-o", "training.start_from=shipped", "-o", "training.max_steps=1"]
+    told = train(trained, tmp_path / "run", *data(pairs), *begun)
+    assert told.status == 0 and "not kept of shipped, as they were made for its" in told.stderr, told.stderr
+    longer = ["-o", "training.start_from=shipped", "-o", "training.max_steps=2", "--resume", "auto"]
+    assert train(trained, tmp_path / "run", *data(pairs), *longer).status == 0
+    card = (tmp_path / "run" / "last" / "README.md").read_text(encoding="utf-8")
+    _, _, section = card.partition("## Began with\nThe weights `shipped`, of which their card says:\n")
+    assert "> Data and licence\n> Only for the test, CC BY.\n" in section and "Limits" not in section
+    assert "of its data: judge.safetensors\n" in section
+
+
+def test_training_without_paddlenlp_says_so_and_has_the_same_perplexity(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Python 3.13, for which it has no packages."""
+    outcomes = []
+    for place, has in (("with", True), ("without", False)):
+        for module in ("objective", "training.run"):
+            monkeypatch.setattr(f"paddle_dialog.{module}.has_paddlenlp", lambda has=has: has)
+        told = train(trained, tmp_path / place, *data(pairs), "-o", "training.max_steps=2")
+        assert told.status == 0, told.stderr
+        assert ("PaddleNLP is not installed: a perplexity is computed" in told.stderr) is not has
+        outcomes.append(told.stdout.partition(":")[2])
+    assert "best dev perplexity" in outcomes[0] and outcomes[0] == outcomes[1]

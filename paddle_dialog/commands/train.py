@@ -17,11 +17,13 @@ def main(arguments: argparse.Namespace) -> int:
     """Train what the config says; 130 where the run was stopped by a signal."""
     from paddle_dialog.device import select_device
     from paddle_dialog.recipes import load_config
+
+    task, config = load_config(arguments.config, arguments.override)
+    # PaddleNLP, which takes seconds, is imported once the settings are right.
     from paddle_dialog.training.distributed import is_main, join_processes, lost_connection
     from paddle_dialog.training.progress import Stop
     from paddle_dialog.training.run import Run
 
-    task, config = load_config(arguments.config, arguments.override)
     device = select_device(arguments.device)
     join_processes(device)
     try:

@@ -57,6 +57,17 @@ def count_lines(path: str | Path) -> int:
     return number
 
 
+def share_of_lines(path: str | Path, other: str | Path) -> float:
+    """Return the share of a file's lines, empty ones aside, that stand in another file too.
+
+    Raises:
+        UserError: as `count_lines`.
+    """
+    wanted = {line for _, raw in _raw_lines(Path(path)) if (line := raw.strip())}
+    found = {line for _, raw in _raw_lines(Path(other)) if (line := raw.strip()) in wanted}
+    return len(found) / max(len(wanted), 1)
+
+
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Iterate over lines as they are in the file, with their numbers from 1."""
     number = 0

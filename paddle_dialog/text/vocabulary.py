@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from paddle_dialog.errors import UserError
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import DataConfig
 
+logger = logging.getLogger("paddle_dialog")
+
+MANY_UNKNOWN = 0.1  # share of the training tokens
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<bos>", "<eos>"
 SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
 
@@ -39,7 +43,7 @@ class Vocabulary:
     @classmethod
     def build(
         cls,
-        sequences: Iterable[Iterable[str]],
+        sequences: Iterable[Iterable[str]] | Mapping[str, int],
         min_count: int = 1,
         max_size: int | None = None,
         reserved: Sequence[str] = (),
@@ -47,7 +51,7 @@ class Vocabulary:
         """Count tokens and keep the frequent ones, most frequent first, equal counts in code point order.
 
         Args:
-            sequences: token sequences; a string counts as a sequence of characters.
+            sequences: token sequences, or the counts of tokens; a string counts as a sequence of characters.
             min_count: rarer tokens are left out (default 1 keeps all).
             max_size: upper bound on `len`, special and reserved tokens included (default none).
             reserved: tokens that stay whatever their count; they follow the special ones in this order.
@@ -58,7 +62,10 @@ class Vocabulary:
         lead = [*SPECIAL_TOKENS, *reserved]
         if max_size is not None and max_size < len(lead):
             raise ValueError(f"max_size is {max_size}, but {len(lead)} special and reserved tokens need room")
-        counts = Counter(token for sequence in sequences for token in sequence)
+        if isinstance(sequences, Mapping):
+            counts = Counter(sequences)
+        else:
+            counts = Counter(token for sequence in sequences for token in sequence)
         for token in lead:
             counts.pop(token, None)
         frequent = sorted((-count, token) for token, count in counts.items() if count >= min_count)
@@ -74,11 +81,41 @@ class Vocabulary:
         reserved: Sequence[str] = (),
     ) -> Vocabulary:
         """Return `known`, that of existing weights, else the file that the settings name, else one of sequences."""
+        counts = Counter(token for sequence in sequences for token in sequence)
         if known is not None:
-            return known
-        if settings.vocabulary is not None:
-            return cls.load(settings.vocabulary)
-        return cls.build(sequences, settings.min_count, settings.max_vocabulary, reserved)
+            vocabulary = known
+        elif settings.vocabulary is not None:
+            vocabulary = cls.load(settings.vocabulary)
+        else:
+            vocabulary = cls.build(counts, settings.min_count, settings.max_vocabulary, reserved)
+        vocabulary.check_coverage(counts, settings, known is not None)
+        return vocabulary
+
+    def check_coverage(self, counts: Mapping[str, int], settings: DataConfig, is_known: bool) -> None:
+        """Warn where many of the training tokens are unknown.
+
+        Args:
+            counts: of the training tokens; where there are none, as in a stream, nothing is checked.
+            is_known: the vocabulary is that of existing weights.
+
+        Raises:
+            UserError: all of them are.
+        """
+        if is_known:
+            remedy = "train without training.start_from, or on what is more like its data"
+        elif settings.vocabulary is not None:
+            remedy = "name another data.vocabulary"
+        else:
+            remedy = "set -o data.min_count=1" if settings.min_count > 1 else "raise data.max_vocabulary"
+        total = sum(counts.values())
+        unknown = sum(count for token, count in counts.items() if token not in self)
+        if total and unknown == total:
+            raise UserError(
+                f"data.train: a vocabulary of {len(self)} tokens has none of its {total:,}; {remedy}"
+            )
+        if unknown > MANY_UNKNOWN * total:
+            share = 100 * unknown / total
+            logger.warning("data.train: %.0f %% of its tokens are not in the vocabulary; %s", share, remedy)
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:

@@ -40,6 +40,7 @@ class Progress:
     processes: int = 0
     batch_size: int = 0
     objective: str = ""
+    start: str = ""  # for the card: the weights that the run began with
 
     def set_objective(self, name: str) -> None:
         """Set the objective that models are compared by.

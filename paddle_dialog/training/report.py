@@ -247,6 +247,7 @@ def model_card(
     epochs = progress.epoch + progress.batch / batches_per_epoch
     curve = "\n".join(f"| {step:,} | {task.objective.show(figure)} |" for step, figure in progress.curve)
     read = "\n".join(f"- {note}" for note in notes)
+    began = f"{progress.start}\n\n" if progress.start else ""
     return f"""# {task.name}, {config.model.name}
 
 Trained by paddle_dialog; the whole recipe stands in `config.yaml` beside this file.
@@ -254,7 +255,7 @@ Trained by paddle_dialog; the whole recipe stands in `config.yaml` beside this f
 ## Data
 {read}
 
-## Training
+{began}## Training
 {progress.step:,} steps, {epochs:.2f} epochs, {progress.seconds / 60:.0f} minutes.
 
 | step | dev {task.objective.name} |

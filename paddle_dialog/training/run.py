@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import paddle
-import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
 from filelock import FileLock
 from paddle import nn
 
@@ -19,10 +21,13 @@ from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import memory_problem
+from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.batching import LengthBucketSampler, StreamedData
+from paddle_dialog.data.files import share_of_lines
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
+from paddle_dialog.objective import has_paddlenlp
 from paddle_dialog.task import Display, Task
 from paddle_dialog.training.batches import Step, TrainingBatches, lost_loader
 from paddle_dialog.training.distributed import (
@@ -38,6 +43,7 @@ from paddle_dialog.training.distributed import (
 from paddle_dialog.training.progress import Plan, Progress, Stop
 from paddle_dialog.training.report import Curves, Evaluation, StepReport, TextLog, close_log_file, model_card
 from paddle_dialog.training.run_folder import (
+    TRAINING_FILES,
     BestModels,
     changed_settings,
     data_and_start,
@@ -53,7 +59,12 @@ from paddle_dialog.training.run_folder import (
 )
 from paddle_dialog.training.training_model import TrainingModel
 
+if has_paddlenlp():
+    import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
+
 logger = logging.getLogger("paddle_dialog")
+
+MANY_SHARED = 0.1  # of the dev set's lines
 
 
 class Run(paddle.callbacks.Callback):
@@ -163,7 +174,8 @@ class Run(paddle.callbacks.Callback):
             set_weights(network, {**taken, **fitted}, named)
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
-        return cls(task, config, data, network, Progress(), lock)
+        began = "" if start is None else _section_on_start(task, config, start, data)
+        return cls(task, config, data, network, Progress(start=began), lock)
 
     def _ready(self) -> Run:
         """Save the settings, and log what the run is about to do."""
@@ -173,11 +185,9 @@ class Run(paddle.callbacks.Callback):
             write_config(self.folder, dump(self.config))
         count = sum(math.prod(parameter.shape) for parameter in self.model.network.parameters())
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.plan.total_steps)
-        train, dev = self.config.data.train, self.config.data.dev
-        if str(dev).startswith("sample") and not str(train).startswith("sample"):
-            logger.warning(
-                "data.dev is the sample that ships, and data.train is not; name a dev set of your own, or null"
-            )
+        if not has_paddlenlp():
+            logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
+        _warn_of_dev_data(self.config.data)
         warm_up = self.config.training.warmup_steps
         if warm_up >= self.plan.total_steps:
             logger.warning(
@@ -227,7 +237,9 @@ class Run(paddle.callbacks.Callback):
             sink.close()
         if self.stop is Stop.REQUESTED:
             none = "" if self.progress.best_step or self.data.dev is None else ", without a 'best' yet"
-            logger.info("stopped at step %d%s; --resume auto continues", self.progress.step, none)
+            told = "stopped at step %d%s; --resume auto continues: %s -c %s --resume auto"
+            command = "python tools/train.py" if sys.argv[0].endswith("train.py") else "paddle-dialog train"
+            logger.info(told, self.progress.step, none, command, shlex.quote(str(self.folder)))
 
     # The way of a step: `fit` asks for one (`__iter__`), then calls what follows, with `TrainingModel.train_batch`
     # after `on_train_batch_begin`; its own callback advances the learning rate at the end.
@@ -385,6 +397,24 @@ def _announce(task: Task, config: Any) -> FileLock:
     return lock
 
 
+def _warn_of_dev_data(data: DataConfig) -> None:
+    """Warn where the dev set tells nothing of new examples, or is of something else."""
+    if data.dev is None:
+        return
+    files = Path(data.train).is_file() and Path(data.dev).is_file()
+    share = float(data.dev == data.train) or (share_of_lines(data.dev, data.train) if files else 0.0)
+    if share > MANY_SHARED:
+        logger.warning(
+            "data.dev: %.0f %% of it is in data.train, so its figures tell what was learnt by heart; hold other "
+            "examples back, or set -o data.dev=null",
+            100 * share,
+        )
+    elif data.dev.startswith("sample") and not data.train.startswith("sample"):
+        logger.warning(
+            "data.dev is the sample that ships, and data.train is not; name a dev set of your own, or null"
+        )
+
+
 def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     if config.data.streaming and not isinstance(data.train, StreamedData):
         raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
@@ -401,6 +431,20 @@ def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) 
     if untrained:
         logger.info("learned anew, as %s has none: %s", where, ", ".join(untrained))
     return grown
+
+
+def _section_on_start(task: Task, config: Any, start: Bundle, data: TrainingData) -> str:
+    """Return what the card is to say of the weights that a run begins with, and tell what is not kept of them."""
+    named = config.training.start_from
+    kept = {*task.bundle_files(config, data.vocabularies, data.files), *TRAINING_FILES}
+    lost = ", ".join(sorted(start.extra.keys() - kept))
+    if lost:
+        lost = f"not kept of {named}, as they were made for its weights or of its data: {lost}"
+        logger.warning("%s; docs/training.md tells how to make them anew", lost)
+    told = re.findall(r"^## (?:Data|Data and licence|Began with)\n.*?(?=^## |\Z)", start.card, re.M | re.S)
+    quoted = "".join(f"> {line}\n" for line in "".join(told).strip().replace("## ", "").splitlines())
+    said = f"of which their card says:\n\n{quoted}" if quoted else "which have no card.\n"
+    return f"## Began with\nThe weights `{named}`, {said}\n{lost}".rstrip()
 
 
 def _dev_indices(config: Any, data: TrainingData) -> list[list[int]] | None:

@@ -36,6 +36,7 @@ logger = logging.getLogger("paddle_dialog")
 PROGRESS = "progress.json"
 OPTIMIZER = "optimizer.safetensors"
 TRAINING_ONLY = "training_only.safetensors"
+TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
 CHECKPOINTS = (
     "last",
     "last.partial",

@@ -170,7 +170,7 @@ def streamed_vocabulary(settings: DataConfig) -> Vocabulary:
         for number, line in read_lines(path):
             yield from _streamed_couplet(path, number, line, settings) or ()
 
-    return Vocabulary.build(lines(), settings.min_count, settings.max_vocabulary)
+    return Vocabulary.of_data(settings, lines())
 
 
 def _streamed_couplet(path: Path, number: int, line: str, settings: DataConfig) -> tuple[str, str] | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.bundle.loading import find_model, load_model
 from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
@@ -112,7 +111,7 @@ def _with_ratings(
         raise UserError(
             f"preferences.ratings: a line has {longest} characters, and data.max_length is {limit}"
         )
-    loaded = load_model(Path(start), task)
+    loaded = load_model(find_model(start), task)
     marked = any(answer.template is not None for answers in rated for answer in answers)
     known = loaded.trained.vocabularies[VOCABULARY]
     if vocabulary not in (known, with_marks(known)):

@@ -56,9 +56,8 @@ def training_data(
     language = make_language(config.language, pieces)
     made = _made(config, train)
     more, counts = _further_conversations(settings, language, count_words_of_dialogues(train, language))
-    vocabulary = (
-        chosen_vocabulary(settings, counts, language) if vocabularies is None else vocabularies[VOCABULARY]
-    )
+    known = None if vocabularies is None else vocabularies[VOCABULARY]
+    vocabulary = chosen_vocabulary(settings, counts, language, known)
     encoder = make_encoder(config, vocabulary, language=language)
     dataset = DialogueDataset(
         [*train, *made, *more], config, vocabulary, settings.max_target_length, counts, encoder

@@ -80,8 +80,7 @@ def build_vocabulary(
             f"data.max_vocabulary: is {max_size}, and {smallest} entries are reserved for roles and "
             "emotions; give more"
         )
-    words = ([word] * count for word, count in counts.items())
-    return Vocabulary.build(words, min_count, max_size, reserved_entries(emotions))
+    return Vocabulary.build(counts, min_count, max_size, reserved_entries(emotions))
 
 
 def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
@@ -99,11 +98,19 @@ def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str]
     return vocabulary
 
 
-def chosen_vocabulary(settings: EmpatheticDataConfig, counts: Counter[str], language: Language) -> Vocabulary:
-    """Return the vocabulary of the file that the config names, or one built from the counts."""
-    if settings.vocabulary is not None:
-        return check_vocabulary(Vocabulary.load(settings.vocabulary), settings.vocabulary, language.emotions)
-    return build_vocabulary(counts, settings.min_count, settings.max_vocabulary, language.emotions)
+def chosen_vocabulary(
+    settings: EmpatheticDataConfig, counts: Counter[str], language: Language, known: Vocabulary | None
+) -> Vocabulary:
+    """Return `known`, that of existing weights, else that of the file that the config names, or one of the counts."""
+    file, emotions = settings.vocabulary, language.emotions
+    if known is not None:
+        vocabulary = known
+    elif file is not None:
+        vocabulary = check_vocabulary(Vocabulary.load(file), file, emotions)
+    else:
+        vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary, emotions)
+    vocabulary.check_coverage(counts, settings, known is not None)
+    return vocabulary
 
 
 def count_words_of_dialogues(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
