@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import logging
 import os
@@ -166,13 +167,16 @@ def run_tool(
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")  # so that Chinese is printed in any locale
+            # Chinese is printed in any locale, and so are the bytes of a path that is not UTF-8.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         arguments = parser.parse_intermixed_args(words)
         if getattr(arguments, "help_config", None) is not None:
             print(explain_config(arguments))
             return DONE
-        return main(arguments) or DONE
+        status = main(arguments) or DONE
+        sys.stdout.flush()  # here, where a full disk is told
+        return status
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -187,6 +191,13 @@ def run_tool(
     except BrokenPipeError:  # the reader of our output has exited, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except OSError as error:
+        if error.filename is None and error.errno != errno.ENOSPC:
+            return _report_fault()
+        if error.filename is None:  # nothing more is written there at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
     except Exception:
         return _report_fault()
 

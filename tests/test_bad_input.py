@@ -5,9 +5,10 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
-from command import run, run_here
+from command import run, run_here, start
 from filelock import FileLock
 
 FIRST = "天山春红风"
@@ -329,6 +330,28 @@ def test_two_runs_do_not_share_a_folder(trained):
     lstm, transformer = trained["lstm"], trained["transformer"]
     outcome = run_here("train", "-c", lstm.config, "--resume", transformer.folder)
     assert "already holds another run" in outcome.error_line()
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_trained_in_and_answered_from(lstm, train_on, tmp_path):
+    folder = tmp_path / os.fsdecode("我的".encode("gbk"))
+    outcome = train_on(PAIR * 40, "-o", f"output_dir={folder / 'run'}", "-o", "training.max_steps=1")
+    assert outcome.status == 0, outcome.stderr
+    assert "VisualDL's log cannot be written" in outcome.stderr and r"\udcce" in outcome.stdout
+    assert run_here("predict", "--weights", folder / "run" / "best", FIRST).status == 0
+    assert r"\udcce" in run_here("predict", "-c", folder / "nowhere.yaml", FIRST).error_line()
+
+
+def test_a_name_that_is_too_long_and_an_output_that_is_full(lstm, tmp_path):
+    long = tmp_path / ("x" * 300)
+    for arguments in (
+        ("predict", "--weights", long, FIRST),
+        ("train", "-c", lstm.config, "-o", f"output_dir={long}"),
+    ):
+        assert "File name too long" in run_here(*arguments).error_line()
+    with Path("/dev/full").open("w") as full:
+        process = start("predict", "-c", lstm.config, "--weights", lstm.folder / "best", FIRST, stdout=full)
+        _, told = process.communicate()
+    assert process.returncode == 2 and told.decode().endswith("error: the output: No space left on device\n")
 
 
 @pytest.mark.parametrize("name", ["file/run", "file"])

@@ -59,7 +59,7 @@ def test_an_answer_and_its_headers(endpoint):
         (b'{"text": "a"}', {}, 415, "application/json"),
         (b'{"text": ""}', JSON, 422, "text: "),
         (b'{"text": 5}', JSON, 422, "text: "),
-        (b'{"text": "\\ud800"}', JSON, 422, "text: "),
+        (b'{"text": "\\ud800"}', JSON, 422, "half of a surrogate pair"),
         (b'{"text": "a", "style": "1"}', JSON, 422, "style: "),
         (b'{"text": "a", "style": NaN}', JSON, 422, "style: "),
         (b'{"text": "a", "extra": 1}', JSON, 422, "extra: "),
@@ -91,6 +91,12 @@ def test_unknown_addresses_and_methods(endpoint):
             "405" in operation["responses"] for path in described.values() for operation in path.values()
         )
         assert response.headers["allow"] == "POST"
+
+
+def test_no_address_sends_a_client_elsewhere(endpoint):
+    with running(make_app(endpoint)) as client:
+        answer = client.get("/metrics/", headers={"Host": "evil.example"}, follow_redirects=False)
+    refusal(answer, 404)
 
 
 def test_readiness_follows_the_models(endpoint):

@@ -10,7 +10,7 @@ from serving_toys import PATIENCE, EchoEndpoint, eventually
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import BatchingConfig
-from paddle_dialog.serving.decoders import NO_ANSWER
+from paddle_dialog.serving.decoders import NO_ANSWER, decode_here
 from paddle_dialog.serving.endpoint import Job, NoResult
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
 
@@ -167,6 +167,40 @@ def test_closing_answers_what_waits_and_takes_no_more(start, endpoint):
 
     assert [answer["echo"] for answer in asyncio.run(scenario())] == ["first", "a", "b", "c"]
     assert endpoint.batches == [["first"], ["a", "b"], ["c"]]
+
+
+def test_long_jobs_leave_a_decoder_for_others():
+    long, quick = EchoEndpoint(), EchoEndpoint()
+    long.is_long = True
+    long.open.clear()
+    batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here, decode_here])
+    batcher.start()
+    eventually(lambda: batcher.is_ready and batcher._idle == 2)
+
+    async def scenario():
+        first = [asyncio.ensure_future(batcher.submit(long, Job(text, text))) for text in "ab"]
+        assert await asyncio.to_thread(long.busy.wait, PATIENCE)
+        assert (await batcher.submit(quick, Job("c", None)))["echo"] == "c"
+        assert long.batches == [["a"]]  # the other one waits, though a decoder is free
+        long.open.set()
+        return [(await answer)["echo"] for answer in first]
+
+    assert asyncio.run(scenario()) == ["a", "b"]
+    batcher.close()
+
+
+def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(endpoint):
+    def decode(*_):
+        raise RuntimeError("the process that forks the decoders has died")
+
+    batcher, told = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode]), []
+    batcher.on_failure = lambda: told.append(batcher.failure)
+    batcher.start()
+    eventually(lambda: batcher.is_ready)
+    with pytest.raises(Busy, match="the server is ending"):
+        asyncio.run(batcher.submit(endpoint, Job("a", None)))
+    assert [str(error) for error in told] == ["the process that forks the decoders has died"]
+    batcher.close()
 
 
 def test_models_that_cannot_be_loaded_are_told(start):

@@ -183,13 +183,27 @@ def test_a_decoder_that_dies_while_it_waits_costs_no_request(decoding):
 
 @linux
 def test_a_server_that_can_replace_no_decoder_ends(decoding):
-    process, fork_server, client = decoding
-    decoders = children(fork_server)
-    for pid in (fork_server, *decoders):
-        os.kill(pid, signal.SIGKILL)
-        eventually(lambda pid=pid: ended(pid))
-    assert ask(client).status_code == 500
+    process, fork_server, _ = decoding
+    os.kill(fork_server, signal.SIGKILL)
     process.wait(PATIENCE)
+
+
+@linux
+def test_a_decoder_that_is_stopped_is_replaced_and_the_server_still_ends(trained):
+    process, address = serve(trained, "workers=2", "limits.seconds=1")
+    (fork_server,) = children(process.pid)
+    with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+        eventually(lambda: client.get("/readyz").status_code == 200 and len(children(fork_server)) == 2)
+        stopped = children(fork_server)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        assert ask(client).status_code in (503, 504)
+        eventually(lambda: ask(client).status_code == 200)
+    os.kill(next(pid for pid in children(fork_server) if not ended(pid)), signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and "a decoder has not answered in time" in err.decode()
+    assert not Path(f"/proc/{fork_server}").exists()
 
 
 @linux

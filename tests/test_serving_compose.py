@@ -1,5 +1,6 @@
 """Whole couplets, scrolls and the form of a human's pair over HTTP."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
@@ -29,7 +30,8 @@ def start(predictor=None, words=None):
 
 
 def ask(client, path, **request):
-    response = client.post(f"/v1/{path}", json=request)
+    sent = {"content": json.dumps(request), "headers": {"Content-Type": "application/json"}}
+    response = client.post(f"/v1/{path}", **sent)
     return response.status_code, response.json()
 
 
@@ -68,6 +70,8 @@ def test_nothing_need_be_asked_and_one_s_own_scroll_stands():
         ({"place": 9, "name": "李"}, "place 9 is outside the line"),
         ({"count": 5}, "count"),
         ({"colour": "red"}, "colour"),
+        ({"pattern": "\ud800"}, "half of a surrogate pair"),
+        ({"scroll": "\udfff"}, "half of a surrogate pair"),
     ],
 )
 def test_bad_requests_are_told_in_a_sentence(request_, said):

@@ -73,7 +73,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     files = {
         CONFIG: bundle.config_text.encode("utf-8"),
         WEIGHTS: serialise_tensors(quantize(bundle.weights) if bundle.eight_bits else dict(bundle.weights)),
-        CARD: bundle.card.encode("utf-8"),
+        CARD: bundle.card.encode("utf-8", "backslashreplace"),  # it names files, whose names may not be UTF-8
         **{
             f"{name}{VOCABULARY_SUFFIX}": "".join(f"{token}\n" for token in vocabulary).encode("utf-8")
             for name, vocabulary in bundle.vocabularies.items()

@@ -105,6 +105,7 @@ def create_app(
         description='What trained models answer. Every error is `{"error": sentence}`.',
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # it would send a client to the host that the client names
         lifespan=lifespan,
     )
     app.state.batcher, app.state.metrics = batcher, metrics

@@ -137,7 +137,7 @@ class Batcher:
         try:
             self._load()
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
             return
         for thread in self._threads[1:]:
             thread.start()
@@ -159,9 +159,8 @@ class Batcher:
 
     def _gathered(self) -> list[_Waiting]:
         """See `_next_batch`; waiting jobs are shared among the waiting threads."""
-        self._changed.wait_for(lambda: self._queue or self._closing)
-        while self._queue:
-            first = self._queue[0]
+        while self._changed.wait_for(lambda: self._takeable() or self._closing) and self._takeable():
+            first = self._takeable()[0]
             alike = [w for w in self._queue if w.kind == first.kind][: self._settings.max_batch]
             left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
             if len(alike) == self._settings.max_batch or left <= 0 or self._closing:
@@ -169,9 +168,12 @@ class Batcher:
                 self._queue = [w for w in self._queue if w not in taken]
                 return taken
             self._changed.wait(left)
-            if not self._queue:  # the only job was abandoned, or another thread took it
-                self._changed.wait_for(lambda: self._queue or self._closing)
         return []
+
+    def _takeable(self) -> list[_Waiting]:
+        """Return the waiting jobs that a free thread may take: no long ones where others would have none left."""
+        takes_long = self._idle > 1 or len(self._threads) == 1 or self._closing
+        return [waiting for waiting in self._queue if takes_long or not waiting.endpoint.is_long]
 
     def _answer(self, batch: list[_Waiting], decode: Decode) -> None:
         endpoint, settings = batch[0].endpoint, batch[0].job.settings
@@ -184,8 +186,8 @@ class Batcher:
             answers = [Busy("the process that was answering this has died; try again", 1)] * len(batch)
         except Exception as error:  # no other decoder could be made
             fault(LOG, error)
-            self._fail(error)
-            answers = [DecodingFailed()] * len(batch)
+            self.fail(error)
+            answers = [Busy("the server is ending; try again in a moment", 1)] * len(batch)
         seconds = time.monotonic() - started
         if any(isinstance(answer, DecodingFailed) for answer in answers):
             self._metrics.failures.inc()
@@ -197,7 +199,8 @@ class Batcher:
         for waiting, answer in zip(batch, answers, strict=True):
             _deliver(waiting.future, answer)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """Keep the error that ends the server, and end it."""
         self.failure = error
         self.on_failure()
 

@@ -8,9 +8,12 @@ at first and to replace one that died. So a decoder costs a few megabytes and st
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -21,6 +24,7 @@ from paddle_dialog.serving.endpoint import Endpoint, NoResult
 from paddle_dialog.serving.telemetry import fault
 
 LOG = logging.getLogger(__name__)
+DEAD = "the process that forks the decoders has died"
 NO_ANSWER = "the model finds no answer to this; write it differently, or ask with fewer rules"
 
 
@@ -67,33 +71,50 @@ class ForkServer:
         )
         self._process.start()
         theirs.close()
+        self._closing = False
 
-    def fork(self) -> Connection:
-        """Fork a decoder and return the pipe to it.
+    def fork(self) -> tuple[Connection, int]:
+        """Fork a decoder; return the pipe to it and its number as a process.
 
         Raises:
             RuntimeError: the fork server has died.
         """
         ours, theirs = Pipe()
-        with theirs:
-            try:
+        try:
+            with theirs:
                 socket.send_fds(self._orders, [b"1"], [theirs.fileno()])
-            except OSError as error:
-                raise RuntimeError("the process that forks the decoders has died") from error
-        return ours
+            return ours, ours.recv()
+        except (OSError, EOFError) as error:
+            raise RuntimeError(DEAD) from error
+
+    def watch(self, fail: Callable[[Exception], None]) -> None:
+        """Call a function once the fork server dies, as no decoder can be replaced then."""
+
+        def wait() -> None:
+            self._orders.recv(1)  # it sends nothing, so this returns at its end
+            if not self._closing:
+                fail(RuntimeError(DEAD))
+
+        threading.Thread(target=wait, name="watch", daemon=True).start()
 
     def close(self) -> None:
-        """Wait for the end of the fork server and of its decoders, whose pipes must be closed."""
-        self._orders.close()
+        """End the fork server, which ends its decoders, and wait for it."""
+        self._closing = True
+        self._orders.shutdown(socket.SHUT_RDWR)
         self._process.join()
+        self._orders.close()
 
 
 class RemoteDecoder:
-    """Answers batches in a process that the fork server made."""
+    """Answers batches in a process that the fork server made.
 
-    def __init__(self, fork_server: ForkServer) -> None:
-        self._fork_server = fork_server
-        self._pipe = fork_server.fork()
+    Args:
+        seconds: after which nobody waits for an answer any more; the process is then replaced.
+    """
+
+    def __init__(self, fork_server: ForkServer, seconds: float) -> None:
+        self._fork_server, self._seconds = fork_server, seconds
+        self._pipe, self._pid = fork_server.fork()
 
     def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
         """See `Decode`."""
@@ -101,19 +122,24 @@ class RemoteDecoder:
         try:
             self._pipe.send(batch)
         except OSError:  # it died while idle
-            self._replace()
+            self._replace("has died")
             self._pipe.send(batch)
         try:
-            answers: list[Answer] = self._pipe.recv()
+            if self._pipe.poll(self._seconds):
+                answers: list[Answer] = self._pipe.recv()
+                return answers
         except (EOFError, OSError) as error:
-            self._replace()
+            self._replace("has died")
             raise DecoderLost from error
-        return answers
+        self._replace("has not answered in time")
+        raise DecoderLost
 
-    def _replace(self) -> None:
-        LOG.warning("a decoder has died; another takes its place")
+    def _replace(self, why: str) -> None:
+        LOG.warning("a decoder %s; another takes its place", why)
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
         self._pipe.close()
-        self._pipe = self._fork_server.fork()
+        self._pipe, self._pid = self._fork_server.fork()
 
     def close(self) -> None:
         """Let the process end."""
@@ -136,11 +162,14 @@ def _fork_decoders(
                 target=_decode, args=(endpoints, pipe, orders), name="decoder"
             ).start()
         active_children()  # reaps those that have ended
+    for child in active_children():
+        child.kill()  # one that was stopped would not end by itself
 
 
 def _decode(endpoints: Mapping[str, Endpoint[Any]], pipe: Connection, orders: socket.socket) -> None:
     """Run a decoder: answer until the server closes its end of the pipe."""
     orders.close()
+    pipe.send(os.getpid())
     while True:
         try:
             path, items, settings = pipe.recv()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
@@ -10,7 +11,8 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic_core import PydanticCustomError
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -34,6 +36,16 @@ class RequestModel(BaseModel):
     """A request's JSON: no unknown keys, no conversions, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_whole_characters(cls, data: Any) -> Any:
+        try:
+            json.dumps(data, ensure_ascii=False, default=str).encode("utf-8")
+        except UnicodeEncodeError as error:
+            sentence = "a text has half of a surrogate pair; write the whole character"
+            raise PydanticCustomError("surrogate", sentence) from error
+        return data
 
 
 def bounded(model: type[R], **bounds: Any) -> type[R]:
@@ -79,6 +91,7 @@ class Endpoint(ABC, Generic[R]):
         answer_model: of the answer's JSON, for the API's description.
     """
 
+    is_long: ClassVar[bool] = False  # whether an answer takes seconds; then one decoder is left for others
     takes_models: ClassVar[bool] = False  # whether `use` may be called for several models, see `ByLanguage`
     task: str
     path: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -50,11 +50,12 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
             select_device(device)  # Paddle's belongs to a thread
             return cards
 
-        with _decoders(config.workers, models, listener) as decoders:
+        with _decoders(config, models, listener) as (decoders, watch):
             app = create_app(config, endpoints_of(models), load, words, decoders)
             print(f"serving on http://{_address(listener)}", flush=True)
             server = uvicorn.Server(_settings(app, config))
             app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
+            watch(app.state.batcher.fail)
             server.run(sockets=[listener])
     failure = app.state.batcher.failure
     if failure is not None:
@@ -63,20 +64,24 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
 
 @contextmanager
 def _decoders(
-    workers: int | None, models: Sequence[ServedModel], listener: socket.socket
-) -> Iterator[Sequence[Decode]]:
-    """Start the decoders, processes where possible, and end them after the `with` block."""
-    count = usable_cores() if workers is None else workers
+    config: ServeConfig, models: Sequence[ServedModel], listener: socket.socket
+) -> Iterator[tuple[Sequence[Decode], Callable[[Callable[[Exception], None]], None]]]:
+    """Start the decoders, processes where possible, and end them after the `with` block.
+
+    Yields:
+        The decoders, and a function that has another one called where no more of them can be made.
+    """
+    count = usable_cores() if config.workers is None else config.workers
     if count > 1 and not can_fork():
         print("decoding in one thread: several processes need Linux and models over arrays", file=sys.stderr)
         count = 1
     if count == 1:
-        yield [decode_here]
+        yield [decode_here], lambda fail: None
         return
     fork_server = ForkServer(endpoints_of(models), listener)
-    decoders = [RemoteDecoder(fork_server) for _ in range(count)]
+    decoders = [RemoteDecoder(fork_server, config.limits.seconds) for _ in range(count)]
     try:
-        yield decoders
+        yield decoders, fork_server.watch
     finally:
         for decoder in decoders:
             decoder.close()

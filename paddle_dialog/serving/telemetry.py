@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,10 +28,23 @@ def configure_log() -> None:
     """Send the server's log to stderr; of uvicorn only its warnings, which carry no text of requests."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for name, level in ((LOGGER, logging.INFO), ("uvicorn", logging.WARNING)):
+    for name, level in ((LOGGER, logging.INFO), ("uvicorn", logging.WARNING), ("asyncio", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
+    logging.getLogger("asyncio").addFilter(_Seldom())
+
+
+class _Seldom(logging.Filter):
+    """Lets one record pass in a second: without file descriptors asyncio logs as many as connections may wait."""
+
+    _last = -math.inf
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a second has passed."""
+        passes = record.created - self._last >= 1.0
+        self._last = record.created if passes else self._last
+        return passes
 
 
 def fault(logger: logging.Logger, error: BaseException) -> None:

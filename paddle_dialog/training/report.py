@@ -137,7 +137,7 @@ def configure_logging(log_file: str | None = None) -> None:
     formatter.converter = time.localtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file is not None:
-        handlers.append(LogFile(log_file, encoding="utf-8"))
+        handlers.append(LogFile(log_file, encoding="utf-8", errors="backslashreplace"))
     for handler in handlers:
         handler.setFormatter(formatter)
         logger.addHandler(handler)
@@ -210,7 +210,7 @@ class Curves:
             return
         try:
             getattr(self._writer, method)(*values)
-        except OSError as error:
+        except (OSError, UnicodeEncodeError) as error:  # it writes to no folder whose name is not UTF-8
             self._give_up(error)
 
     def close(self) -> None:

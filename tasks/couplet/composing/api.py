@@ -76,6 +76,7 @@ class ComposeAnswer(BaseModel):
 class ComposeEndpoint(Endpoint[ComposeRequest]):
     """Writes whole couplets from a theme, from a name or from nothing, each with its 横批."""
 
+    is_long = True
     task, path = "couplet", "/v1/compose"
     summary = "Whole couplets"
     answer_model = ComposeAnswer
