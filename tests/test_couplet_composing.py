@@ -336,6 +336,13 @@ def test_own_words_stand_in_a_line_and_own_scrolls_replace_the_models():
         assert proposal.scroll == "小园春色" and len(proposal.scrolls) == 5
 
 
+def test_no_name_becomes_the_beginning_of_an_unkind_word(monkeypatch):
+    words = {one.first[:2] for one in TOY.compose(name="山月", count=2)}
+    monkeypatch.setattr("paddle_dialog.tasks.couplet.composing.prediction.UNKIND", " ".join(words))
+    found = TOY.compose(name="山月", count=2)
+    assert found and all(one.first[0] == "山" and one.first[:2] not in words for one in found)
+
+
 def test_banned_words_are_never_written(tmp_path):
     words = tmp_path / "words.txt"
     usual = TOY.compose(count=5)

@@ -11,7 +11,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
+from paddle_dialog.tasks.sentiment.prediction import EXAMPLES, SentimentPredictor
 from paddle_dialog.text.language import LanguageName
 
 EXAMPLE = "房间很干净，服务员也很热情，下次还会住这里。"
@@ -61,7 +61,9 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
     def use(self, predictor: SentimentPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor = predictor
-        predictor.predict([EXAMPLE])  # fills caches, so that the first request is quick
+        predictor.predict(
+            [" ".join(EXAMPLES.values())]
+        )  # any model reads it; the first request is quick then
         return {"tokens": predictor.config.data.tokens}
 
     def texts(self, request: SentimentRequest) -> Iterable[str]:

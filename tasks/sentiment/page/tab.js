@@ -5,6 +5,7 @@ import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
 import { allDetails, details, onModels } from "../../page/models.js";
+import { onAddress, setAddress } from "../../page/tabs.js";
 import { word } from "./words.js";
 
 const part = partsOf("sentiment");
@@ -31,7 +32,8 @@ export function start() {
       { buttons: [part("ask")], error, status, doing: "judging" },
       (stop) => ask("v1/sentiment", { text }, stop),
       (answer) => {
-        status.tell(answer.label === 1 ? "good" : "bad", { percent: `${Math.round(answer.probability * 100)}%` });
+        status.tell(nameOf(answer), { percent: `${Math.round(answer.probability * 100)}%` });
+        setAddress("sentiment", { s: text });
         judged = answer;
         draw();
         part("result").scrollIntoView({ block: "nearest" });
@@ -42,20 +44,25 @@ export function start() {
     event.preventDefault();
     judge();
   });
+  const take = (text) => () => {
+    part("review").value = text;
+    judge();
+  };
   onLanguage(draw);
+  let isKnown = false;
   onModels(() => {
+    if (!isKnown) onAddress("sentiment", ({ s }) => s && take(s)());
+    isKnown = true;
     const texts = allDetails("sentiment").flatMap(({ tokens }) => EXAMPLES[tokens] ?? []);
-    const take = (text) => () => {
-      part("review").value = text;
-      judge();
-    };
     part("examples").replaceChildren(...texts.map((text) => button(text, { class: "example" }, take(text))));
   });
 }
 
+const nameOf = ({ label }) => ({ 1: "good", 0: "bad" })[label] ?? "unclear";
+
 function draw() {
   if (judged === null) return;
-  const { words, language, label, probability } = judged;
+  const { words, language, probability } = judged;
   const most = Math.max(...words.map(({ weight }) => Math.abs(weight)), 1e-9);
   const blank = details("sentiment", language).tokens === "words" ? " " : "";
   const spans = words.flatMap(({ text, weight }) => {
@@ -63,8 +70,8 @@ function draw() {
     return [setVariable(element("span", attributes, text), "--weight", (Math.abs(weight) / most).toFixed(3)), blank];
   });
   part("words").replaceChildren(...spans);
-  part("seal").textContent = word(label === 1 ? "sealGood" : "sealBad");
+  part("seal").textContent = word(`seal_${nameOf(judged)}`);
   setVariable(part("bar"), "--share", probability);
-  part("result").dataset.label = label === 1 ? "good" : "bad";
+  part("result").dataset.label = nameOf(judged);
   part("result").hidden = part("legend").hidden = false;
 }

@@ -4,6 +4,8 @@ import { ApiError, ask } from "../../page/api.js";
 import { copyText } from "../../page/clipboard.js";
 import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
+import { onModels } from "../../page/models.js";
+import { onAddress, setAddress } from "../../page/tabs.js";
 import { word } from "./words.js";
 
 const part = partsOf("translation");
@@ -31,6 +33,7 @@ export function start() {
         answer = given;
         status.tell("translated", { text: given.predictions[0].text });
         draw();
+        setAddress("translation", { s: source });
         part("book").scrollIntoView({ block: "nearest" });
       },
     );
@@ -44,6 +47,11 @@ export function start() {
     translate();
   };
   part("examples").append(...EXAMPLES.map((text) => button(text, { class: "example" }, take(text))));
+  let isKnown = false;
+  onModels(() => {
+    if (!isKnown) onAddress("translation", ({ s }) => s && take(s)());
+    isKnown = true;
+  });
   part("copy").addEventListener("click", async () => {
     if (await copyText(answer.predictions[0].text)) confirm(part("copy"), () => word("copied"), () => word("copy"));
     else error.tell("copyFailed");
