@@ -22,6 +22,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
 from paddle_dialog.serving.models import find_models, load_serve_config, without_folders
+from paddle_dialog.serving.telemetry import Seldom
 from paddle_dialog.serving.word_filter import WordFilter
 
 JSON = {"Content-Type": "application/json"}
@@ -152,6 +153,15 @@ def test_the_log_has_no_user_text_unless_asked(endpoint, caplog, monkeypatch):
     with running(make_app(EchoEndpoint(), log_user_text=True)) as client:
         client.post("/v1/echo", json=texts)
     assert "confided" in caplog.text
+
+
+def test_a_loop_without_file_descriptors_is_told_of_once_a_second():
+    """Asyncio logs it for each of the 2,048 connections that may wait, with a traceback."""
+    seldom = Seldom()
+    times = [10.0, 10.1, 10.9, 11.1, 11.2, 40.0]
+    assert [seldom.filter(logging.makeLogRecord({"created": time})) for time in times] == [
+        *(True, False, False, True, False, True)
+    ]
 
 
 def test_metrics_count_what_happened(endpoint):

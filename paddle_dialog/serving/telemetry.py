@@ -32,10 +32,10 @@ def configure_log() -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
-    logging.getLogger("asyncio").addFilter(_Seldom())
+    logging.getLogger("asyncio").addFilter(Seldom())
 
 
-class _Seldom(logging.Filter):
+class Seldom(logging.Filter):
     """Lets one record pass in a second: without file descriptors asyncio logs as many as connections may wait."""
 
     _last = -math.inf
