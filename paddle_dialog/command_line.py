@@ -43,6 +43,7 @@ EXTRAS = {
     ),
     "serve": ("fastapi", "uvicorn", "starlette", "pydantic", "anyio", "prometheus_client"),
     "dev": ("ToJyutping", "pypinyin"),
+    "pretrained": ("paddleformers", "transformers"),
 }
 
 
@@ -238,7 +239,7 @@ def how_to_install(module: str) -> str:
     package = module.partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
-            option = " --dev" if extra == "dev" else ""
+            option = f" --{extra}" if extra in ("dev", "pretrained") else ""
             return (
                 f"{package} is not installed; it comes with the extra {extra}: pip install 'paddle_dialog[{extra}]', "
                 f"or in a checkout bash tools/setup_env.sh{option}"

@@ -1,4 +1,4 @@
-"""Regenerate requirements.lock: one resolution per supported Python, merged into one constraints file.
+"""Regenerate the lock files: one resolution per supported Python, merged into one constraints file.
 
 A single universal resolution does not work: the versions it finds for all Pythons at once fail to import.
 
@@ -10,42 +10,49 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.10", "3.11", "3.12")
-REQUIREMENTS = ("requirements-light.txt", "requirements.txt", "requirements-dev.txt")
+REQUIREMENTS = {
+    "requirements.lock": ("requirements-light.txt", "requirements.txt", "requirements-dev.txt"),
+    "requirements-pretrained.lock": ("requirements-pretrained.txt",),
+}
 # Compiled packages whose newest release may be source only for one of the Pythons; a user has no compiler.
 WHEELS_ONLY = (
+    "llvmlite",
+    "numba",
     "numpy",
     "onnx",
     "onnxoptimizer",
     "paddle2onnx",
     "pyarrow",
     "scipy",
+    "soxr",
     "sentencepiece",
     "tool-helpers",
 )
 HEADER = """\
-# The whole dependency tree of requirements.txt and requirements-dev.txt, a constraints file for pip.
+# The whole dependency tree of {names}, a constraints file for pip.
 # Made by `python tools/lock.py` (needs uv); do not edit by hand.
 # A line without a marker holds for Python {pythons} alike. No hashes: pip takes none beside `-e .`.
 """
 
 
-def direct_requirements() -> str:
-    """Return the pinned lines of the requirements files, without pip's own options."""
-    lines = [line for name in REQUIREMENTS for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
+def direct_requirements(names: Sequence[str]) -> str:
+    """Return the pinned lines of requirements files, without pip's own options."""
+    lines = [line for name in names for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
     return "\n".join(line for line in lines if not line.startswith(("-", "#"))) + "\n"
 
 
-def resolve(python: str) -> dict[str, str]:
-    """Return {package: version} for one Python version, as uv resolves the direct requirements."""
+def resolve(python: str, requirements: str) -> dict[str, str]:
+    """Return {package: version} for one Python version, as uv resolves requirements."""
     command = ["uv", "pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"]
     command += ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
     for package in WHEELS_ONLY:
         command += ["--only-binary", package]
-    done = subprocess.run([*command, "-"], input=direct_requirements(), capture_output=True, text=True)
+    done = subprocess.run([*command, "-"], input=requirements, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"lock: uv found no solution for Python {python}:\n{done.stderr}")
     return dict(line.split("==", 1) for line in done.stdout.splitlines() if "==" in line)
@@ -67,10 +74,11 @@ def merge(by_python: dict[str, dict[str, str]]) -> list[str]:
 
 
 def main() -> None:
-    """Write requirements.lock."""
-    lines = merge({python: resolve(python) for python in PYTHONS})
-    text = HEADER.format(pythons=", ".join(PYTHONS)) + "\n".join(lines) + "\n"
-    (ROOT / "requirements.lock").write_text(text, encoding="utf-8")
+    """Write the lock files."""
+    for lock, names in REQUIREMENTS.items():
+        lines = merge({python: resolve(python, direct_requirements(names)) for python in PYTHONS})
+        header = HEADER.format(names=" and ".join(names[-2:]), pythons=", ".join(PYTHONS))
+        (ROOT / lock).write_text(header + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #   bash tools/setup_env.sh --light      what answering needs: seconds, 0.1 GB
 #   bash tools/setup_env.sh              everything: training, evaluating, the server; minutes, 1.7 GB
 #   bash tools/setup_env.sh --dev        and what tools/test.sh needs
+#   bash tools/setup_env.sh --pretrained for pre-trained models (docs/pretrained.md), in .venv-pretrained; 2.1 GB
 #   PYTHON=/path/to/python3.11 bash tools/setup_env.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,21 +40,29 @@ find_python() {
     fail "no Python 3.10, 3.11 or 3.12 found (PaddleNLP has packages for no newer one); install one or set PYTHON=/path/to/it."
 }
 
+venv=.venv
+lock=requirements.lock
+# Each of these contains those before it.
+files=(requirements-light.txt requirements.txt requirements-dev.txt)
 case "${1:-}" in
     --light) requirements=requirements-light.txt ;;
     "") requirements=requirements.txt ;;
     --dev) requirements=requirements-dev.txt ;;
-    *) fail "unknown argument '$1'; there are --light and --dev." ;;
+    --pretrained)
+        venv=.venv-pretrained
+        requirements=requirements-pretrained.txt
+        lock=requirements-pretrained.lock
+        files=("$requirements")
+        ;;
+    *) fail "unknown argument '$1'; there are --light, --dev and --pretrained." ;;
 esac
-# Each of these contains those before it.
-files=(requirements-light.txt requirements.txt requirements-dev.txt)
 
-# The stamp is written last, so a .venv without one was left unfinished. It holds the requirements file, then
+# The stamp is written last, so an environment without one was left unfinished. It holds the requirements file, then
 # the place and Python (a venv cannot be moved), then the checksums.
-stamp=.venv/setup_env.stamp
-sums="$(cksum "${files[@]}" requirements.lock pyproject.toml)"
+stamp=$venv/setup_env.stamp
+sums="$(cksum "${files[@]}" "$lock" pyproject.toml)"
 place=
-if [[ -x .venv/bin/python && -f $stamp ]]; then
+if [[ -x $venv/bin/python && -f $stamp ]]; then
     { read -r installed; read -r place; installed_sums="$(cat)"; } <"$stamp"
     # What is there already stays: the larger of both is installed.
     [[ "${files[*]}" == *"$requirements"*"$installed"* ]] && requirements=$installed
@@ -75,8 +84,8 @@ if [[ -z $place ]]; then
     else
         python=$(find_python)
     fi
-    rm -rf .venv
-    "$python" -m venv .venv
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
     place="$PWD $python"
 fi
 
@@ -84,9 +93,11 @@ time=minutes
 options=()
 if [[ $requirements == requirements-light.txt ]]; then
     time=seconds
+fi
+if [[ $requirements =~ light|pretrained ]]; then
     options=(--no-compile) # Python compiles what it imports, which is little; all of it takes as long as the rest
 fi
-echo "setup_env: installing $requirements into .venv, $(.venv/bin/python --version); $time when it is new …" >&2
-.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
+echo "setup_env: installing $requirements into $venv, $($venv/bin/python --version); $time when it is new …" >&2
+"$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
     fail "pip could not install $requirements, see its message above; mend that and run this script again."
 printf '%s\n' "$requirements" "$place" "$sums" >"$stamp"

@@ -11,4 +11,8 @@ bin=.venv/bin
 "$bin/ruff" check --quiet
 "$bin/ruff" format --check
 "$bin/mypy" --no-error-summary
-exec "$bin/pytest" -n "${TEST_WORKERS:-2}" "$@"
+"$bin/pytest" -n "${TEST_WORKERS:-2}" "$@"
+if [[ $# == 0 ]]; then # those of pre-trained models, in their own environment
+    bash tools/setup_env.sh --pretrained
+    .venv-pretrained/bin/python -m pytest -n "${TEST_WORKERS:-2}" --dist loadfile tests/pretrained
+fi

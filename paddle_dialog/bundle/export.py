@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -14,8 +16,10 @@ import numpy as np
 from paddle_dialog.bundle.folder import Bundle, check_replaceable, load_bundle, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.pretrained_base import SETTINGS, SMALL_FILES, base_files, base_settings, with_place
 from paddle_dialog.recipes import config_from_text
 from paddle_dialog.task import Task
 
@@ -53,6 +57,7 @@ def export_bundle(
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
     card, config = _without_paths(bundle.card, task, config), _without_folders(task, config)
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
+    files |= {name: bundle.extra[name] for name in SMALL_FILES if name in bundle.extra}
     exported = Bundle(
         bundle.task,
         dump(config),
@@ -69,10 +74,49 @@ def export_bundle(
     return sum(path.stat().st_size for path in target.iterdir())
 
 
+def export_merged(source: Path, target: Path, base: str = "") -> int:
+    """Write a pre-trained model that was fine-tuned as one folder in Hugging Face's form, in float32.
+
+    Args:
+        source: a run's `best` or `last`, or a bundle.
+        target: a new folder.
+        base: the folder of the frozen model, where it is no longer where the run had it.
+
+    Returns:
+        Bytes of all files written.
+
+    Raises:
+        UserError: the bundle is of no pre-trained model, its frozen model is missing, or the folder has something.
+    """
+    if target.exists():
+        raise UserError(f"{target}: exists; name a new folder")
+    bundle = load_bundle(source)
+    task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
+    if not isinstance(config.model, PretrainedConfig):
+        raise UserError(
+            f"--merge: {source} is a {config.model.name}, and only a pretrained model can be merged"
+        )
+    if base:
+        config = replaced(config, {"model.pretrained": base})
+    config = with_place(config, source)
+    network: Any = TrainedModel.of_bundle(bundle, partial(task.build_network, config), source).network
+    partial_folder = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(partial_folder, ignore_errors=True)
+    partial_folder.mkdir(parents=True)
+    network.save_whole(partial_folder)
+    for name, content in base_files(config).items():
+        (partial_folder / name).write_bytes(content)
+    settings = base_settings(partial_folder) | {"torch_dtype": "float32"}
+    settings.pop("dtype", None)
+    (partial_folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    partial_folder.rename(target)
+    return sum(path.stat().st_size for path in target.iterdir())
+
+
 def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
     """Return a config with its paths cut to file names, without the files that answering does not read."""
     names = {
-        key: Path(path).name if key.startswith("data.") and key != "data.vocabulary" else None
+        key: Path(path).name if key.startswith(("data.", "model.")) and key != "data.vocabulary" else None
         for key, path in _paths(task, config).items()
     }
     return replaced(config, {**names, "output_dir": None})
@@ -89,6 +133,8 @@ def _paths(task: Task, config: ExperimentConfig) -> dict[str, str]:
     """Return the paths in a config by their keys."""
     keys = ("data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys)
     paths = {key: attrgetter(key)(config) for key in keys}
+    if isinstance(config.model, PretrainedConfig) and Path(config.model.pretrained).is_dir():
+        paths["model.pretrained"] = config.model.pretrained
     return {key: path for key, path in paths.items() if path is not None}
 
 

@@ -14,6 +14,7 @@ from paddle_dialog.bundle.folder import CONFIG, MANIFEST, bundle_exists, config_
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.pretrained_base import with_place
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.recipes import Recipe, config_from_text, read_recipe
 from paddle_dialog.task import Task
@@ -59,6 +60,7 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
         config = dataclasses.replace(config, seed=recipe.seed, **sections)
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
+    config = with_place(config, folder, recipe)
     trained = TrainedModel.of_bundle(bundle, partial(bundle_task.build_network, config), folder)
     return LoadedModel(bundle_task, config, trained)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from paddle import nn
 
-    from paddle_dialog.config.models import ModelConfig
+    from paddle_dialog.config.models import ModelConfig, PretrainedConfig
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -102,7 +102,7 @@ class TrainedModel:
             )
             return None
 
-    def step_model(self, config: ModelConfig, vocab_size: int) -> StepModel:
+    def step_model(self, config: ModelConfig | PretrainedConfig, vocab_size: int) -> StepModel:
         """Return the fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
 
         Raises:

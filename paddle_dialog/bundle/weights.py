@@ -23,9 +23,10 @@ _PER_TOKEN = re.compile(r"(embedding\.table\.weight|^output\.(weight|bias))$")  
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
     """Return a network's parameters and persistent buffers as arrays, each under the first of its names only.
 
-    Those of layers that set `training_only` are left out: see `read_training_only`.
+    Those of layers that set `training_only` are left out, see `read_training_only`, and a network's
+    `weights_elsewhere`: names of frozen weights that another folder has.
     """
-    state, left_out = network.state_dict(), _training_only(network)
+    state, left_out = network.state_dict(), _training_only(network) | _elsewhere(network)
     return {
         name: state[name].numpy()
         for name, first in _first_names(state).items()
@@ -52,7 +53,7 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
     first_names = _first_names(state)
     # The name in the file for each first name.
     sources = {first_names[name]: name for name in reversed(state) if name in weights}
-    optional = _training_only(network)
+    optional = _training_only(network) | _elsewhere(network)
     missing = sorted(set(first_names.values()) - sources.keys() - optional)
     foreign = sorted(weights.keys() - state.keys())
     if missing or foreign:
@@ -83,6 +84,10 @@ def _training_only(network: nn.Layer) -> set[str]:
         if getattr(layer, "training_only", False)
         for name in layer.state_dict()
     }
+
+
+def _elsewhere(network: nn.Layer) -> frozenset[str]:
+    return getattr(network, "weights_elsewhere", frozenset())
 
 
 def _first_names(state: Mapping[str, Tensor]) -> dict[str, str]:

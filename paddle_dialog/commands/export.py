@@ -14,10 +14,19 @@ from paddle_dialog.command_line import OneLineParser, notes_on_stderr
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the bundle and print its size."""
-    from paddle_dialog.bundle.export import export_bundle
+    from paddle_dialog.bundle.export import export_bundle, export_merged
     from paddle_dialog.bundle.loading import find_model
     from paddle_dialog.errors import UserError
 
+    if arguments.merge is not None:
+        if arguments.about or arguments.data or arguments.metrics or arguments.eight_bits:
+            raise UserError(
+                "--merge: writes no bundle; leave --about, --data, --metrics and --eight-bits out"
+            )
+        with notes_on_stderr():
+            size = export_merged(find_model(arguments.weights), Path(arguments.output), arguments.merge)
+        print(f"{arguments.output}: {size / 1e6:.1f} MB")
+        return
     try:
         about = Path(arguments.about).read_text(encoding="utf-8") if arguments.about else ""
         metrics = (
@@ -63,6 +72,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--eight-bits", action="store_true", help="8 bits a number of the matrices instead of float16's 16"
+    )
+    parser.add_argument(
+        "--merge",
+        nargs="?",
+        const="",
+        metavar="BASE",
+        help="instead of a bundle, write a fine-tuned pre-trained model as one folder that Transformers and "
+        "PaddleFormers read; BASE is the folder of the frozen model, where it has been moved",
     )
     parser.add_argument("--metrics", metavar="FILE", help="what tools/evaluate.py --json printed")
     return parser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -184,6 +185,8 @@ def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
         tokens: of its vocabularies.
         copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
     """
+    if isinstance(model, PretrainedConfig):
+        return None  # its size stands in its own files
     layers = getattr(model, "encoder_layers", 0) + getattr(model, "decoder_layers", 0)
     key, value = (getattr(model, name, None) or model.width for name in ("key_depth", "value_depth"))
     across = 2 * (key + value + getattr(model, "inner_width", 0))
@@ -196,6 +199,45 @@ def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
         f"its weights would take at least {needed / 2**30:,.0f} GiB of memory, and this machine has "
         f"{there / 2**30:,.0f}; take fewer or narrower layers"
     )
+
+
+@dataclass(frozen=True)
+class LoraConfig:
+    """Small matrices that are trained beside the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
+
+    rank: int = at_least(1, 8, "the inner size of the two small matrices beside each frozen one")
+    alpha: float = setting(16.0, "their product counts alpha / rank", above=0.0)
+    dropout: float = rate(0.0, "share of their inputs dropped in training")
+    targets: list[str] | None = setting(  # noqa: RUF009
+        None, "the linear layers that have them, e.g. [q_proj, v_proj]; null is every one inside the layers"
+    )
+
+
+@dataclass(frozen=True)
+class PretrainedConfig:
+    """A causal language model that others trained, read by PaddleFormers; see docs/pretrained.md."""
+
+    width: ClassVar[int] = 1  # so that `noam` is the rate that is given
+
+    pretrained: str = setting(
+        dataclasses.MISSING, "a folder with config.json, *.safetensors and the tokenizer, or a name on a hub"
+    )
+    name: Literal["pretrained"] = "pretrained"
+    lora: LoraConfig | None = setting(None, "null trains all weights")  # noqa: RUF009
+    dtype: Literal["float32", "bfloat16"] = setting(
+        "float32", "what a GPU holds the frozen weights in, and computes in; a CPU takes float32"
+    )
+    sha256: str | None = setting(
+        None, "of the files of the frozen model; a run writes it into its bundles, which refuse another one"
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield settings that contradict each other."""
+        if self.dtype == "bfloat16" and self.lora is None:
+            yield (
+                "dtype",
+                "bfloat16 is of frozen weights; name model.lora, or take float32 with training.amp: O1",
+            )
 
 
 ModelConfig = LstmAttentionConfig | TransformerConfig

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.models import ModelConfig, TransformerConfig
+from paddle_dialog.config.models import ModelConfig, PretrainedConfig, TransformerConfig
 from paddle_dialog.models.families import numpy_pair
-from paddle_dialog.models.numpy_operators import Embeddings, NumpyLinear, Weights
+from paddle_dialog.models.numpy_operators import Embeddings, NumpyLinear, UnsupportedModelError, Weights
 from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
 from paddle_dialog.models.numpy_state import DecoderState, NumpyTargetReader
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -128,7 +128,11 @@ def _alike(lengths: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
         yield from np.array_split(group, min(len(group), -(-positions // POSITIONS)))
 
 
-def numpy_seq2seq(config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> NumpySeq2Seq:
+def numpy_seq2seq(
+    config: ModelConfig | PretrainedConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
+) -> NumpySeq2Seq:
     """Return the model over arrays, which offers `TextReader` where its family can; see `NumpySeq2Seq`."""
+    if isinstance(config, PretrainedConfig):
+        raise UnsupportedModelError("the model is pretrained")
     reads = config.name == TransformerConfig.name
     return (NumpyReadingSeq2Seq if reads else NumpySeq2Seq)(config, vocab_size, arrays)

@@ -27,6 +27,7 @@ from paddle_dialog.data.files import share_of_lines
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
+from paddle_dialog.models.pretrained_base import base_files, with_hash
 from paddle_dialog.objective import has_paddlenlp
 from paddle_dialog.task import Display, Task
 from paddle_dialog.training.batches import Step, TrainingBatches, lost_loader
@@ -147,6 +148,7 @@ class Run(paddle.callbacks.Callback):
             logger.info("%s: nothing to resume, so the run begins", folder)
             return run._ready()
         where, bundle = found
+        config = with_hash(config)
         changes = changed_settings(where, bundle, config)
         lock = _announce(task, config)
         for change in changes:
@@ -164,6 +166,7 @@ class Run(paddle.callbacks.Callback):
     @classmethod
     def _from_the_start(cls, task: Task, config: Any) -> Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
+        config = with_hash(config)
         lock = _announce(task, config)
         data, start = data_and_start(task, config)
         network = _build_network(task, config, data)
@@ -376,7 +379,7 @@ class Run(paddle.callbacks.Callback):
         if not is_main():
             return
         task, config, data, model, progress = self.task, self.config, self.data, self.model, self.progress
-        files = task.bundle_files(config, data.vocabularies, data.files)
+        files = task.bundle_files(config, data.vocabularies, data.files) | base_files(config)
         if resumable:
             progress.scaler = model.scaler_state()
             files |= pack_training_state(progress, model.optimizer, model.network)

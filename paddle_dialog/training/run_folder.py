@@ -220,6 +220,10 @@ def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig)
     texts = (bundle.config_text, dump(config))
     old, new = (dict(flat(parse_file_text(text, f"{checkpoint}/{CONFIG}"))) for text in texts)
     changed = {key: value for key, value in new.items() if key in old and old[key] != value}
+    if "model.sha256" in changed:
+        raise UserError(
+            f"{checkpoint}: was trained on another model.pretrained; name that one, or begin anew"
+        )
     for key in ("data.train", "data.dev"):
         if str(changed.get(key, "")).startswith("sample"):
             raise UserError(

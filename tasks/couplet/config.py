@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
-from paddle_dialog.config.models import TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, PretrainedConfig, TransformerConfig
 from paddle_dialog.config.schema import DataConfig, GenerationConfig, PreferencesConfig
 
 LONGEST_THEME = 4  # characters that may follow the mark of a template in training
@@ -120,6 +120,7 @@ class CoupletConfig(GenerationConfig):
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "rules", "choice", "rerank")
 
+    model: ModelConfig | PretrainedConfig = field(default_factory=LstmAttentionConfig)  # type: ignore[assignment]
     data: CoupletDataConfig = field(default_factory=CoupletDataConfig)
     preferences: CoupletPreferencesConfig = field(default_factory=CoupletPreferencesConfig)
     rules: RulesConfig = field(default_factory=RulesConfig)
@@ -146,7 +147,9 @@ class CoupletConfig(GenerationConfig):
                     "data.streaming",
                     "reads couplets alone; set it to false, or preferences.ratings to null",
                 )
-        if self.decoding.engine == "reference" and self.rules.enabled:
+        if self.decoding.engine == "reference" and isinstance(self.model, PretrainedConfig):
+            yield "decoding.engine", "reference runs the families of this project; take fast"
+        elif self.decoding.engine == "reference" and self.rules.enabled:
             yield (
                 "decoding.engine",
                 "reference knows no rules; add `rules: {enabled: false}` or take engine: fast",

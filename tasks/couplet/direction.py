@@ -37,6 +37,18 @@ def with_marks(vocabulary: Vocabulary) -> Vocabulary:
     return Vocabulary([*vocabulary, *missing]) if missing else vocabulary
 
 
+def prompt(tokens: Sequence[str]) -> list[str]:
+    """Return the beginning of what asks a pre-trained model for the answer to a source, as characters and phrases."""
+    genre = ["律诗"] if VERSE in tokens else []
+    line = [token for token in tokens if token != VERSE]
+    if COMPOSE in line:
+        shape = ["？" if token == BLANK else token for token in line[: line.index(COMPOSE)]]
+        return [*genre, "主题：", *line[len(shape) + 1 :], "\n格式：", *shape, "\n上联"]
+    if FIRST in line:
+        return [*genre, "下联：", *line[: line.index(FIRST)], "\n上联"]
+    return [*genre, "上联：", *line, "\n下联"]
+
+
 def encode_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Append the end token to each source and pad them: ids [B, S] and lengths [B]."""
     return pad_batch([np.concatenate([ids, [Vocabulary.eos_id]]) for ids in sources], Vocabulary.pad_id)

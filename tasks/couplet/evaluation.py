@@ -149,7 +149,7 @@ def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder
     pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     dataset = CoupletDataset(pairs[:MAPPED_EXAMPLES], predictor.vocabulary)
     network, decode = predictor.network, predictor.vocabulary.decode
-    for index in range(len(dataset)):
+    for index in range(len(dataset) if hasattr(network, "attention_weights") else 0):
         first, second = dataset[index]
         source_ids, lengths, target = (paddle.to_tensor(array) for array in collate([(first, second)])[:3])
         with paddle.no_grad(), evaluation_mode(network):

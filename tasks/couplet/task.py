@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import EpochBatches, StreamedData
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
@@ -20,7 +21,7 @@ from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.couplets import read_couplets
-from paddle_dialog.tasks.couplet.direction import VOCABULARY
+from paddle_dialog.tasks.couplet.direction import VOCABULARY, prompt
 from paddle_dialog.tasks.couplet.known import COUPLET_INDEX, index_bytes
 from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -72,6 +73,13 @@ class CoupletTask(GenerationTask):
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build the model of the family that the config names."""
+        if isinstance(config.model, PretrainedConfig):
+            from paddle_dialog.models.pretrained import PretrainedSeq2Seq
+            from paddle_dialog.tasks.couplet.training_data import pretrained_vocabulary
+
+            return PretrainedSeq2Seq(
+                config.model, vocabulary_sizes[VOCABULARY], pretrained_vocabulary(config), prompt
+            )
         from paddle_dialog.models.seq2seq import Seq2Seq
 
         return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
@@ -97,6 +105,8 @@ class CoupletTask(GenerationTask):
             f"{''.join(first)} → {answer} (reference {''.join(second)})"
             for first, answer, second in zip(firsts, answers, seconds, strict=True)
         ]
+        if not hasattr(network, "attention_weights"):
+            return Display(texts)
         source, lengths, target, _, _ = (paddle.to_tensor(array) for array in collate(pairs[:1]))
         with paddle.no_grad():
             weights = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]

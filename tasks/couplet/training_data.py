@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 
 from paddle_dialog.bundle.loading import find_model, load_model
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.pretrained_base import character_vocabulary
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
@@ -29,6 +32,8 @@ from paddle_dialog.tasks.couplet.preferences.rated import (
     with_own,
 )
 from paddle_dialog.text.vocabulary import Vocabulary
+
+MOST_UNKNOWN = 0.2  # share of characters that may be unknown to a pre-trained model
 
 
 def training_data(
@@ -54,6 +59,8 @@ def training_data(
             verse = regulated(read)
             notes.append(f"verse: {len(verse):,} of {len(read):,} end oblique and level")
         vocabulary = _vocabulary(config, vocabularies, pairs + verse)
+        if isinstance(config.model, PretrainedConfig):
+            notes.append(_unknown_characters(config.model, vocabulary, pairs))
         if settings.has_uses:
             train = _encoded(UsesDataset(pairs, verse, settings, vocabulary, config.seed))
             notes.append(f"{len(train.lengths):,} examples of all uses")
@@ -132,10 +139,37 @@ def _with_ratings(
 def _vocabulary(
     config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None, train: list[Couplet]
 ) -> Vocabulary:
-    """Return the start's vocabulary, the file the config names, or one built from the training pairs."""
+    """Return a pre-trained model's, the start's, that of the file the config names, or one of the training pairs."""
+    if isinstance(config.model, PretrainedConfig):
+        return pretrained_vocabulary(config)
     settings, known = config.data, (vocabularies or {}).get(VOCABULARY)
     if settings.streaming and known is None and settings.vocabulary is None:
         return streamed_vocabulary(settings)
     lines = (line for pair in train for line in (pair.first, pair.second))
     vocabulary = Vocabulary.of_data(settings, lines, known)
     return with_marks(vocabulary) if settings.has_uses else vocabulary
+
+
+def pretrained_vocabulary(config: CoupletConfig) -> Vocabulary:
+    """Return the characters that a pre-trained model has tokens of, with the marks where all uses are learned."""
+    assert isinstance(config.model, PretrainedConfig)
+    vocabulary = character_vocabulary(config.model)
+    return with_marks(vocabulary) if config.data.has_uses else vocabulary
+
+
+def _unknown_characters(model: PretrainedConfig, vocabulary: Vocabulary, pairs: list[Couplet]) -> str:
+    """Return a note of the characters that a pre-trained model has no tokens of.
+
+    Raises:
+        UserError: they are so many that it would not learn to write.
+    """
+    counts = Counter(character for pair in pairs for line in (pair.first, pair.second) for character in line)
+    unknown = {character: count for character, count in counts.items() if character not in vocabulary}
+    share = sum(unknown.values()) / max(1, sum(counts.values()))
+    examples = "".join(sorted(unknown, key=lambda character: -unknown[character])[:5])
+    if share > MOST_UNKNOWN:
+        raise UserError(
+            f"model.pretrained: {share:.0%} of the characters in data.train, e.g. {examples}, are no tokens of "
+            f"{model.pretrained}; take a model of Chinese"
+        )
+    return f"no tokens of the model: {share:.2%} of the characters{f', e.g. {examples}' if examples else ''}"

@@ -6,16 +6,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.fields import Problem, at_least, rate, setting, shown
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     ConvolutionalTransformerConfig,
     FamilyConfig,
     LstmAttentionConfig,
+    PretrainedConfig,
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
+# What the networks of this project read or learn, and a pre-trained model does not.
+_OF_PRETRAINED = {
+    "emotion.prepend_form": "argmax",
+    "emotion.roles": False,
+    "emotion.hints": False,
+    "emotion.ngram_buckets": 0,
+    "generator.pointer": False,
+    "generator.context_weight": 0.0,
+    "adversarial.weight": 0.0,
+    "data.unknown_rate": 0.0,
+    "data.mark_turns": True,
+}
 _OWN = "; null takes what ships in tasks/empathetic/texts"
 
 
@@ -205,7 +218,7 @@ class EmpatheticConfig(GenerationConfig):
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "replies", "care")
 
     language: Literal["en", "zh"] = setting("en", "of the conversations: English or Chinese")
-    model: FamilyConfig = field(default_factory=TransformerConfig)  # type: ignore[assignment]
+    model: FamilyConfig | PretrainedConfig = field(default_factory=TransformerConfig)  # type: ignore[assignment]
     data: EmpatheticDataConfig = field(default_factory=EmpatheticDataConfig)
     decoding: EmpatheticDecodingConfig = field(default_factory=EmpatheticDecodingConfig)
     emotion: EmotionConfig = field(default_factory=EmotionConfig)
@@ -240,6 +253,9 @@ class EmpatheticConfig(GenerationConfig):
             if self.generator.context_weight:
                 yield "generator.context_weight", "needs model.name: causal_transformer; set it to 0"
             return
+        if isinstance(model, PretrainedConfig):
+            yield from self._pretrained_problems()
+            return
         if isinstance(model, TransformerConfig) and model.aligned_input:
             yield "model.aligned_input", "context and reply do not correspond word by word; leave it out"
         if isinstance(model, CausalTransformerConfig):
@@ -254,6 +270,12 @@ class EmpatheticConfig(GenerationConfig):
         for key, length in limits.items():
             if length >= model.max_positions:
                 yield key, f"must be below model.max_positions ({model.max_positions}), and is {length}"
+
+    def _pretrained_problems(self) -> Iterator[Problem]:
+        for key, needed in _OF_PRETRAINED.items():
+            section, _, name = key.partition(".")
+            if getattr(getattr(self, section), name) != needed:
+                yield key, f"must be {shown(needed)} where model.name is pretrained"
 
     def _causal_problems(self, model: CausalTransformerConfig) -> Iterator[Problem]:
         reply = max(self.data.max_target_length, self.decoding.max_length)

@@ -63,6 +63,8 @@ def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, c
         f"(reference [{dialogue.emotion}] {dialogue.target})"
         for dialogue, answer in zip(dialogues, answers, strict=True)
     ]
+    if not hasattr(network, "attention_weights"):
+        return Display(texts, scalars=scalars)
     maps = word_maps(network, dataset[0])
     rows = [*dataset.encoder.language.tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
     return Display(texts, maps, rows, dataset.context_words(0), scalars)
@@ -94,7 +96,8 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
         gold = [emotion_id(dialogues[index].emotion or "", names) for index in annotated]
         counts = confusion_matrix(probabilities.argmax(-1), np.asarray(gold), len(names))
         _draw_emotions(counts, names, folder)
-    for index in range(min(MAPPED_EXAMPLES, len(dialogues))):
+    mapped = MAPPED_EXAMPLES if hasattr(predictor.network, "attention_weights") else 0
+    for index in range(min(mapped, len(dialogues))):
         _draw_maps(predictor, dataset, index, folder)
 
 

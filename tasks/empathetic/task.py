@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.judge import JUDGE
@@ -21,7 +22,8 @@ from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
-from paddle_dialog.tasks.empathetic.data.language import PIECES, make_language
+from paddle_dialog.tasks.empathetic.data.language import PIECES
+from paddle_dialog.tasks.empathetic.data.pretrained_language import language_of_model
 from paddle_dialog.tasks.empathetic.data.sources import read_configured, read_dialogues
 from paddle_dialog.tasks.empathetic.data.vocabulary import VOCABULARY
 from paddle_dialog.tasks.empathetic.dialogue_acts import DIALOGUE_ACTS
@@ -80,6 +82,10 @@ class EmpatheticTask(GenerationTask):
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build EmoPrepend in the family that the config names."""
+        if isinstance(config.model, PretrainedConfig):
+            from paddle_dialog.tasks.empathetic.network.pretrained_emo_prepend import PretrainedEmoPrepend
+
+            return PretrainedEmoPrepend(config, vocabulary_sizes[VOCABULARY])
         from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
@@ -155,7 +161,7 @@ class EmpatheticTask(GenerationTask):
 def _encoder(config: EmpatheticConfig, model: TrainedModel) -> DialogueEncoder:
     """Return the encoder of a trained model, with the hints that its bundle brings."""
     files = model.files
-    language = make_language(config.language, files.get(PIECES))
+    language = language_of_model(config, files.get(PIECES))
     return make_encoder(config, model.vocabularies[VOCABULARY], files.get(HINTS), language)
 
 

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
 from paddle_dialog.tasks.empathetic.data.dataset import (
@@ -20,10 +21,10 @@ from paddle_dialog.tasks.empathetic.data.language import (
     PIECES,
     Language,
     learn_pieces,
-    make_language,
     read_pieces,
     sample_of_turns,
 )
+from paddle_dialog.tasks.empathetic.data.pretrained_language import language_of_model, pretrained_vocabulary
 from paddle_dialog.tasks.empathetic.data.sources import (
     read_configured,
     read_conversations,
@@ -51,13 +52,17 @@ def training_data(
     """
     settings = config.data
     train = read_configured(config, settings.train)
-    if config.language == "zh" and pieces is None:
+    is_pretrained = isinstance(config.model, PretrainedConfig)
+    if config.language == "zh" and pieces is None and not is_pretrained:
         pieces = _pieces_of(settings, train)
-    language = make_language(config.language, pieces)
+    language = language_of_model(config, pieces)
     made = _made(config, train)
     more, counts = _further_conversations(settings, language, count_words_of_dialogues(train, language))
     known = None if vocabularies is None else vocabularies[VOCABULARY]
-    vocabulary = chosen_vocabulary(settings, counts, language, known)
+    if is_pretrained:
+        vocabulary = pretrained_vocabulary(config)
+    else:
+        vocabulary = chosen_vocabulary(settings, counts, language, known)
     encoder = make_encoder(config, vocabulary, language=language)
     dataset = DialogueDataset(
         [*train, *made, *more], config, vocabulary, settings.max_target_length, counts, encoder

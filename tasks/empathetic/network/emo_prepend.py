@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.config.models import CausalTransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.layers.operators import Dropout
@@ -58,6 +58,7 @@ class EmoPrepend(PointerSeq2Seq):
                 "roles and emotions; give more"
             )
         model = config.model
+        assert not isinstance(model, PretrainedConfig)
         super().__init__(model, vocab_size, config.generator.pointer, config.generator.temperature)
         self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.models import CausalTransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
 from paddle_dialog.models.numpy_causal_transformer import CausalState, NumpyCausalDecoder
-from paddle_dialog.models.numpy_operators import Weights, attention_pool, softmax
+from paddle_dialog.models.numpy_operators import UnsupportedModelError, Weights, attention_pool, softmax
 from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
 from paddle_dialog.models.numpy_state import PrefixTrie
@@ -34,6 +34,8 @@ def numpy_emo_prepend(
         UnsupportedModelError: the family has no steps over arrays for these settings, or the weights are not the
             config's.
     """
+    if isinstance(config.model, PretrainedConfig):
+        raise UnsupportedModelError("the model is pretrained")
     weights = Weights(arrays)
     is_causal = isinstance(config.model, CausalTransformerConfig)
     model = (NumpyCausalEmoPrepend if is_causal else NumpyEmoPrepend)(config, vocab_size, weights)
@@ -55,6 +57,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
         model, generator = config.model, config.generator
+        assert not isinstance(model, PretrainedConfig)
         super().__init__(model, vocab_size, weights, generator.pointer, generator.temperature)
         self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
         self._reply_role = None

@@ -1,0 +1,320 @@
+"""A pre-trained causal language model as a family: PaddleFormers' network behind the interface of our search.
+
+A vocabulary of ours stands for some of the model's tokens. A source becomes a prompt; the search and the loss see the
+logits of the vocabulary's tokens alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_dialog.bundle.folder import MANIFEST
+from paddle_dialog.config.models import LoraConfig, PretrainedConfig
+from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.errors import UserError
+from paddle_dialog.layers.masks import causal_mask, length_mask
+from paddle_dialog.models.pair import gather_rows
+from paddle_dialog.models.pretrained_base import (
+    SETTINGS,
+    base_folder,
+    base_settings,
+    characters,
+    load_tokenizer,
+    quiet_import,
+)
+from paddle_dialog.text.vocabulary import Vocabulary
+
+BEGIN = "："  # the end of every prompt, after which the target is written
+_NEVER = -1e9  # the logit of what is no text
+_FLOAT_BYTES, _COPIES = 4, 4  # training holds weights, gradients and Adam's two moments
+_HEADROOM = 1.1  # activations of the smallest batch
+
+Prompt = Callable[[Sequence[str]], Sequence[str]]
+
+
+class PretrainedState(NamedTuple):
+    """What was read so far; the first axis of all tensors is the row."""
+
+    layers: list[tuple[Tensor, Tensor]]  # keys and values [N, heads, P, d] of each layer
+    real: Tensor  # bool [N, P], which positions the next ones see
+    place: Tensor  # the number of the next position [N]
+
+
+class _KeyValues:
+    """What the library asks of a cache, over the keys and values of a state, which stays as it is."""
+
+    def __init__(self, layers: list[tuple[Tensor, Tensor]]) -> None:
+        self._past = layers
+        self.layers: list[tuple[Tensor, Tensor]] = []
+
+    def get_seq_length(self) -> int:
+        """Return the number of positions before the new ones."""
+        return int(self._past[0][0].shape[2]) if self._past else 0
+
+    def update(self, keys: Tensor, values: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Return all keys and values of a layer, the new ones [N, heads, L, d] behind those before."""
+        if self._past:
+            before = self._past[layer]
+            keys, values = (paddle.concat(pair, axis=2) for pair in zip(before, (keys, values), strict=True))
+        self.layers.append((keys, values))
+        return keys, values
+
+
+class PretrainedLM(nn.Layer):
+    """A causal language model that reads tokens after others.
+
+    Args:
+        config: where it is, and what of it is trained.
+        vocabulary: ours; V tokens.
+        columns: the model's token for each of them [V].
+        written: bool [V], which of them a text may have.
+
+    Attributes:
+        weights_elsewhere: names of the weights that are frozen, which bundles leave to the model's own folder.
+    """
+
+    def __init__(
+        self, config: PretrainedConfig, vocabulary: Vocabulary, columns: np.ndarray, written: np.ndarray
+    ) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.model = load_model(config)
+        # A tuple, because the layers belong to the network.
+        self._lora = () if config.lora is None else (add_lora(self.model, config.lora),)
+        self.weights_elsewhere = frozenset(
+            name
+            for name, tensor in self.state_dict().items()
+            if config.lora is not None and tensor.stop_gradient
+        )
+        self._mixed = config.dtype == "bfloat16" and paddle.get_device() != "cpu"
+        self.register_buffer("columns", paddle.to_tensor(columns, dtype="int64"), persistable=False)
+        floor = np.where(written, 0.0, _NEVER).astype(np.float32)
+        self.register_buffer("floor", paddle.to_tensor(floor), persistable=False)
+
+    def begin(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, PretrainedState]:
+        """Read the model's tokens of N texts; return hidden [N, L, D] and the state."""
+        padded, lengths = pad_batch([np.asarray(row) for row in ids], 0)
+        tokens, sizes = paddle.to_tensor(padded), paddle.to_tensor(lengths)
+        real = length_mask(sizes, padded.shape[1])  # [N, L]
+        empty = PretrainedState([], real[:, :0], paddle.zeros_like(sizes))
+        hidden, state = self.extend(tokens, empty)
+        return hidden, state._replace(real=real, place=sizes)
+
+    def extend(
+        self, ids: Tensor, state: PretrainedState, seen: Tensor | None = None, depth: Tensor | None = None
+    ) -> tuple[Tensor, PretrainedState]:
+        """Read L more of the model's tokens in every row.
+
+        Args:
+            ids: [N, L].
+            state: what stands before.
+            seen: bool [L, L], which of them each of them sees; itself and those before by default.
+            depth: how far each is from the state [L]; one after the other by default.
+
+        Returns:
+            Hidden [N, L, D], and the state after them.
+        """
+        rows, length = ids.shape
+        seen = causal_mask(length) if seen is None else seen
+        depth = paddle.arange(length) if depth is None else depth
+        before = state.real.unsqueeze(1).expand([rows, length, state.real.shape[1]])
+        mask = paddle.concat([before, seen.unsqueeze(0).expand([rows, length, length])], axis=2)
+        cache = _KeyValues(state.layers)
+        with paddle.amp.auto_cast(enable=self._mixed, dtype="bfloat16"):
+            hidden = self.model.model(
+                ids,
+                attention_mask=mask.unsqueeze(1),  # [N, 1, L, P + L]
+                position_ids=state.place.unsqueeze(1) + depth,
+                past_key_values=cache,
+                use_cache=True,
+            )[0]
+        real = paddle.concat([state.real, paddle.ones([rows, length], dtype="bool")], axis=1)
+        return hidden, PretrainedState(cache.layers, real, state.place + length)
+
+    def all_logits(self, hidden: Tensor) -> Tensor:
+        """Return the logits of all tokens of the model, float32 [N, L, M], for hidden [N, L, D]."""
+        with paddle.amp.auto_cast(enable=self._mixed, dtype="bfloat16"):
+            logits = self.model.lm_head(hidden)
+        return logits.astype("float32")
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return the logits of our vocabulary [N, L, V] for hidden [N, L, D]."""
+        return paddle.index_select(self.all_logits(hidden), self.columns, axis=2) + self.floor
+
+    def step(self, token: Tensor, state: PretrainedState) -> tuple[Tensor, PretrainedState]:
+        """Return logits [N, V] after one more token of our vocabulary [N], and the new state."""
+        hidden, state = self.extend(self.columns[token].unsqueeze(1), state)
+        return self.logits(hidden).squeeze(1), state
+
+    def reorder(self, state: PretrainedState, index: Tensor) -> PretrainedState:
+        """Return the state of the rows `index` [M]."""
+        reordered: PretrainedState = gather_rows(state, index)
+        return reordered
+
+    def save_whole(self, folder: Path) -> None:
+        """Write the weights in Hugging Face's form, with LoRA's matrices added to those beside them.
+
+        Args:
+            folder: an empty one.
+        """
+        for lora in self._lora:
+            lora.merge()
+            lora.restore_original_model()
+        self.model.save_pretrained(str(folder), save_to_hf=True)
+        for path in folder.iterdir():
+            if not path.name.startswith("model"):
+                path.unlink()
+
+
+class PretrainedSeq2Seq(PretrainedLM):
+    """Source to target, character by character; offers `StepModel` with logits.
+
+    Args:
+        config: where the model is, and what of it is trained.
+        vocab_size: V, to be checked.
+        vocabulary: characters, each a token of the model, and marks.
+        prompt: makes the prompt of a source's tokens, as characters and phrases, all but its end `BEGIN`.
+
+    Raises:
+        UserError: the vocabulary is not that of the weights.
+    """
+
+    def __init__(
+        self, config: PretrainedConfig, vocab_size: int, vocabulary: Vocabulary, prompt: Prompt
+    ) -> None:
+        folder = base_folder(config)
+        self_tokens = characters(folder)
+        tokenizer = load_tokenizer(folder)
+        if len(vocabulary) != vocab_size:
+            raise UserError(
+                f"model.pretrained: {folder} has {len(vocabulary):,} characters and marks, and the vocabulary of the "
+                f"weights {vocab_size:,}; name the model that they were trained on"
+            )
+        *self._end, begin = tokenizer.encode(BEGIN, add_special_tokens=False)
+        end = tokenizer.eos_token_id
+        special = {Vocabulary.bos_id: begin, Vocabulary.unk_id: tokenizer.unk_token_id}
+        columns = [self_tokens.get(token, special.get(index)) for index, token in enumerate(vocabulary)]
+        columns = [end if column is None else column for column in columns]
+        written = np.array([token in self_tokens for token in vocabulary])
+        written[[Vocabulary.unk_id, Vocabulary.eos_id]] = True
+        super().__init__(config, vocabulary, np.array(columns), written)
+        self._tokenizer, self._characters, self._prompt = tokenizer, self_tokens, prompt
+        self._start = [index for index in tokenizer("").input_ids if index != end]
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """Return logits of every next token, given the true ones before it.
+
+        Args:
+            source: ids [B, S].
+            source_lengths: real tokens of each source [B].
+            target: ids [B, T], begin token first.
+
+        Returns:
+            Logits [B, T, V].
+        """
+        return self.logits(self.extend(self.columns[target], self.encode(source, source_lengths))[0])
+
+    def encode(self, source: Tensor, lengths: Tensor) -> PretrainedState:
+        """Return the state before the target, for sources [B, S] of the given lengths [B], end token last."""
+        rows = zip(source.tolist(), lengths.tolist(), strict=True)
+        return self.begin([self._prompted(ids[: length - 1]) for ids, length in rows])[1]
+
+    def _prompted(self, source: Sequence[int]) -> list[int]:
+        """Return the model's tokens of the prompt of a source without its end token."""
+        ids = list(self._start)
+        for piece in self._prompt(self.vocabulary.decode(source)):
+            known = self._characters.get(piece)
+            ids += self._tokenizer.encode(piece, add_special_tokens=False) if known is None else [known]
+        return ids + self._end
+
+
+def load_model(config: PretrainedConfig) -> Any:
+    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them.
+
+    Raises:
+        UserError: it cannot be used, see `base_folder`, or would not fit into memory.
+    """
+    folder = base_folder(config)
+    in_bundle = (folder / MANIFEST).is_file()
+    with quiet_import():
+        from paddleformers.transformers import AutoConfig, AutoModelForCausalLM
+        from paddleformers.utils.log import logger as library_logger
+
+    library_logger.set_level("ERROR")
+    logging.getLogger("paddle.distributed.fleet.utils.log_util").setLevel(logging.ERROR)
+    settings = AutoConfig.from_pretrained(str(folder))
+    settings.fuse_rms_norm = False  # the fused kernel is registered for GPUs alone
+    settings._attn_implementation = "sdpa"  # the one that takes any mask
+    _check_memory(folder, 1 if in_bundle or config.lora is not None else _COPIES)
+    if in_bundle:
+        model = AutoModelForCausalLM.from_config(settings, dtype="float32")
+    else:
+        held = "float32" if paddle.get_device() == "cpu" else config.dtype
+        # The library writes a file beside the weights and trusts one that it finds there, so it gets links to them.
+        with TemporaryDirectory() as links:
+            for path in [folder / SETTINGS, *folder.glob("*.safetensors*")]:
+                (Path(links) / path.name).symlink_to(path.resolve())
+            model = AutoModelForCausalLM.from_pretrained(
+                links, config=settings, convert_from_hf=True, dtype=held
+            )
+    return model
+
+
+def add_lora(model: Any, lora: LoraConfig) -> Any:
+    """Freeze a network, put small trainable matrices beside its linear layers, and return what merges them.
+
+    Raises:
+        UserError: a target is no such layer.
+    """
+    from paddleformers.peft import LoRAConfig, LoRAModel
+
+    names = {
+        name.rpartition(".")[2] for name, layer in model.named_sublayers() if isinstance(layer, nn.Linear)
+    }
+    wanted = sorted(names) if lora.targets is None else lora.targets
+    for target in wanted:
+        if target not in names:
+            raise UserError(
+                f"model.lora.targets: no linear layer is called '{target}'; there are {', '.join(sorted(names))}"
+            )
+    options = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": lora.dropout, "dtype": "float32"}
+    return LoRAModel(model, LoRAConfig(target_modules=[rf".*\.{target}" for target in wanted], **options))
+
+
+def _check_memory(folder: Path, copies: int) -> None:
+    """Raise a `UserError` if the weights, so many times in float32, would not fit into what is free."""
+    settings = base_settings(folder)
+    width, layers = settings["hidden_size"], settings["num_hidden_layers"]
+    heads = settings.get("num_key_value_heads") or settings["num_attention_heads"]
+    size = settings.get("head_dim") or width // settings["num_attention_heads"]
+    attention = 2 * width * size * (settings["num_attention_heads"] + heads)
+    tables = 1 if settings.get("tie_word_embeddings", False) else 2
+    count = layers * (attention + 3 * width * settings["intermediate_size"])
+    count += tables * width * settings["vocab_size"]
+    needed = count * _FLOAT_BYTES * copies * _HEADROOM / 1e9
+    free = _free_bytes() / 1e9
+    if needed > free:
+        wanted = "answering" if copies == 1 else "training all weights"
+        raise UserError(
+            f"model.pretrained: {folder} has {count / 1e6:,.0f} million weights, {wanted} takes {needed:.1f} GB, and "
+            f"{free:.1f} GB are free; take model.lora, a smaller model, or another machine"
+        )
+
+
+def _free_bytes() -> int:
+    """Return the free memory of the current device."""
+    if paddle.get_device() != "cpu":
+        total = paddle.device.cuda.get_device_properties().total_memory
+        return int(total - paddle.device.cuda.memory_allocated())
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 1 << 62

@@ -1,0 +1,144 @@
+"""Pre-trained models that name the emotion and reply: the tree of labels, 32 dialogues learned, overridden, saved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkpoints import write_checkpoint
+from command import records, run_here
+from fine_tuning import ALL, LORA, ROOT
+
+from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
+
+RECIPE = """
+task: empathetic
+language: {language}
+model: {{name: pretrained, pretrained: {base}, lora: {lora}}}
+emotion: {{prepend_form: argmax, roles: false, hints: false, weight: 1.0}}
+generator: {{pointer: false}}
+data:
+  {{train: {data}, dev: {data}, mark_turns: true, max_length: 96, max_target_length: 64, unknown_rate: 0.0,
+   batch_size: 16}}
+training:
+  {{epochs: {epochs}, optimizer: adamw, learning_rate: {rate}, schedule: cosine, save_every: 50, eval_every: 1000,
+   log_every: 20, show_examples: 2, clip_norm: 1.0, warmup_steps: 10}}
+decoding: {{beam_size: 2, max_length: 64, no_repeat_ngram: 0}}
+output_dir: {run}
+"""
+CASES = {"en": ("llama", ALL, 0.01, 50), "zh": ("ernie", LORA, 0.012, 90)}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def tuned(request, tmp_path_factory):
+    """Return the recipe, the run and the examples of a model that learned 32 dialogues in each language."""
+    language = request.param
+    shape, lora, rate, epochs = CASES[language]
+    folder = tmp_path_factory.mktemp(language)
+    name = "sample.jsonl" if language == "en" else "sample_zh.jsonl"
+    examples = _examples((ROOT / "tasks/empathetic" / name).read_text(encoding="utf-8"))
+    data = folder / "dialogues.jsonl"
+    data.write_text("".join(json.dumps(one) + "\n" for one in examples), encoding="utf-8")
+    texts = [text for one in examples for text in (*one["context"], one["target"], one["emotion"])]
+    base = write_checkpoint(folder / "base", shape, texts, size=1500)
+    recipe, run = folder / "recipe.yaml", folder / "run"
+    values = {"language": language, "base": base, "lora": lora, "data": data, "rate": rate, "run": run}
+    recipe.write_text(RECIPE.format(**values, epochs=epochs), encoding="utf-8")
+    outcome = run_here("train", "-c", recipe)
+    assert outcome.status == 0, outcome.stderr
+    return recipe, run, examples, outcome.stderr
+
+
+def _examples(text: str) -> list[dict]:
+    """Return 32 examples of the lines of a sample, each with its context, target and emotion."""
+    found = []
+    for line in map(json.loads, text.splitlines()):
+        turns = line.get("turns") or [*line["context"], line["target"]]
+        for size in range(2, len(turns) + 1, 2) if "turns" in line else [len(turns)]:
+            found.append(
+                {"context": turns[: size - 1], "target": turns[size - 1], "emotion": line["emotion"]}
+            )
+    return found[:32]
+
+
+def test_learns_32_dialogues(tuned):
+    recipe, _, examples, log = tuned
+    assert float(log.rsplit("dev perplexity ", 1)[1].split()[0]) < 1.1
+    asked = [json.dumps({"context": one["context"]}) for one in examples]
+    answers = records(run_here("predict", "-c", recipe, "--json", *asked))
+    named = [answer["emotion"] == one["emotion"] for answer, one in zip(answers, examples, strict=True)]
+    same = [
+        answer["predictions"][0]["text"] == one["target"]
+        for answer, one in zip(answers, examples, strict=True)
+    ]
+    assert sum(named) >= 31 and sum(same) >= 30
+    assert all(abs(sum(answer["emotions"].values()) - 1) < 2e-2 for answer in answers)
+
+
+def test_the_emotion_can_be_overridden(tuned):
+    _, run, examples, _ = tuned
+    predictor = load_model(Path(run) / "best").predictor
+    context = examples[0]["context"]
+    emotions = predictor.emotions
+    told = [predictor.answer([context], emotions=[emotion])[0] for emotion in emotions[:4]]
+    assert [answer.emotion for answer in told] == list(emotions[:4])
+    assert len({answer.predictions[0].score for answer in told}) > 1  # the reply depends on it
+
+
+def test_a_labels_probability_is_that_of_its_tokens(tuned):
+    """The tree beside each label read alone behind the prompt; the reply beside one behind prompt and label."""
+    import paddle
+
+    _, run, examples, _ = tuned
+    predictor = load_model(Path(run) / "best").predictor
+    network, encoder = predictor.network, predictor.encoder
+    tokenizer, column = network._tokenizer, network.columns.tolist()
+    contexts = [one["context"] for one in examples[:3]]
+    read = predictor.understand(predictor.read(contexts, [None, predictor.emotions[1], None]))
+    labels = [tokenizer.encode(e, add_special_tokens=False) + network._before_end for e in predictor.emotions]
+    end = column[network.vocabulary.bos_id]
+    for context in read:
+        prompt = network._prompt(context.packed[0].words[1:].tolist())
+        rows = []
+        with paddle.no_grad():
+            for label in labels:
+                hidden, _ = network.begin([[*prompt, *label]])
+                scores = paddle.nn.functional.log_softmax(network.all_logits(hidden)[0].astype("float64"), -1)
+                steps = zip(range(len(prompt) - 1, len(prompt) + len(label)), [*label, end], strict=True)
+                rows.append(sum(float(scores[place, token]) for place, token in steps))
+        alone = np.exp(rows - np.logaddexp.reduce(rows))
+        np.testing.assert_allclose(context.predicted, alone, atol=1e-5)
+
+        chosen = labels[context.given if context.given is not None else int(alone.argmax())]
+        reply = encoder.vocabulary.encode(encoder.language.tokens_of(examples[0]["target"]))[:5]
+        with paddle.no_grad():
+            hidden, _ = network.begin([[*prompt, *chosen, end, *(column[index] for index in reply)]])
+            whole = network.logits(hidden)[0, -len(reply) - 1 :].numpy()
+            state = context.state
+            for place, token in enumerate([network.vocabulary.bos_id, *reply]):
+                logits, state = network.step(paddle.to_tensor([token]), state)
+                np.testing.assert_allclose(logits[0].numpy(), whole[place], atol=2e-4)
+
+
+def test_it_chats_and_is_evaluated(tuned):
+    recipe, _, examples, _ = tuned
+    chat = run_here("chat", "-c", recipe, stdin=f"{examples[0]['context'][0]}\n".encode())
+    assert chat.status == 0, chat.stderr
+    figures = json.loads(run_here("evaluate", "-c", recipe, "--json").stdout)
+    assert figures["emotion_accuracy"] > 0.95 and figures["perplexity"] < 1.1
+
+
+def test_bad_settings_are_one_line(tuned, tmp_path):
+    recipe, *_ = tuned
+    out = f"output_dir={tmp_path / 'run'}"
+    for key, value in (
+        ("generator.pointer", "true"),
+        ("data.mark_turns", "false"),
+        ("emotion.roles", "true"),
+    ):
+        line = run_here("train", "-c", recipe, "-o", f"{key}={value}", "-o", out).error_line()
+        assert key in line and "where model.name is pretrained" in line
+    assert len(EMOTIONS) == 32 and len(CHINESE_EMOTIONS) == 8
