@@ -20,7 +20,7 @@ from paddle import nn
 from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.config.models import memory_problem
+from paddle_dialog.config.models import PretrainedConfig, memory_problem
 from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.batching import LengthBucketSampler, StreamedData
 from paddle_dialog.data.files import share_of_lines
@@ -148,7 +148,8 @@ class Run(paddle.callbacks.Callback):
             logger.info("%s: nothing to resume, so the run begins", folder)
             return run._ready()
         where, bundle = found
-        config = with_hash(config)
+        if isinstance(config.model, PretrainedConfig):
+            config = with_hash(config)
         changes = changed_settings(where, bundle, config)
         lock = _announce(task, config)
         for change in changes:
@@ -166,7 +167,8 @@ class Run(paddle.callbacks.Callback):
     @classmethod
     def _from_the_start(cls, task: Task, config: Any) -> Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
-        config = with_hash(config)
+        if isinstance(config.model, PretrainedConfig):
+            config = with_hash(config)
         lock = _announce(task, config)
         data, start = data_and_start(task, config)
         network = _build_network(task, config, data)
@@ -379,7 +381,9 @@ class Run(paddle.callbacks.Callback):
         if not is_main():
             return
         task, config, data, model, progress = self.task, self.config, self.data, self.model, self.progress
-        files = task.bundle_files(config, data.vocabularies, data.files) | base_files(config)
+        files = task.bundle_files(config, data.vocabularies, data.files)
+        if isinstance(config.model, PretrainedConfig):
+            files |= base_files(config)
         if resumable:
             progress.scaler = model.scaler_state()
             files |= pack_training_state(progress, model.optimizer, model.network)
