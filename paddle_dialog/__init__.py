@@ -1,37 +1,155 @@
-"""paddle_dialog: text models on PaddlePaddle, to train and to use."""
+"""paddle_dialog: text models on PaddlePaddle, to train and to use.
+
+The functions here are the commands of those names, and take their arguments by the same names. `models()` are those
+that ship; `load(…).predict(texts)` answers; `train`, `evaluate` and `export` make models of one's own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.mkl import choose_path
 
 if TYPE_CHECKING:
+    from paddle_dialog.bundle.loading import LoadedModel
+    from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.predictor import Predictor
 
-__all__ = ["load"]
+__all__ = ["evaluate", "export", "load", "models", "train"]
 
 choose_path()  # here, because whatever imports Paddle imports this first
 
+# What the functions need is imported inside them, so that importing this package stays quick.
+
+
+def models() -> list[str]:
+    """Return the names of the models that ship, which `load` takes."""
+    from paddle_dialog.recipes import MODELS
+
+    return sorted(folder.parent.name for folder in MODELS.glob("*/bundle.json"))
+
 
 def load(
-    config: str | Path | None = None, weights: str | Path | None = None, override: Sequence[str] = ()
+    config: str | Path | None = None,
+    weights: str | Path | None = None,
+    override: Sequence[str] = (),
+    device: str = "auto",
 ) -> Predictor:
     """Load a model, e.g. `paddle_dialog.load("runs/mine").predict(["a text"])`.
 
     Args:
-        config: what `-c` takes: a recipe, the name of one that ships, or the folder of a run or a bundle. A
-            recipe that ships has the weights that ship with it, another one those of its run.
-        weights: what `--weights` takes: the folder of a run or a bundle, with its own settings.
+        config: a recipe, the name of one that ships, or the folder of a run or a bundle. A recipe that ships has the
+            weights that ship with it, another one those of its run.
+        weights: the folder of a run or a bundle, with its own settings.
         override: `section.key=value` each.
+        device: `auto`, `cpu`, `gpu` or `gpu:N`.
 
     Raises:
         UserError: there is no such recipe or bundle, or it is damaged.
     """
-    # Imported late, so that importing this package stays quick.
-    from paddle_dialog.bundle.loading import find_weights, load_predictor, named_recipe
+    return _load(config, weights, override, device)[0].predictor
+
+
+def train(
+    config: str | Path,
+    override: Sequence[str] = (),
+    resume: str | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+) -> Path:
+    """Train a model.
+
+    Args:
+        config: a recipe, or the name of one that ships.
+        override: `section.key=value` each, e.g. `["data.train=couplets.tsv", "output_dir=runs/mine"]`.
+        resume: `auto` continues the run in `output_dir`, a folder the one in it.
+        overwrite: begin anew although `output_dir` holds a run.
+        device: `auto`, `cpu`, `gpu` or `gpu:N`.
+
+    Returns:
+        The folder of the run, which `load`, `evaluate` and `export` take.
+
+    Raises:
+        UserError: settings or data cannot be used, or `output_dir` holds a run.
+    """
+    from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import load_config
+
+    task, settings = load_config(config, override)
+    select_device(device)
+    from paddle_dialog.training.run import Run  # once the settings are right: it takes seconds
+
+    run = Run.begin(task, settings, overwrite) if resume is None else Run.resume(task, settings, resume)
+    run.train()
+    return run.folder
+
+
+def evaluate(
+    config: str | Path | None = None,
+    weights: str | Path | None = None,
+    data: str | None = None,
+    predictions: str | Path | None = None,
+    override: Sequence[str] = (),
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Measure a model on a file, by default its `data.dev`; return the metrics of its task by name.
+
+    Args:
+        config: see `load`, as `weights`, `override` and `device`.
+        data: the examples.
+        predictions: where the answers are written as JSON lines.
+
+    Raises:
+        UserError: the model or the data cannot be used.
+    """
+    from paddle_dialog.errors import UserError
+
+    model, settings = _load(config, weights, override, device)
+    source = data or settings.data.dev
+    if source is None:
+        raise UserError("no data: name a file with data=, or set data.dev in the config")
+    return model.task.evaluate(model.predictor, source, None if predictions is None else Path(predictions))
+
+
+def export(
+    weights: str | Path,
+    output: str | Path,
+    data: Sequence[str] = (),
+    eight_bits: bool = False,
+    about: str = "",
+) -> Path:
+    """Make a bundle that ships from the model of a run: smaller, without training state.
+
+    Args:
+        weights: the folder of a run or a bundle.
+        output: the folder to write.
+        data: what the task makes further files of, e.g. an index.
+        eight_bits: 8 bits a number of the matrices instead of float16's 16.
+        about: Markdown for the model card.
+
+    Returns:
+        `output`.
+
+    Raises:
+        UserError: there is no such model, or the folder holds something else.
+    """
+    from paddle_dialog.bundle.export import export_bundle
+    from paddle_dialog.bundle.loading import find_model
+
+    export_bundle(find_model(weights), Path(output), about, data=data, eight_bits=eight_bits)
+    return Path(output)
+
+
+def _load(
+    config: str | Path | None, weights: str | Path | None, override: Sequence[str], device: str
+) -> tuple[LoadedModel, ExperimentConfig]:
+    """Return the model that is named, and the settings that name it."""
+    from paddle_dialog.bundle.loading import find_weights, load_model, named_recipe
+    from paddle_dialog.device import select_device
 
     recipe = named_recipe(config, weights, override)
-    return load_predictor(find_weights(recipe), recipe.task, recipe.config())
+    settings = recipe.config()
+    select_device(device)
+    return load_model(find_weights(recipe), recipe.task, settings), settings

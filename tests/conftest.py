@@ -24,6 +24,15 @@ collect_ignore = [] if find_spec("paddleformers") else ["pretrained"]
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say in one line what was skipped for want of a browser, and how to have it."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    if count := sum("hromium" in reason for reason in reasons):
+        how = "apt-get install chromium fonts-noto-cjk"
+        terminalreporter.write_line(f"{count} tests of the page in a browser were skipped: {how}")
+
+
 UPPER, LOWER = "天山春红风高来", "地水秋绿月低去"
 RECIPES = {
     "lstm": """

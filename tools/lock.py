@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHONS = ("3.10", "3.11", "3.12")
+PYTHONS = {
+    "requirements.lock": ("3.10", "3.11", "3.12", "3.13", "3.14"),
+    "requirements-pretrained.lock": ("3.10", "3.11", "3.12"),
+}
 REQUIREMENTS = {
     "requirements.lock": ("requirements-light.txt", "requirements.txt", "requirements-dev.txt"),
     "requirements-pretrained.lock": ("requirements-pretrained.txt",),
@@ -76,8 +79,9 @@ def merge(by_python: dict[str, dict[str, str]]) -> list[str]:
 def main() -> None:
     """Write the lock files."""
     for lock, names in REQUIREMENTS.items():
-        lines = merge({python: resolve(python, direct_requirements(names)) for python in PYTHONS})
-        header = HEADER.format(names=" and ".join(names[-2:]), pythons=", ".join(PYTHONS))
+        pythons = PYTHONS[lock]
+        lines = merge({python: resolve(python, direct_requirements(names)) for python in pythons})
+        header = HEADER.format(names=" and ".join(names[-2:]), pythons=", ".join(pythons))
         (ROOT / lock).write_text(header + "\n".join(lines) + "\n", encoding="utf-8")
 
 

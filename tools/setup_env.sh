@@ -15,7 +15,7 @@ fail() {
 }
 
 supported() {
-    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null
+    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null
 }
 
 has_venv() {
@@ -28,7 +28,7 @@ fail_without_venv() {
 
 find_python() {
     local candidate without_venv=
-    for candidate in python3.11 python3.12 python3.10 python3 python; do
+    for candidate in python3.11 python3.12 python3.10 python3.13 python3.14 python3 python; do
         supported "$candidate" || continue
         if has_venv "$candidate"; then
             command -v "$candidate"
@@ -37,7 +37,7 @@ find_python() {
         without_venv=$candidate
     done
     [[ -z $without_venv ]] || fail_without_venv "$without_venv"
-    fail "no Python 3.10, 3.11 or 3.12 found (PaddleNLP has packages for no newer one); install one or set PYTHON=/path/to/it."
+    fail "no Python 3.10 to 3.14 found; install one or set PYTHON=/path/to/it."
 }
 
 venv=.venv
@@ -78,7 +78,7 @@ fi
 
 if [[ -z $place ]]; then
     if [[ -n ${PYTHON:-} ]]; then
-        supported "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.10, 3.11 or 3.12, the versions PaddleNLP has packages for."
+        supported "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.10 to 3.14."
         has_venv "$PYTHON" || fail_without_venv "$PYTHON"
         python=$PYTHON
     else
@@ -100,4 +100,7 @@ fi
 echo "setup_env: installing $requirements into $venv, $($venv/bin/python --version); $time when it is new …" >&2
 "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
     fail "pip could not install $requirements, see its message above; mend that and run this script again."
+if [[ $requirements != requirements-light.txt ]] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then
+    echo "setup_env: for this Python there is no PaddleNLP, which only its couplet corpus needs, and from 3.14 on no PaddlePaddle: it answers and serves, and does not train." >&2
+fi
 printf '%s\n' "$requirements" "$place" "$sums" >"$stamp"

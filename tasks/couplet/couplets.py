@@ -134,7 +134,7 @@ def _load_paddlenlp(split: str) -> Any:
     except Exception as error:  # its long import chain fails in more ways than ImportError
         raise UserError(
             f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the "
-            "extra train, or give a TSV file of 上联<TAB>下联 instead"
+            "extra train on Python 3.10 to 3.12, or give a TSV file of 上联<TAB>下联 instead"
         ) from error
     # Lazy; otherwise all pairs would be held as dictionaries first.
     return load_dataset("couplet", splits=split, lazy=True)

@@ -150,6 +150,7 @@ class CoupletPredictor(GenerationPredictor):
         direction: Direction = TO_SECOND,
         distance: float | None = None,
         known: bool = False,
+        second: bool = False,
     ) -> list[list[CoupletPrediction]]:
         """Write 下联 under rules.
 
@@ -162,6 +163,7 @@ class CoupletPredictor(GenerationPredictor):
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
+            second: the same as `direction=TO_FIRST`.
 
         Returns:
             The candidates of each line; none where all that were found have a word of `rules.banned_words`.
@@ -172,6 +174,7 @@ class CoupletPredictor(GenerationPredictor):
                 or a number is out of its range.
         """
         check_request(lines, n_best)
+        direction = TO_FIRST if second else direction
         if distance is not None and not 0 <= distance <= 1:
             raise UserError(f"distance is {distance}; give a share from 0 to 1")
         given = [self.check(line, template, direction, lock) for line in lines]
@@ -247,7 +250,7 @@ class CoupletPredictor(GenerationPredictor):
         With `known` a prediction has the nearest couplet of the training corpus, `{"first", "second", "distance"}`.
         """
         direction, key = (TO_FIRST, "second") if second else (TO_SECOND, "first")
-        answers = self.predict(texts, n_best, template=template, direction=direction, known=known)
+        answers = self.predict(texts, n_best, template=template, known=known, second=second)
         for text, predictions in zip(texts, answers, strict=True):
             if not predictions:
                 raise UserError(ALL_BANNED.format(text, direction.written, direction.given))

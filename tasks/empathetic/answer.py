@@ -27,6 +27,7 @@ class ReplyPrediction(Prediction):
             score is 0.
         act: which a written reply answers, a place in `ACTS`; None of others.
         similarity: of the newest turn and the one beside a written reply, in 0–1; 0 of others.
+        emotion: that the speaker feels, as `Answer.emotion`; set by `predict`.
         agreement: how far the speaker feels what a prepared reply is meant for, in 0–1; 0 of others.
     """
 
@@ -35,6 +36,7 @@ class ReplyPrediction(Prediction):
     act: int | None = None
     similarity: float = 0.0
     agreement: float = 0.0
+    emotion: str | None = None
 
     def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""

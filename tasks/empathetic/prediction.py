@@ -95,7 +95,10 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         """
         check_request(contexts, n_best)
         turns = [[context] if isinstance(context, str) else context for context in contexts]
-        return [list(answer.predictions) for answer in self.answer(turns, n_best)]
+        return [
+            [dataclasses.replace(reply, emotion=answer.emotion) for reply in answer.predictions]
+            for answer in self.answer(turns, n_best)
+        ]
 
     def answer(
         self,

@@ -118,6 +118,9 @@ class PoemPredictor(GenerationPredictor):
         n_best: int | None = None,
         verse: VerseConfig | None = None,
         seed: int | None = None,
+        form: FormName | None = None,
+        texts_are: InputKind | None = None,
+        title: str | None = None,
     ) -> list[list[PoemPrediction]]:
         """Write texts.
 
@@ -126,6 +129,9 @@ class PoemPredictor(GenerationPredictor):
             n_best: candidates for each, the likeliest first; the config's number by default.
             verse: what the texts mean and are held to; the config's section by default.
             seed: of the draws; the config's by default.
+            form: e.g. 七绝, in place of `verse.form`.
+            texts_are: in place of `verse.input`.
+            title: in place of `verse.title`.
 
         Returns:
             The candidates of each text, at least one.
@@ -134,7 +140,9 @@ class PoemPredictor(GenerationPredictor):
             UserError: a text cannot be used as that, or the model does not know the form.
         """
         check_request(texts, n_best)
-        verse = self.config.verse if verse is None else verse
+        own = self.config.verse if verse is None else verse
+        title = own.title if title is None else title
+        verse = replace(own, form=form or own.form, input=texts_are or own.input, title=title)
         wanted = self.config.decoding.n_best if n_best is None else n_best
         return self.write([self.check(text, verse) for text in texts], wanted, verse, seed)
 
@@ -194,14 +202,8 @@ class PoemPredictor(GenerationPredictor):
 
         `form`, `texts_are` and `title` take the place of what the section `verse` says.
         """
-        own = self.config.verse
-        verse = replace(
-            own,
-            form=form or own.form,
-            input=texts_are or own.input,
-            title=own.title if title is None else title,
-        )
-        for text, predictions in zip(texts, self.predict(texts, n_best, verse), strict=True):
+        answers = self.predict(texts, n_best, form=form, texts_are=texts_are, title=title)
+        for text, predictions in zip(texts, answers, strict=True):
             yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
