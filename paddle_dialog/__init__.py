@@ -63,7 +63,7 @@ def train(
 
     Args:
         config: a recipe, or the name of one that ships.
-        override: `section.key=value` each, e.g. `["data.train=couplets.tsv", "output_dir=runs/mine"]`.
+        override: `section.key=value` each, e.g. `["data.train=mine.tsv", "output_dir=runs/mine"]`.
         resume: `auto` continues the run in `output_dir`, a folder the one in it.
         overwrite: begin anew although `output_dir` holds a run.
         device: `auto`, `cpu`, `gpu` or `gpu:N`.
