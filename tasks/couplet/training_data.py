@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 
@@ -34,6 +35,8 @@ from paddle_dialog.tasks.couplet.preferences.rated import (
 from paddle_dialog.text.vocabulary import Vocabulary
 
 MOST_UNKNOWN = 0.2  # share of characters that may be unknown to a pre-trained model
+
+logger = logging.getLogger("paddle_dialog")
 
 
 def training_data(
@@ -131,6 +134,7 @@ def _with_ratings(
             f"training.start_from: {start} knows 下联 alone, and the ratings, data.reverse or data.compose are "
             "of more; start from weights trained for all uses"
         )
+    logger.info("reading %s rated answers with %s, which takes minutes", f"{sum(map(len, rated)):,}", start)
     before = loaded.trained.step_model(loaded.config.model, len(vocabulary))
     dataset = RatedDataset(examples, rated, vocabulary, before)
     return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))
