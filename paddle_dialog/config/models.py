@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -220,7 +219,8 @@ class PretrainedConfig:
     width: ClassVar[int] = 1  # so that `noam` is the rate that is given
 
     pretrained: str = setting(
-        dataclasses.MISSING, "a folder with config.json, *.safetensors and the tokenizer, or a name on a hub"
+        "baidu/ERNIE-4.5-0.3B-PT",
+        "a folder with config.json, *.safetensors and the tokenizer, or a name on a hub",
     )
     name: Literal["pretrained"] = "pretrained"
     lora: LoraConfig | None = setting(None, "null trains all weights")  # noqa: RUF009
