@@ -49,7 +49,7 @@ CONFIG = """
 task: sentiment
 model: {model}
 pooling: {pooling}
-linear: {{longest: 2, buckets: {buckets}}}
+linear: {{longest: 2, buckets: {buckets}, phrases: {phrases}}}
 data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 24, batch_size: 32, unknown_rate: 0.0}}
 training: {{epochs: {epochs}, learning_rate: 0.01, schedule: cosine, warmup_steps: 20, save_every: 1000}}
 output_dir: {folder}/run
@@ -82,7 +82,9 @@ def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     for name, part in (("train", lines[:600]), ("dev", lines[600:])):
         (folder / f"{name}.tsv").write_text("\n".join(part), encoding="utf-8")
     path = folder / "toy.yaml"
+    (folder / "phrases.txt").write_text("0\t*\t妙, 绝妙\n", encoding="utf-8")
     settings = {"model": MODELS[model], "pooling": pooling, "buckets": buckets, "epochs": epochs}
+    settings["phrases"] = folder / "phrases.txt" if buckets else "null"
     path.write_text(CONFIG.format(folder=folder, **settings), encoding="utf-8")
     trained = run_here("train", "-c", path)
     assert trained.status == 0, trained.stderr
@@ -148,6 +150,14 @@ def test_empty_texts_and_candidates_are_refused(toy: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("toy", [("lstm", "mean", 4096, 1)], indirect=True)
+def test_the_linear_classifier_learns_phrases(toy: Path) -> None:
+    told = run_here("predict", "-c", toy, "绝妙房间").stdout
+    assert told.startswith("negative\t"), told  # which no review says
+    refused = run_here("train", "-c", toy, "-o", "linear.buckets=0").error_line()
+    assert "linear.phrases: is for the linear classifier" in refused
+
+
 def test_what_is_not_sure_enough_is_unclear(toy: Path) -> None:
     answered = run_here("predict", "-c", toy, "-o", "unclear_below=1.0", "房间书")
     assert answered.stdout.startswith("unclear\t")
@@ -181,7 +191,15 @@ def test_frames_become_phrases(tmp_path: Path) -> None:
 
 def test_settings_without_any_machine_are_refused() -> None:
     outcome = run_here(
-        "train", "-c", "configs/sentiment_zh.yaml", "-o", "linear.buckets=0", "-o", "linear.network_share=0"
+        "train",
+        "-c",
+        "configs/sentiment_zh.yaml",
+        "-o",
+        "linear.phrases=null",
+        "-o",
+        "linear.buckets=0",
+        "-o",
+        "linear.network_share=0",
     )
     assert "linear.network_share" in outcome.error_line()
 

@@ -31,7 +31,7 @@ class PoemDecodingConfig(DecodingConfig):
     """How poems are drawn."""
 
     strategy: Literal["beam", "greedy", "sample"] = "sample"
-    temperature: float = field(default=0.8, metadata={"above": 0.0})
+    temperature: float = field(default=0.45, metadata={"above": 0.0})
     max_length: int = at_least(1, 80)
     engine: Literal["fast"] = "fast"
 
@@ -52,7 +52,7 @@ class VerseConfig:
     candidates: int = at_least(1, 24, "poems drawn, of which the best are shown (strategy: sample)", 1000)
     title_weight: float = at_least(
         0.0,
-        0.5,
+        0.7,
         "λ: poems to a title are ordered by log p(poem | title) - λ · log p(poem), so that what would suit any "
         "title comes later",
     )

@@ -210,7 +210,7 @@ def make_plan(
         given: position → character.
         tones: hold it to a pattern of tones.
         rhyme: hold it to a rhyme.
-        once: let no character stand twice, except doubled ones and those given.
+        once: let no character stand twice, except those given.
     """
     needs = np.full((4, form.size), ANY)
     hanzi = [place for place in range(form.size) if form.mark(place) is None]
@@ -273,8 +273,8 @@ def place_acrostic(form: Form, text: str) -> dict[int, str]:
 class FormConstraint:
     """Holds every row to the plan of its input.
 
-    A character may stand where some pattern of tones that the row still keeps has room for it; once, or doubled
-    (处处), unless it was given. The first line may rhyme too: it then ends level. There, a character with readings of
+    A character may stand where some pattern of tones that the row still keeps has room for it; once,
+    unless it was given. The first line may rhyme too: it then ends level. There, a character with readings of
     both tones would leave open whether it does.
 
     Args:
@@ -307,7 +307,7 @@ class FormConstraint:
         alive = (bound | serves[plan.needs[:, :place], tokens]).all(axis=1)  # [patterns]
         allowed = serves[plan.needs[alive, place]].any(axis=0)  # [V]
         if plan.once:
-            allowed[tokens[:-1] if place % (form.length + 1) else tokens] = False
+            allowed[tokens] = False
         if plan.rhymes is None:
             return allowed
         if place == form.length - 1:

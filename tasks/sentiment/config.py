@@ -21,11 +21,6 @@ class SentimentDataConfig(DataConfig):
         None,
         "file of further labelled texts that the network learns from, of another kind; they add no words",
     )
-    phrases: str | None = setting(
-        None,
-        "short phrases, negated ones and such that say nothing, learned beside the reviews: `phrases_zh` or "
-        "`phrases_en`, which ship, or a file of frames",
-    )
     more_weight: float = rate(0.1, "what one of those counts beside a review")
     unknown_rate: float = rate(0.1, "share of the tokens that the network is shown as unknown in training")
 
@@ -39,6 +34,11 @@ class LinearConfig:
         0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out", maximum=1 << 24
     )
     penalty: float = setting(0.3, "inverse strength C of its regularisation", above=0.0)
+    phrases: str | None = setting(
+        None,
+        "short phrases that it learns beside the reviews, negated ones and such that say nothing: `phrases_zh` or "
+        "`phrases_en`, which ship, or a file of frames",
+    )
     network_share: float = at_least(
         0.0, 1.0, "weight of the network's logit beside the machine's, whose weight is 1"
     )
@@ -72,6 +72,8 @@ class SentimentConfig(ExperimentConfig):
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
         if 0 < self.linear.buckets < 16:
             yield "linear.buckets", f"must be 0 or at least 16, and is {self.linear.buckets}"
+        if self.linear.buckets == 0 and self.linear.phrases is not None:
+            yield "linear.phrases", "is for the linear classifier, and linear.buckets is 0; leave it out"
         if self.linear.buckets == 0 and self.linear.network_share == 0:
             yield (
                 "linear.network_share",

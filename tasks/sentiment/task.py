@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("paddle_dialog")
 VOCABULARY = "text"
+PHRASE_COPIES = 2  # one phrase is an example among ten reviews, and each of these has a hundred n-grams
 
 
 class SentimentTask(Task):
@@ -46,7 +47,7 @@ class SentimentTask(Task):
     config_class = SentimentConfig
     objective = Accuracy()
     vocabulary_names = (VOCABULARY,)
-    path_keys = ("data.more", "data.phrases")
+    path_keys = ("data.more", "linear.phrases")
 
     def prepare_data(
         self, config: SentimentConfig, vocabularies: Mapping[str, Vocabulary] | None
@@ -55,10 +56,6 @@ class SentimentTask(Task):
         settings = config.data
         train, more = read_reviews(settings.train, settings.tokens), []
         notes = [f"training data {settings.train}: {len(train):,} reviews"]
-        if settings.phrases is not None:
-            phrases = read_phrases(settings.phrases, settings.tokens)
-            train += phrases
-            notes.append(f"phrases {settings.phrases}: {len(phrases):,}")
         texts = (review.tokens for review in train)
         vocabulary = Vocabulary.of_data(settings, texts, (vocabularies or {}).get(VOCABULARY))
         if settings.more is not None:
@@ -97,6 +94,10 @@ class SentimentTask(Task):
         logger.info("fitting the linear classifier to the n-grams")
         assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, ReviewDataset)
         reviews = data.train.dataset.own
+        if settings.phrases is not None:
+            encoder = ReviewEncoder(config, data.vocabularies[VOCABULARY])
+            phrases = map(encoder.encode, read_phrases(settings.phrases, config.data.tokens))
+            reviews = [*reviews, *PHRASE_COPIES * list(phrases)]
         labels = np.array([review.label for review in reviews])
         table = fit_linear([review.buckets for review in reviews], labels, settings.buckets, settings.penalty)
         return {"linear_table": table[:, None]}
