@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
-from pydantic_core import PydanticCustomError
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -43,8 +42,7 @@ class RequestModel(BaseModel):
         try:
             json.dumps(data, ensure_ascii=False, default=str).encode("utf-8")
         except UnicodeEncodeError as error:
-            sentence = "a text has half of a surrogate pair; write the whole character"
-            raise PydanticCustomError("surrogate", sentence) from error
+            raise ValueError("a text has half of a surrogate pair; write the whole character") from error
         return data
 
 

@@ -74,7 +74,7 @@ def add_error_handlers(app: FastAPI) -> None:
         if first["type"] == "json_invalid":
             return error_response(400, "the body is not JSON in UTF-8")
         where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
-        what = str(first["msg"])
+        what = str(first["msg"]).removeprefix("Value error, ")
         return error_response(422, f"{where[:80]}: {what[:1].lower()}{what[1:]}")
 
 
