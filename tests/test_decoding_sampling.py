@@ -163,7 +163,7 @@ def test_draws_invert_the_cumulative_distribution_of_their_row(scores, temperatu
         if np.isneginf(table[row]).all():
             assert token == -1
             continue
-        cumulative = np.cumsum(distribution(table[row], temperature, top_k, top_p))
+        cumulative = np.cumsum(distribution(table[row], temperature, top_k, top_p), dtype=np.float64)
         below = cumulative[token - 1] if token else 0.0
         assert cumulative[token] > below  # a token of the distribution
         assert below - 1e-6 <= number <= cumulative[token] + 1e-6  # of float32 scores

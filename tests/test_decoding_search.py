@@ -327,8 +327,8 @@ def test_what_texts_share_is_read_once() -> None:
     [
         ({"strategy": "magic"}, 'strategy: must be one of beam, greedy, sample, found "magic"'),
         ({"length_penalty": "long"}, 'length_penalty: must be one of none, average, gnmt, found "long"'),
-        ({"beam_size": 0}, "beam_size: must be an integer (at least 1), found 0"),
-        ({"n_best": 0}, "n_best: must be an integer (at least 1), found 0"),
+        ({"beam_size": 0}, "beam_size: must be an integer (at least 1 and at most 1000), found 0"),
+        ({"n_best": 0}, "n_best: must be an integer (at least 1 and at most 10000), found 0"),
         ({"beam_size": 2, "n_best": 3}, "n_best: is 3, but a beam of 2 holds fewer; raise beam_size"),
         (
             {"strategy": "greedy", "n_best": 2},

@@ -134,14 +134,14 @@ def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:
         assert client.post("/v1/echo/reversed", json={"text": "hi"}).json() == {"echo": "ih"}
         operations = client.get("/openapi.json").json()["paths"]
         (card,) = client.get("/v1/models").json()["models"]
-        page, script = client.get("/").text, client.get("/tasks/echo/tab.js").text
+        page, script = client.get("/").text, client.get("/tasks/echo/all.js").text
     assert (
         operations["/v1/echo/reversed"]["post"]["operationId"]
         != operations["/v1/echo"]["post"]["operationId"]
     )
     assert card["path"] == "/v1/echo" and card["further"] == {"/v1/echo/reversed": {"reversed": True}}
     assert missing == [] and (card["task"], card["family"], card["parameters"]) == ("echo", "parity", 6)
-    assert '<form id="echo-form" novalidate>' in page and "export function start()" in script
+    assert '<form id="echo-form" novalidate>' in page and "function start()" in script
 
 
 HANZI = "山水云月花鸟风松"

@@ -178,7 +178,8 @@ class CausalLmConfig(OneWidth):
 def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
     """Return a sentence where this machine's memory cannot hold a network's weights, known before it is built.
 
-    They are counted low: matrices of layers, positions and embeddings, 4 bytes a number.
+    They are counted low: matrices of layers, positions and embeddings, 4 bytes a number; of a model that a task
+    brings itself only what is named as here.
 
     Args:
         tokens: of its vocabularies.
@@ -186,11 +187,14 @@ def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
     """
     if isinstance(model, PretrainedConfig):
         return None  # its size stands in its own files
-    layers = getattr(model, "encoder_layers", 0) + getattr(model, "decoder_layers", 0)
-    key, value = (getattr(model, name, None) or model.width for name in ("key_depth", "value_depth"))
-    across = 2 * (key + value + getattr(model, "inner_width", 0))
-    rows = (layers or model.num_layers) * across + getattr(model, "max_positions", 0)
-    needed = 4 * copies * (rows * model.width + tokens * model.embedding_size)
+
+    def size(name: str, default: int = 0) -> int:
+        return getattr(model, name, None) or default
+
+    width, layers = size("width"), size("encoder_layers") + size("decoder_layers") or size("num_layers")
+    across = 2 * (size("key_depth", width) + size("value_depth", width) + size("inner_width"))
+    rows = layers * across + size("max_positions")
+    needed = 4 * copies * (rows * width + tokens * size("embedding_size", width))
     there = total_memory()
     if there is None or needed <= there:
         return None

@@ -128,7 +128,7 @@ class DecodingConfig:
     )
     beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)", maximum=1000)
     n_best: int = at_least(
-        1, 1, "candidates for an input, best first; with `sample` the number of draws", maximum=1000
+        1, 1, "candidates for an input, best first; with `sample` the number of draws", maximum=10_000
     )
     length_penalty: Literal["none", "average", "gnmt"] = setting(
         "none",

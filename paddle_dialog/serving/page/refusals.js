@@ -5,7 +5,7 @@ const SAID = [
   [/^the name '(.*)' has a character that is not/u, "名字“$1”里有不是汉字的，请写成“李明”这样。"],
   [/^theme: '(.*)' has a character that is not/u, "主题“$1”里有不是汉字的，请写成“春节”这样。"],
   [/^theme: '(.*)' has (\d+) characters; give words of up to (\d+)/u, "主题“$1”有 $2 个字；一个词最多 $3 个字，词与词空一格。"],
-  [/^theme: (\d+) words; a couplet has room for (\d+)/u, "写了 $1 个主题，一副对联最多容得下 $2 个。"],
+  [/^theme: (\d+) words; .* has room for (\d+)/u, "写了 $1 个主题，一副对联最多容得下 $2 个。"],
   [/^theme: '(.*)' finds no room/u, "主题“$1”放不进这么短的句子，请选长一些的字数。"],
   [/has a word that this server does not take/u, "里面有本站不收的词，请换一种说法。"],
   [/has a word that this server does not write/u, "写出来的都有本站不用的词，请换一句再试。"],

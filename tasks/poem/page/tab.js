@@ -77,11 +77,6 @@ function write() {
   if (isBusy(buttons[0])) return;
   const form = part("kind").value || null;
   const use = part("use").value;
-  if (use === "acrostic" && form === null) {
-    error.tell("noForm");
-    part("kind").focus();
-    return;
-  }
   const request = { text: part("text").value.trim(), texts_are: use, form, seed: Math.floor(Math.random() * 2 ** 32) };
   askFor(
     { buttons, error, status, doing: "writing" },
