@@ -236,7 +236,9 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         before = page.locator("#poem-lines").inner_text()
         page.get_by_role("button", name="作诗", exact=True).click()
         page.wait_for_function(changed, arg=before)
-        assert "七绝" in page.locator("#poem-kept").inner_text()  # the form of four lines, which the text asks for
+        assert (
+            "七绝" in page.locator("#poem-kept").inner_text()
+        )  # the form of four lines, which the text asks for
         shown = lines.all_inner_texts()
         page.reload()
         lines.first.wait_for()
