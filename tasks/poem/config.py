@@ -31,7 +31,7 @@ class PoemDecodingConfig(DecodingConfig):
     """How poems are drawn."""
 
     strategy: Literal["beam", "greedy", "sample"] = "sample"
-    temperature: float = field(default=0.45, metadata={"above": 0.0})
+    temperature: float = field(default=0.55, metadata={"above": 0.0})
     max_length: int = at_least(1, 80)
     engine: Literal["fast"] = "fast"
 
