@@ -1,9 +1,8 @@
 // A picture to keep or to send, shown before it is: whoever likes signs it.
 
-import { copyText } from "./clipboard.js";
-import { saveFile } from "./download.js";
 import { byId } from "./elements.js";
 import { confirm } from "./feedback.js";
+import { copyText, saveFile } from "./handing_over.js";
 import { word } from "./language.js";
 
 const part = (name) => byId(`keepsake-${name}`);

@@ -26,7 +26,7 @@ export function offered(path) {
   return null;
 }
 
-/** Call `learn` when the models are known. */
+/** Call `learn` once, when the models are known. */
 export function onModels(learn) {
   learners.push(learn);
 }
@@ -54,7 +54,7 @@ export function startModels() {
     problem.tell(null);
     for (const { task } of cards) known[task] = cards.filter((card) => card.task === task).map((card) => card.details ?? {});
     showCards();
-    learners.forEach((learn) => learn());
+    learners.splice(0).forEach((learn) => learn());
   }
 
   byId("server-retry").addEventListener("click", load);

@@ -1,12 +1,11 @@
 // What can be done with the couplet that hangs: its paper, ink and font, keeping it, sending it, printing.
 
-import { copyText } from "../../page/clipboard.js";
 import { element, partsOf, setVariable } from "../../page/elements.js";
 import { confirm } from "../../page/feedback.js";
+import { copyText, printSheets } from "../../page/handing_over.js";
 import { FONTS } from "../../page/ink.js";
 import { showKeepsake } from "../../page/keepsake.js";
 import { onLanguage } from "../../page/language.js";
-import { printSheets } from "../../page/sheets.js";
 import { linkTo } from "../../page/tabs.js";
 import { isTraditional, loadTraditional, traditional } from "../../page/traditional.js";
 import { asText, isLiked, toggleLiked } from "./liked.js";

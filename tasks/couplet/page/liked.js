@@ -1,7 +1,7 @@
 // The couplets that somebody liked, kept in this browser.
 
 import { button, element, partsOf } from "../../page/elements.js";
-import { saveFile } from "../../page/download.js";
+import { saveFile } from "../../page/handing_over.js";
 import { Sentence } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
 import { word } from "./words.js";

@@ -60,11 +60,7 @@ export function start() {
   });
   onLanguage(draw);
   draw();
-  let isKnown = false;
-  onModels(() => {
-    if (!isKnown) onAddress("couplet", openLink);
-    isKnown = true;
-  });
+  onModels(() => onAddress("couplet", openLink));
 }
 
 /** Show what an address says: a couplet, or a 上联 for somebody to answer. */

@@ -1,8 +1,15 @@
-// The emotion felt in a turn as bars, and the choice of another.
+// The emotions that a model knows: by name, felt in a turn as bars, and as a choice of another.
 
 import { button, element, setVariable } from "../../page/elements.js";
-import { emotionNames } from "./emotion_names.js";
+import { language } from "../../page/language.js";
+import { details } from "../../page/models.js";
 import { word } from "./words.js";
+
+/** A label's name in the language of the page; a label that the model does not name stands for itself. */
+export function emotionName(label, spoken) {
+  const chinese = details("empathetic", spoken).chinese_names ?? {};
+  return language() === "zh" && Object.hasOwn(chinese, label) ? chinese[label] : label;
+}
 
 /**
  * A bar for each of the likeliest emotions.
@@ -20,6 +27,7 @@ export function emotionChart(emotions, nameOf, chosen, choose) {
 
 /** A choice of all emotions of the model of a language, with "as it felt itself" on top. */
 export function emotionChoice(spoken, told, choose) {
+  const { emotions: known = [] } = details("empathetic", spoken);
   const option = (value, label) => {
     const made = element("option", { value }, label);
     made.selected = (told ?? "") === value;
@@ -29,7 +37,7 @@ export function emotionChoice(spoken, told, choose) {
     "select",
     { class: "emotion-choice", "aria-label": word("otherEmotion"), "data-focus": "emotion-choice" },
     option("", told === null ? word("otherEmotion") : word("asFelt")),
-    ...emotionNames(spoken).map(([label, name]) => option(label, name === label ? name : `${name} ${label}`)),
+    ...known.map((label) => option(label, [...new Set([emotionName(label, spoken), label])].join(" "))),
   );
   select.addEventListener("change", () => choose(select.value || null));
   return select;

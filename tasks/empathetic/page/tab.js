@@ -6,8 +6,7 @@ import { button, element, partsOf } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { language, onLanguage } from "../../page/language.js";
 import { allDetails, details, onModels } from "../../page/models.js";
-import { emotionChart, emotionChoice } from "./emotion_chart.js";
-import { emotionName } from "./emotion_names.js";
+import { emotionChart, emotionChoice, emotionName } from "./emotion_chart.js";
 import { word } from "./words.js";
 
 const part = partsOf("empathetic");

@@ -1,9 +1,9 @@
 // The poem tab: asks for a poem and hangs it as a scroll, written downwards from the right.
 
 import { ask } from "../../page/api.js";
-import { copyText } from "../../page/clipboard.js";
 import { button, element, partsOf } from "../../page/elements.js";
 import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
+import { copyText } from "../../page/handing_over.js";
 import { unmarked } from "../../page/ink.js";
 import { showKeepsake } from "../../page/keepsake.js";
 import { onLanguage } from "../../page/language.js";

@@ -49,10 +49,8 @@ export function start() {
     judge();
   };
   onLanguage(draw);
-  let isKnown = false;
   onModels(() => {
-    if (!isKnown) onAddress("sentiment", ({ s }) => s && take(s)());
-    isKnown = true;
+    onAddress("sentiment", ({ s }) => s && take(s)());
     const texts = allDetails("sentiment").flatMap(({ tokens }) => EXAMPLES[tokens] ?? []);
     part("examples").replaceChildren(...texts.map((text) => button(text, { class: "example" }, take(text))));
   });

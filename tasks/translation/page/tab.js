@@ -1,9 +1,9 @@
 // The translation tab: the text and its translation on facing pages, and the other translations.
 
 import { ApiError, ask } from "../../page/api.js";
-import { copyText } from "../../page/clipboard.js";
 import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
+import { copyText } from "../../page/handing_over.js";
 import { onModels } from "../../page/models.js";
 import { onAddress, setAddress } from "../../page/tabs.js";
 import { word } from "./words.js";
@@ -47,11 +47,7 @@ export function start() {
     translate();
   };
   part("examples").append(...EXAMPLES.map((text) => button(text, { class: "example" }, take(text))));
-  let isKnown = false;
-  onModels(() => {
-    if (!isKnown) onAddress("translation", ({ s }) => s && take(s)());
-    isKnown = true;
-  });
+  onModels(() => onAddress("translation", ({ s }) => s && take(s)()));
   part("copy").addEventListener("click", async () => {
     if (await copyText(answer.predictions[0].text)) confirm(part("copy"), () => word("copied"), () => word("copy"));
     else error.tell("copyFailed");
