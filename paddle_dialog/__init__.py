@@ -93,6 +93,7 @@ def evaluate(
     predictions: str | Path | None = None,
     override: Sequence[str] = (),
     device: str = "auto",
+    answers: bool = True,
 ) -> dict[str, Any]:
     """Measure a model on a file, by default its `data.dev`; return the metrics of its task by name.
 
@@ -100,6 +101,7 @@ def evaluate(
         config: see `load`, as `weights`, `override` and `device`.
         data: the examples.
         predictions: where the answers are written as JSON lines.
+        answers: False leaves out what needs answers written, which takes most of the time.
 
     Raises:
         UserError: the model or the data cannot be used.
@@ -110,6 +112,8 @@ def evaluate(
     source = data or settings.data.dev
     if source is None:
         raise UserError("no data: name a file with data=, or set data.dev in the config")
+    if not answers:
+        return model.task.measure_likelihood(model.predictor, source)
     return model.task.evaluate(model.predictor, source, None if predictions is None else Path(predictions))
 
 

@@ -105,9 +105,7 @@ def answer_all(
         if now - noted >= NOTE_SECONDS and len(results) < len(items):
             noted = now
             left = (now - began) / len(results) * (len(items) - len(results))
-            logger.info(
-                "%s of %s answered, %.1f minutes left", f"{len(results):,}", f"{len(items):,}", left / 60
-            )
+            logger.info("%s of %s done, %.1f minutes left", f"{len(results):,}", f"{len(items):,}", left / 60)
     return results
 
 

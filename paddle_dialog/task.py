@@ -148,6 +148,16 @@ class Task(ABC):
             f"the task '{self.name}' has no metrics beside its objective, which the log of a run has"
         )
 
+    def measure_likelihood(self, predictor: Any, source: str) -> Record:
+        """Return those metrics of `evaluate` that need no answer written, such as perplexity.
+
+        Raises:
+            UserError: the source cannot be used, or the task has no such metrics, as by default.
+        """
+        raise UserError(
+            f"--no-answers: the task '{self.name}' has no metrics without its answers; leave it out"
+        )
+
     def draw_figures(self, predictor: Any, source: str, folder: FigureFolder) -> None:
         """Draw figures of a predictor on a source, such as attention and confusions.
 

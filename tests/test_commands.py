@@ -125,17 +125,21 @@ def test_evaluate_prints_the_metrics_of_the_contract(model, tmp_path):
 
 
 def test_evaluate_answers_on_all_cores_what_one_process_answers(lstm, tmp_path):
-    words = ("-c", lstm.config, "--data", lstm.data, "-o", "decoding.batch_size=4", "--json", "--predictions")
+    sizes = ("-o", "decoding.batch_size=4", "-o", "data.batch_size=2")
+    words = ("-c", lstm.config, "--data", lstm.data, *sizes, "--json", "--predictions")
     every = records(run("evaluate", *words, tmp_path / "all"))
     one = records(run_here("evaluate", *words, tmp_path / "one"))  # Paddle is imported here
     assert (tmp_path / "all").read_bytes() == (tmp_path / "one").read_bytes()
     assert every == one
+    (likely,) = records(run("evaluate", *words[:-1], "--no-answers"))
+    assert {"perplexity", "perplexity_hanzi", "unknown_rate"} <= likely.keys() and "bleu" not in likely
+    assert likely == {name: one[0][name] for name in likely}
 
 
 def test_evaluate_tells_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
     monkeypatch.setattr(processes, "NOTE_SECONDS", 0.0)
     told = run_here("evaluate", "-c", lstm.config, "-o", "decoding.batch_size=16")
-    assert re.search(r"^16 of 30 answered, \d+\.\d minutes left$", told.stderr, re.MULTILINE)
+    assert re.search(r"^16 of 30 done, \d+\.\d minutes left$", told.stderr, re.MULTILINE)
 
 
 def test_evaluate_agrees_with_the_dev_perplexity_of_training(model):

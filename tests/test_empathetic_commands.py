@@ -136,6 +136,9 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
     assert "beam 2" in result["decoding"]
     unclear = run_here("evaluate", "-c", config, "--data", data, "-o", "decoding.clear_emotion=1", "--json")
     assert json.loads(unclear.stdout) == result  # what is measured is the likeliest emotion
+    likely = json.loads(run_here("evaluate", "-c", config, "--data", data, "--no-answers", "--json").stdout)
+    assert {"perplexity", "emotion_accuracy"} <= likely.keys() and "mean_length" not in likely
+    assert likely == {name: result[name] for name in likely}
 
 
 def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:

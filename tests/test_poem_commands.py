@@ -93,6 +93,8 @@ def test_an_evaluation_measures_characters_and_forms(poem_model, tmp_path):
     assert 2 ** result["bits_per_character"] == pytest.approx(result["perplexity"])
     assert result["form"]["lengths"] == 1.0 and result["unknown_rate"] == 0.0
     assert len(written.read_text(encoding="utf-8").splitlines()) == 4  # one of each form
+    del result["form"], result["decoding"]
+    assert json.loads(run_here("evaluate", "-c", poem_model, "--json", "--no-answers").stdout) == result
 
 
 def test_running_text_is_learned_and_continued(tmp_path):

@@ -102,6 +102,8 @@ def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
     assert confusion[0][1] == confusion[1][0] == 0 and confusion[0][0] + confusion[1][1] == 100
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
     assert len(records) == 100 and all(record["label"] == record["reference"] for record in records)
+    refused = run_here("evaluate", "-c", toy, "--no-answers").error_line()
+    assert "--no-answers: the task 'sentiment' has no metrics without its answers" in refused
 
     answered = run_here("predict", "-c", toy, "--json", "房间不好", "房间 不坏", "电影书很好" * 9)
     records = [json.loads(line) for line in answered.stdout.splitlines()]

@@ -92,6 +92,8 @@ def test_sentences_with_unknown_names_are_translated_without_a_fault(toy: Path) 
     assert result["n"] == 100 and result["perplexity"] < 1.05
     assert result["bleu"] > 98 and result["chrf"] > 98
     assert result["copying"]["bleu"] < 10
+    likely = json.loads(run_here("evaluate", "-c", toy, "--json", "--no-answers").stdout)
+    assert likely == {name: result[name] for name in ("n", "pairs", "perplexity")}
 
     sources = [line.split("\t") for line in (toy.parent / "dev.tsv").read_text("utf-8").splitlines()[:20]]
     answered = run_here("predict", "-c", toy, "--json", "--n-best", "2", *(source for source, _ in sources))

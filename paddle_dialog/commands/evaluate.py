@@ -31,7 +31,10 @@ def main(arguments: argparse.Namespace) -> None:
         figures.close()
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     with notes_on_stderr():
-        result = model.task.evaluate(model.predictor, source, predictions)
+        if arguments.no_answers:
+            result = model.task.measure_likelihood(model.predictor, source)
+        else:
+            result = model.task.evaluate(model.predictor, source, predictions)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
@@ -51,8 +54,14 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = base_parser(__doc__, config_required=False)
     parser.add_argument("--data", metavar="FILE", help="the examples; by default the config's data.dev")
-    parser.add_argument(
+    answers = parser.add_mutually_exclusive_group()
+    answers.add_argument(
         "--predictions", metavar="FILE", help="write every hypothesis there, one JSON object a line"
+    )
+    answers.add_argument(
+        "--no-answers",
+        action="store_true",
+        help="only what needs no answer written, which takes most of the time: perplexity, accuracy of the emotion",
     )
     parser.add_argument(
         "--figures",

@@ -6,7 +6,6 @@ The answers come first, on all cores: a process that has imported Paddle cannot 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPre
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 
 MAPPED_EXAMPLES = 4
+TOGETHER = 8  # batches whose likelihood a process measures at once, each of pairs of like length
 
 
 def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, float]:
@@ -44,15 +44,6 @@ def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, fl
     return rates | {f"distinct_{n}": distinct_n(characters, n) for n in (1, 2)}
 
 
-@dataclass(frozen=True)
-class CoupletLikelihood:
-    """How well a model predicts the references."""
-
-    perplexity: float  # exp of the mean over all tokens, punctuation and end token included
-    perplexity_hanzi: float  # the same over Chinese characters alone
-    unknown_rate: float  # share of target characters outside the vocabulary
-
-
 def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source of couplets.
 
@@ -61,32 +52,22 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
         predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 
     Returns:
-        The metrics by name; `decoding` describes the search, `skipped` counts the pairs that were too long for the
-        model, and `perplexity_first` is that of the 上联 given the 下联, where the model was trained for it.
+        The metrics by name, those of `likelihood_metrics` among them; `decoding` describes the search.
 
     Raises:
         UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
-    pairs, report = limit_length(read_couplets(source), predictor.longest_line)
+    pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     answers = answer_all(predictor.predict, [pair.first for pair in pairs], predictor.batch_size)
-    likelihood = measure_likelihood(predictor, pairs)
     if predictions is not None:
         both = zip(pairs, answers, strict=True)
         write_records(predictions, (_record(pair, candidates) for pair, candidates in both))
     hypotheses = [candidates[0].text if candidates else "" for candidates in answers]
     texts = [[normalise_line(line) for line in side] for side in (hypotheses, [p.second for p in pairs])]
-    mirrored = {}
-    if knows_marks(predictor.vocabulary):
-        mirrored["perplexity_first"] = measure_likelihood(predictor, pairs, TO_FIRST).perplexity
     return {
-        "n": len(pairs),
-        "skipped": report.skipped,
-        "perplexity": likelihood.perplexity,
-        "perplexity_hanzi": likelihood.perplexity_hanzi,
-        **mirrored,
-        "unknown_rate": likelihood.unknown_rate,
+        **likelihood_metrics(predictor, source),
         "bleu": corpus_bleu(*texts),
         "form": form_rates([pair.first for pair in pairs], hypotheses),
         "decoding": predictor.decoding_summary(),
@@ -98,10 +79,49 @@ def _record(pair: Couplet, candidates: Sequence[CoupletPrediction]) -> Record:
     return {"first": pair.first, "reference": pair.second, "predictions": predictions}
 
 
-def measure_likelihood(
-    predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction = TO_SECOND
-) -> CoupletLikelihood:
-    """Run the model over the true lines that answer the others, batched by length."""
+def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:
+    """Measure how well a model predicts the lines of one source of couplets.
+
+    Returns:
+        The metrics by name. `perplexity` is exp of the mean over all tokens of the 下联, punctuation and end token
+        included, `perplexity_hanzi` that over Chinese characters alone, `perplexity_first` that of the 上联 given the
+        下联, where the model was trained for it; `unknown_rate` is the share of characters outside the vocabulary;
+        `skipped` counts the pairs that were too long for the model.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
+    pairs, report = limit_length(read_couplets(source), predictor.longest_line)
+    nll, tokens, hanzi_nll, hanzi, unknown = _sums(predictor, pairs, TO_SECOND)
+    mirrored = {}
+    if knows_marks(predictor.vocabulary):
+        first_nll, first_tokens, *_ = _sums(predictor, pairs, TO_FIRST)
+        mirrored["perplexity_first"] = token_perplexity(first_nll, int(first_tokens))
+    return {
+        "n": len(pairs),
+        "skipped": report.skipped,
+        "perplexity": token_perplexity(nll, int(tokens)),
+        "perplexity_hanzi": token_perplexity(hanzi_nll, int(hanzi)),
+        **mirrored,
+        "unknown_rate": unknown / tokens,
+    }
+
+
+def _sums(predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction) -> list[float]:
+    """Return the -log p of all tokens that answer the other lines, their number, both of hanzi, and unknown ones."""
+
+    def measure(part: Sequence[Couplet]) -> Sequence[np.ndarray]:
+        return _sums_of_pairs(predictor, part, direction)
+
+    rows = answer_all(measure, pairs, TOGETHER * predictor.config.data.batch_size)
+    sums: list[float] = np.sum(rows, axis=0).tolist()
+    return sums
+
+
+def _sums_of_pairs(
+    predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction
+) -> Sequence[np.ndarray]:
+    """Return the sums of each pair; see `_sums`."""
     from paddle_dialog.metrics.likelihood import token_losses
     from paddle_dialog.tasks.couplet.dataset import collate
     from paddle_dialog.training.losses import SequenceCrossEntropy
@@ -113,24 +133,18 @@ def measure_likelihood(
         for given, written in lines
     ]
     lengths = np.array([[len(source), len(target)] for source, target in examples])  # [N, 2]
-    hanzi = np.array([is_hanzi(token) for token in vocabulary.tokens])  # [V]
+    is_chinese = np.array([is_hanzi(token) for token in vocabulary.tokens])  # [V]
     # An unknown character is one that was too rare in training, and those are hanzi.
-    hanzi[vocabulary.unk_id] = True
-    nll = np.zeros(2)  # all tokens, hanzi
-    counts = np.zeros(2)
-    unknown = 0
+    is_chinese[vocabulary.unk_id] = True
+    sums = np.zeros([len(pairs), 5])
     network, size = predictor.network, predictor.config.data.batch_size
     for losses in token_losses(network, SequenceCrossEntropy(), examples, lengths, collate, size):
         label, mask = losses.batch.label, losses.batch.mask  # [B, T] each
-        for kind, real in enumerate((mask, mask * hanzi[label])):
-            nll[kind] += (losses.nll * real).sum()
-            counts[kind] += real.sum()
-        unknown += int((label == vocabulary.unk_id).sum())
-    return CoupletLikelihood(
-        token_perplexity(nll[0], int(counts[0])),
-        token_perplexity(nll[1], int(counts[1])),
-        unknown / counts[0],
-    )
+        hanzi = mask * is_chinese[label]
+        unknown = mask * (label == vocabulary.unk_id)
+        parts = (losses.nll * mask, mask, losses.nll * hanzi, hanzi, unknown)
+        sums[losses.indices] = np.stack([part.sum(-1) for part in parts], axis=-1)
+    return list(sums)
 
 
 def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:

@@ -130,6 +130,12 @@ class CoupletTask(GenerationTask):
 
         return evaluate(predictor, source, predictions)
 
+    def measure_likelihood(self, predictor: CoupletPredictor, source: str) -> Record:
+        """Measure how well the lines of one source are predicted."""
+        from paddle_dialog.tasks.couplet.evaluation import likelihood_metrics
+
+        return likelihood_metrics(predictor, source)
+
     def draw_figures(self, predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
         """Draw the attention in the first examples."""
         from paddle_dialog.tasks.couplet.evaluation import write_figures

@@ -33,14 +33,14 @@ class ReplyLikelihood:
     Args:
         nll: sum of -log p over the words and the end of each reply, in nats [N].
         tokens: how many these are [N].
+        unknown: how many of these are outside the vocabulary, copied or not [N].
         units: how many units of the language they are, the end one of them [N]: the same, or characters.
-        unknown_rate: share of them outside the vocabulary, copied or not.
     """
 
     nll: np.ndarray
     tokens: np.ndarray
+    unknown: np.ndarray
     units: np.ndarray
-    unknown_rate: float
 
 
 def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
@@ -63,13 +63,10 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     """
     if predictions is not None:
         check_writable(predictions)
-    language = predictor.language
     dialogues = read_configured(predictor.config, source)
-    gold = [dialogue.emotion for dialogue in dialogues]
 
     def answer(part: Sequence[Dialogue]) -> list[Answer]:
-        told = [dialogue.emotion for dialogue in part] if predictor.needs_emotion else None
-        return predictor.answer([dialogue.context for dialogue in part], emotions=told)
+        return predictor.answer([dialogue.context for dialogue in part], emotions=_told(predictor, part))
 
     answers = answer_all(answer, dialogues, TOGETHER * predictor.config.decoding.batch_size)
     if predictions is not None:
@@ -84,16 +81,48 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
         row for row, dialogue in enumerate(dialogues) if dialogue.target
     ]  # the others have an emotion alone
     return {
-        "n": len(dialogues),
-        **_likelihood_metrics(predictor, [dialogues[row] for row in replied]),
-        "emotion_accuracy": emotion_accuracy([answer.predicted_emotion for answer in answers], gold),
-        "calibration_error": calibration_error(
-            np.stack([answer.probabilities for answer in answers]), gold, predictor.emotions
-        ),
+        **_predicted_metrics(predictor, dialogues, [answer.probabilities for answer in answers]),
         **_reply_metrics(
-            language, [answers[row] for row in replied], [dialogues[row].target for row in replied]
+            predictor.language, [answers[row] for row in replied], [dialogues[row].target for row in replied]
         ),
         "decoding": predictor.decoding_summary(),
+    }
+
+
+def likelihood_metrics(predictor: EmpatheticPredictor, source: str) -> Record:
+    """Measure how well a model predicts the emotions and the replies of one source.
+
+    Returns:
+        The metrics of `evaluate` that need no reply written.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
+    dialogues = read_configured(predictor.config, source)
+
+    def understand(part: Sequence[Dialogue]) -> list[np.ndarray]:
+        return predictor.predict_emotions([dialogue.context for dialogue in part], _told(predictor, part))
+
+    found = answer_all(understand, dialogues, TOGETHER * predictor.config.decoding.batch_size)
+    return _predicted_metrics(predictor, dialogues, found)
+
+
+def _told(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> list[str | None] | None:
+    """Return the annotated emotions for a model that is told them, and None for one that predicts them."""
+    return [dialogue.emotion for dialogue in dialogues] if predictor.needs_emotion else None
+
+
+def _predicted_metrics(
+    predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue], probabilities: Sequence[np.ndarray]
+) -> Record:
+    """Score the probabilities [C] of each dialogue's emotions, and those of the true replies."""
+    gold = [dialogue.emotion for dialogue in dialogues]
+    predicted = [predictor.emotions[int(one.argmax())] for one in probabilities]
+    return {
+        "n": len(dialogues),
+        **_likelihood_metrics(predictor, [dialogue for dialogue in dialogues if dialogue.target]),
+        "emotion_accuracy": emotion_accuracy(predicted, gold),
+        "calibration_error": calibration_error(np.stack(probabilities), gold, predictor.emotions),
     }
 
 
@@ -104,7 +133,7 @@ def _likelihood_metrics(predictor: EmpatheticPredictor, dialogues: Sequence[Dial
     return {
         "perplexity": token_perplexity(float(likelihood.nll.sum()), int(likelihood.units.sum())),
         "perplexity_per_example": perplexity_per_example(likelihood.nll.tolist(), likelihood.units.tolist()),
-        "unknown_rate": likelihood.unknown_rate,
+        "unknown_rate": float(likelihood.unknown.sum() / likelihood.tokens.sum()),
     }
 
 
@@ -122,29 +151,37 @@ def _reply_metrics(
 
 
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
-    """Run the model over the true replies, batched by length."""
+    """Run the model over the true replies, batched by length, on all cores."""
+
+    def measure(part: Sequence[Dialogue]) -> Sequence[np.ndarray]:
+        return _sums_of_replies(predictor, part)
+
+    rows = answer_all(measure, dialogues, TOGETHER * predictor.config.data.batch_size)
+    return ReplyLikelihood(*np.stack(rows, axis=1))
+
+
+def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Sequence[np.ndarray]:
+    """Return the numbers of `ReplyLikelihood` for each reply."""
     from paddle_dialog.metrics.likelihood import token_losses
     from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
     from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
-    config = predictor.config
-    longest = longest_target(config)
+    config, language = predictor.config, predictor.language
+    longest, size = longest_target(config), len(predictor.vocabulary)
     dataset = DialogueDataset(
         dialogues, config, predictor.vocabulary, longest, encoder=predictor.encoder.fresh()
     )
-    nll, tokens = np.zeros(len(dataset)), np.zeros(len(dataset), dtype=np.int64)  # [N] each
-    unknown, size = 0, len(predictor.vocabulary)
+    replies = [language.tokens_of(dialogue.target)[:longest] for dialogue in dialogues]
+    sums = np.zeros([len(dialogues), 4])
+    sums[:, -1] = [len(language.units(reply)) + 1 for reply in replies]
     for losses in token_losses(
         predictor.network, EmpatheticLoss(), dataset, dataset.lengths, collate, config.data.batch_size
     ):
         label, mask = losses.batch.label, losses.batch.mask  # [B, T] each
-        nll[losses.indices] = losses.nll.sum(-1)
-        tokens[losses.indices] = mask.sum(-1)
-        unknown += int(((label == Vocabulary.unk_id) | (label >= size)).sum())
-    language = predictor.language
-    replies = [language.tokens_of(dialogue.target)[:longest] for dialogue in dialogues]
-    units = np.array([len(language.units(reply)) + 1 for reply in replies])  # [N]
-    return ReplyLikelihood(nll, tokens, units, unknown / int(tokens.sum()))
+        unknown = (label == Vocabulary.unk_id) | (label >= size)
+        parts = (losses.nll, mask, unknown)
+        sums[losses.indices, :3] = np.stack([part.sum(-1) for part in parts], axis=-1)
+    return list(sums)
 
 
 OPENINGS = 10  # the commonest ones

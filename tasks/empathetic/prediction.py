@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -131,14 +131,8 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed)
-        read = self.read(contexts, emotions)
-        answers: list[Answer | None] = [None] * len(read)
-        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0].words))
-        for start in range(0, len(order), settings.batch_size):
-            rows = order[start : start + settings.batch_size]
-            batch = self.understand([read[row] for row in rows])
-            if self.judge is not None and not self.needs_emotion:
-                batch = self._felt_now(batch)
+        answers: list[Answer | None] = [None] * len(contexts)
+        for rows, batch in self._understood(self.read(contexts, emotions), settings.batch_size):
             cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
             asked = [context for context, sentence in zip(batch, cared, strict=True) if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
@@ -150,6 +144,27 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
                 else:
                     answers[row] = self._caring(context, sentence)
         return [answer for answer in answers if answer is not None]
+
+    def predict_emotions(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[np.ndarray]:
+        """Return the probabilities [C] of the emotions of each context; arguments and errors as for `answer`."""
+        found: list[np.ndarray] = [np.empty(0)] * len(contexts)
+        for rows, batch in self._understood(self.read(contexts, emotions), self.config.decoding.batch_size):
+            for row, context in zip(rows, batch, strict=True):
+                assert context.predicted is not None
+                found[row] = context.predicted
+        return found
+
+    def _understood(
+        self, contexts: Sequence[ReadContext], size: int
+    ) -> Iterator[tuple[list[int], list[ReadContext]]]:
+        """Let the model read contexts, `size` of like length at a time; with the places of each batch."""
+        order = sorted(range(len(contexts)), key=lambda row: len(contexts[row].packed[0].words))
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            batch = self.understand([contexts[row] for row in rows])
+            yield rows, self._felt_now(batch) if self.judge is not None and not self.needs_emotion else batch
 
     def _felt_now(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Let the newest turn decide what is felt, and the conversation where that turn is silent.

@@ -140,6 +140,12 @@ class EmpatheticTask(GenerationTask):
 
         return evaluate(predictor, source, predictions)
 
+    def measure_likelihood(self, predictor: EmpatheticPredictor, source: str) -> Record:
+        """Measure how well emotions and replies of one source are predicted."""
+        from paddle_dialog.tasks.empathetic.evaluation import likelihood_metrics
+
+        return likelihood_metrics(predictor, source)
+
     def draw_figures(self, predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
         """Draw confusions of emotions, and attention and copying in the first examples."""
         from paddle_dialog.tasks.empathetic.figures import write_figures

@@ -29,22 +29,47 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         predictions: where the poems that are drawn for the form's rates are written, one JSON object a line.
 
     Returns:
-        The metrics by name. `perplexity` is exp of the mean over all characters of the poems' bodies and their
-        ends, without titles before them; `perplexity_titled` sees form and title first. `skipped` poems were too
-        long.
+        The metrics by name, those of `likelihood_metrics` among them; `form` holds the rates of the poems drawn.
 
     Raises:
         UserError: the source cannot be used, or the poems cannot be written.
     """
     read, config = read_texts(source), predictor.config
+    formed = not isinstance(read, str) and predictor.knows_forms
     if predictions is not None:
-        if isinstance(read, str) or not predictor.knows_forms:
+        if not formed:
             raise UserError(
                 "--predictions: only poems, by weights that know their forms, are written for each title"
             )
         check_writable(predictions)
-    texts = read if isinstance(read, str) else limit_length(read, config.data)[0]
-    rows = single_rows(config.data, texts, predictor.vocabulary)
+    result = likelihood_metrics(predictor, source)
+    if not isinstance(read, str) and formed:
+        poems = limit_length(read, config.data)[0]
+        drawn = draw_poems(predictor, [poem.title for poem in poems[: config.verse.samples]])
+        if predictions is not None:
+            write_records(predictions, drawn)
+        if drawn:
+            kept = [record["form"] for record in drawn]
+            result["form"] = {
+                rule: float(np.mean([form[rule] for form in kept])) for rule in ("lengths", "tones", "rhyme")
+            }
+    return {**result, "decoding": predictor.decoding_summary()}
+
+
+def likelihood_metrics(predictor: PoemPredictor, source: str) -> Record:
+    """Measure how well a model predicts the texts of one source.
+
+    Returns:
+        The metrics by name. `perplexity` is exp of the mean over all characters of the poems' bodies and their
+        ends, without titles before them; `perplexity_titled` sees form and title first. `skipped` poems were too
+        long.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
+    read, settings = read_texts(source), predictor.config.data
+    texts = read if isinstance(read, str) else limit_length(read, settings)[0]
+    rows = single_rows(settings, texts, predictor.vocabulary)
     nll, count, unknown = _likelihood(predictor, rows)
     result: Record = {
         "n": len(rows),
@@ -54,19 +79,9 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         "unknown_rate": unknown / count,
     }
     if not isinstance(texts, str) and predictor.knows_forms:
-        titled, *_ = _likelihood(
-            predictor, single_rows(config.data, texts, predictor.vocabulary, titled=True)
-        )
+        titled, *_ = _likelihood(predictor, single_rows(settings, texts, predictor.vocabulary, titled=True))
         result["perplexity_titled"] = token_perplexity(titled, count)
-        drawn = draw_poems(predictor, [poem.title for poem in texts[: config.verse.samples]])
-        if predictions is not None:
-            write_records(predictions, drawn)
-        if drawn:
-            kept = [record["form"] for record in drawn]
-            result["form"] = {
-                rule: float(np.mean([form[rule] for form in kept])) for rule in ("lengths", "tones", "rhyme")
-            }
-    return {**result, "decoding": predictor.decoding_summary()}
+    return result
 
 
 def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[Record]:

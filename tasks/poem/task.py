@@ -82,6 +82,12 @@ class PoemTask(GenerationTask):
 
         return evaluate(predictor, source, predictions)
 
+    def measure_likelihood(self, predictor: PoemPredictor, source: str) -> Record:
+        """Measure how well the texts of one source are predicted."""
+        from paddle_dialog.tasks.poem.evaluation import likelihood_metrics
+
+        return likelihood_metrics(predictor, source)
+
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
         """Return the first two lines of poems, or the first words of a text."""
         texts = read_texts(source)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
@@ -32,7 +34,7 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
     """
     if predictions is not None:
         check_writable(predictions)
-    pairs, report = _fitting_pairs(predictor, source)
+    pairs, _ = _fitting_pairs(predictor, source)
 
     def answer(part: Sequence[Pair]) -> list[Record]:
         return list(predictor.predict_records([predictor.text(pair.source) for pair in part]))
@@ -50,26 +52,39 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
     texts = [record["predictions"][0]["text"] for record in records]
     return {
-        "n": len(pairs),
-        "pairs": report,
-        "perplexity": measure_perplexity(predictor, pairs),
+        **likelihood_metrics(predictor, source),
         **scores(texts if unit == "characters" else [text.split() for text in texts]),
         "copying": scores([pair.source for pair in pairs]),
         "decoding": predictor.decoding_summary(),
     }
 
 
-def measure_perplexity(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> float:
-    """Measure the perplexity per token of the true translations, end tokens included."""
+def likelihood_metrics(predictor: TranslationPredictor, source: str) -> Record:
+    """Measure the perplexity per token of the true translations of one source, end tokens included.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
+    pairs, report = _fitting_pairs(predictor, source)
+
+    def measure(part: Sequence[Pair]) -> Sequence[np.ndarray]:
+        return _sums_of_pairs(predictor, part)
+
+    rows = answer_all(measure, pairs, TOGETHER * predictor.config.data.batch_size)
+    nll, tokens = np.sum(rows, axis=0)
+    return {"n": len(pairs), "pairs": report, "perplexity": token_perplexity(float(nll), int(tokens))}
+
+
+def _sums_of_pairs(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> Sequence[np.ndarray]:
+    """Return for each pair the -log p of its translation, and the number of tokens."""
     from paddle_dialog.metrics.likelihood import token_losses
     from paddle_dialog.training.losses import PointerCrossEntropy
 
     dataset, criterion = PairDataset(list(pairs), predictor.vocabulary), PointerCrossEntropy()
-    total, tokens, size = 0.0, 0, predictor.config.data.batch_size
+    sums, size = np.zeros([len(pairs), 2]), predictor.config.data.batch_size
     for losses in token_losses(predictor.network, criterion, dataset, dataset.lengths, collate, size):
-        total += float(losses.nll.sum())
-        tokens += int(losses.batch.mask.sum())
-    return token_perplexity(total, tokens)
+        sums[losses.indices] = np.stack([losses.nll.sum(-1), losses.batch.mask.sum(-1)], axis=-1)
+    return list(sums)
 
 
 def draw_attention(predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:

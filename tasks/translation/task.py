@@ -89,6 +89,12 @@ class TranslationTask(GenerationTask):
 
         return evaluate(predictor, source, predictions)
 
+    def measure_likelihood(self, predictor: TranslationPredictor, source: str) -> Record:
+        """Measure how well the translations of one source are predicted."""
+        from paddle_dialog.tasks.translation.evaluation import likelihood_metrics
+
+        return likelihood_metrics(predictor, source)
+
     def draw_figures(self, predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:
         """Draw the attention in the first examples."""
         from paddle_dialog.tasks.translation.evaluation import draw_attention
