@@ -50,8 +50,7 @@ EXTRAS = {
 class OneLineParser(argparse.ArgumentParser):
     """A parser that reports a wrong command line in one line, as the tools report all bad input.
 
-    Attributes:
-        needs_model: whether `-c` or `--weights` must be given.
+    `needs_model` says whether `-c` or `--weights` must be given.
     """
 
     needs_model = False
@@ -75,11 +74,7 @@ class TaskParser(OneLineParser):
     """
 
     def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Look for the recipe first.
-
-        Raises:
-            UserError: it cannot be read.
-        """
+        """Look for the recipe first."""
         words = sys.argv[1:] if args is None else args
         first = OneLineParser(prog=self.prog, add_help=False)
         first.add_argument("-c", "--config")
@@ -108,12 +103,10 @@ def program_parser(
 def base_parser(
     description: str | None, parser_class: type[OneLineParser] = OneLineParser, config_required: bool = True
 ) -> OneLineParser:
-    """Return a parser with `-c`, `-o` and `--device`.
+    """Return a parser with `-c`, which some tools need and others that or `--weights`, `-o` and `--device`.
 
-    Args:
-        description: the tool's docstring: its purpose, a blank line, an example.
-        parser_class: `TaskParser` where the recipe's task may have arguments of its own.
-        config_required: whether the tool needs `-c`; else it needs that or `--weights`.
+    The description is the tool's docstring: its purpose, a blank line, an example. `TaskParser` is for a tool
+    to which the recipe's task may add arguments of its own.
     """
     parser = program_parser(description, parser_class)
     if parser_class is TaskParser:
@@ -158,13 +151,9 @@ def run_tool(
     parser: argparse.ArgumentParser,
     words: Sequence[str] | None = None,
 ) -> int:
-    """Parse the command line, run a tool, and turn errors into its exit status.
+    """Parse the command line, by default the process's, run a tool, and turn errors into its exit status.
 
-    Args:
-        words: the command line, by default that of the process.
-
-    Returns:
-        0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
+    It is 0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -231,11 +220,7 @@ def _report_fault() -> int:
 
 
 def how_to_install(module: str) -> str:
-    """Return one sentence for a module that cannot be found.
-
-    Args:
-        module: its name as an import gives it, e.g. `paddle.nn`.
-    """
+    """Return one sentence for a module, e.g. `paddle.nn`, that cannot be found."""
     package = module.partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
@@ -259,10 +244,9 @@ def checked_text(text: str) -> str:
 
 
 def typed_lines(note: str) -> Iterator[str | None]:
-    """Iterate over the lines typed on a terminal until Ctrl-D; None for one that is not text.
+    """Iterate over the lines typed on a terminal until Ctrl-D, after a note on stderr.
 
-    Args:
-        note: shown at the beginning, on stderr.
+    None for one that is not text.
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
@@ -308,11 +292,8 @@ def notes_on_stderr() -> Iterator[None]:
 def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedModel]:
     """Load the recipe and the model that `-c`, `-o`, `--weights` and `--device` ask for.
 
-    The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken
-    are named on stderr. See `named_recipe` and `find_weights`.
-
-    Raises:
-        UserError: the config, the device or the weights cannot be used.
+    The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken are
+    named on stderr. See `named_recipe` and `find_weights`.
     """
     from paddle_dialog.bundle import loading
     from paddle_dialog.device import select_device

@@ -23,11 +23,7 @@ _WEIGHTS = "weights"
 
 
 class Judge:
-    """Values texts by the decoder's outputs over them.
-
-    Args:
-        weights: float32 [D].
-    """
+    """Values texts by the decoder's outputs over them, with weights float32 [D]."""
 
     def __init__(self, weights: np.ndarray) -> None:
         self.weights = weights.astype(np.float32)
@@ -43,14 +39,7 @@ class Judge:
 
     @classmethod
     def from_bytes(cls, content: bytes, width: int, where: str = JUDGE) -> Judge:
-        """Read what `to_bytes` made.
-
-        Args:
-            width: D of the model that it judges.
-
-        Raises:
-            UserError: the content is something else, or of another width.
-        """
+        """Read what `to_bytes` made for a model of width D; messages name `where`."""
         with file_errors(where, "judge", "fit it anew"):
             weights = load(content)[_WEIGHTS]
         if weights.shape != (width,):
@@ -102,11 +91,7 @@ def _centred(rows: np.ndarray, inputs: np.ndarray, counts: np.ndarray) -> np.nda
 
 
 def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
-    """Return a command line with `--weights`, `--ratings` and `--output`.
-
-    Args:
-        ratings: what stands in their file.
-    """
+    """Return a command line with `--weights`, `--ratings`, a file of what `ratings` says, and `--output`."""
     parser = base_parser(purpose)
     parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
     parser.add_argument("--ratings", required=True, metavar="FILE", help=ratings)

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class EncodedData:
-    """Examples as ids.
+    """Examples as ids, one an index, with sort keys [N] or [N, 2] that keep padding small.
 
-    Args:
-        dataset: one encoded example an index; one that varies from epoch to epoch offers `set_epoch(epoch)`.
-        lengths: sort keys [N] or [N, 2] that keep padding small.
+    A dataset that varies from epoch to epoch offers `set_epoch(epoch)`.
     """
 
     dataset: io.Dataset

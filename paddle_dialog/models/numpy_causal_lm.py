@@ -15,15 +15,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalLm:
-    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`.
-
-    Args:
-        vocab_size: V.
-        arrays: weights of the network by structured name.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
-    """
+    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`, from its weights by name."""
 
     uses_arrays = True
 

@@ -22,11 +22,7 @@ SHORT = 16  # positions of a source up to which its keys and values absorb the p
 
 
 class NumpyTransformerLayer:
-    """The common parts of all layers: self-attention, feed-forward, and a norm of each.
-
-    Args:
-        name: of the layer.
-    """
+    """The common parts of all layers: self-attention, feed-forward, and a norm of each."""
 
     def __init__(self, config: AttentionConfig, weights: Weights, name: str) -> None:
         width, bias = config.width, config.bias
@@ -172,17 +168,10 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
 def attend(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
+    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1), D = heads * d.
 
-    Args:
-        query: [N, T, D].
-        key: [N, S, D].
-        value: [N, S, D].
-        mask: additive [N, 1, 1, S] or [T, S], or None.
-        heads: D = heads * d.
-
-    Returns:
-        Context [N, T, D] and the weights [N, heads, T, S].
+    The query is [N, T, D], key and value [N, S, D]; the mask is additive [N, 1, 1, S] or [T, S]. Return the
+    context [N, T, D] and the weights [N, heads, T, S].
     """
     rows, length, width = query.shape
     size = width // heads
@@ -301,9 +290,5 @@ class NumpyTransformerDecoder:
 
 
 def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
-    """
+    """Build encoder and decoder; raise as `numpy_pair`."""
     return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

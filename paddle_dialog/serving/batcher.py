@@ -26,11 +26,7 @@ LONGEST_RETRY = 60  # seconds
 
 
 class Busy(Exception):
-    """The server cannot take a job now.
-
-    Args:
-        retry_after: seconds after which to try again.
-    """
+    """The server cannot take a job now, but may after so many seconds."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -51,11 +47,10 @@ class _Waiting:
 
 
 class Batcher:
-    """The queue and its workers.
+    """The queue and its workers, a thread for each decoder.
 
-    Args:
-        load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
-        decoders: answer batches, one decoder a thread; by default one that decodes in the thread itself.
+    `load` makes the models ready; it is run first in a worker thread, since Paddle's device belongs to a
+    thread.
     """
 
     def __init__(
@@ -104,9 +99,7 @@ class Batcher:
     async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
         """Wait for a job's answer; a cancelled wait takes the job out of the queue.
 
-        Raises:
-            Busy: the models are not loaded, or the queue is full.
-            NoResult: there is no answer.
+        Raise `Busy` if the models are not loaded or the queue is full, `NoResult` if there is no answer.
         """
         waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
         with self._changed:

@@ -31,13 +31,7 @@ FurtherSearch = Callable[[Sequence[int], LogitsProcessor], Sequence[Sequence[Can
 
 @dataclass(frozen=True)
 class Found:
-    """What the search found for one line.
-
-    Args:
-        candidates: best first.
-        plan: that they keep.
-        beside: what the second beam found, see `BesideTheFirst`.
-    """
+    """What the search found for one line: candidates, the best first, the plan they keep, and the second beam's."""
 
     candidates: list[Candidate]
     plan: LinePlan
@@ -47,17 +41,10 @@ class Found:
 def choose(
     found: Sequence[Found], wanted: int, distance: float, search: FurtherSearch, divisor: Divisor
 ) -> list[list[Candidate]]:
-    """Choose candidates that differ.
+    """Return for each line its best candidate and others, by their scores, as many as wanted where there are.
 
-    Args:
-        found: of each line.
-        wanted: candidates for each line.
-        distance: least share of the free characters in which any two of them differ.
-        search: for lines that have too few.
-        divisor: of its length penalty.
-
-    Returns:
-        For each line its best candidate and others, by their scores; as many as wanted where there are as many.
+    Any two of them differ in at least a share `distance` of the free characters; `search` is for lines that
+    have too few.
     """
     choices = [_Choice(each, wanted, distance, divisor) for each in found]
     while pending := [number for number, choice in enumerate(choices) if choice.pending]:
@@ -172,11 +159,8 @@ def common(several: Sequence[Sequence[int]], other: Sequence[int], weights: np.n
 class Apart:
     """Bounds what a text has in common with others, and makes it dear, so that a beam leaves them early.
 
-    Args:
-        weights: for each input, its `free_positions`.
-        others: for each input, the tokens of the texts to keep away from.
-        most: for each input, how many free positions may hold what one of the others has there.
-        penalty: nats a position that does.
+    Each input has `weights`, its `free_positions`, the tokens of the `others` to keep away from, and how many
+    free positions at `most` may hold what one of them has there; the penalty is in nats a position that does.
     """
 
     def __init__(
@@ -208,8 +192,7 @@ class Apart:
 class BesideTheFirst:
     """Makes dear for every second input of a batch what the best rows of the input before it are about to write.
 
-    Args:
-        weights: for each two inputs, which are copies of one, its `free_positions`.
+    Each two inputs are copies of one, whose `free_positions` are the `weights`.
     """
 
     def __init__(self, weights: Sequence[np.ndarray]) -> None:

@@ -55,10 +55,7 @@ def collate(examples: list[Example]) -> PairBatch:
 class UsesDataset(io.Dataset):
     """Couplets in several uses of one network; templates and themes are drawn anew in each epoch.
 
-    Args:
-        couplets: modern ones.
-        verse: pairs of lines of classical verse.
-        vocabulary: of both lines, with the marks.
+    The couplets are modern; `verse` has pairs of lines of classical verse.
     """
 
     def __init__(
@@ -145,11 +142,7 @@ def regulated(pairs: Sequence[Couplet]) -> list[Couplet]:
 
 
 def stream_couplets(settings: DataConfig, vocabulary: Vocabulary) -> StreamedData:
-    """Stream the training couplets: read, limit in length and encode them one at a time.
-
-    Raises:
-        UserError: `data.train` names no file.
-    """
+    """Stream the training couplets: read, limit in length and encode them one at a time."""
     path = _streamed_path(settings)
 
     def read_example(number: int, line: str) -> Example | None:
@@ -182,11 +175,7 @@ def _streamed_couplet(path: Path, number: int, line: str, settings: DataConfig) 
 
 
 def _streamed_path(settings: DataConfig) -> Path:
-    """Return the file that `data.train` names.
-
-    Raises:
-        UserError: it names another source.
-    """
+    """Return the file that `data.train` names, which must name one."""
     if settings.train == "sample" or settings.train.partition(":")[0] == "paddlenlp":
         raise UserError(f"data.streaming: data.train is '{settings.train}'; only a file can be streamed")
     return Path(settings.train)

@@ -40,10 +40,7 @@ BOTH: tuple[Line, ...] = ("first", "second")
 class Known:
     """The couplet of a corpus that is nearest to another.
 
-    Args:
-        first: 上联.
-        second: 下联.
-        distance: positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
+    `distance` is how many positions of the nearer line that was compared differ; 0 if it stands there whole.
     """
 
     first: str
@@ -56,12 +53,10 @@ class Known:
 
 
 class CoupletIndex:
-    """Couplets by the length of their lines.
+    """Couplets by the length of their lines, of characters by their numbers.
 
-    Args:
-        characters: all that occur, by their numbers.
-        packed: length → the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2, length].
-        where: the file, for messages.
+    `packed` has for each length the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2,
+    length].
     """
 
     def __init__(self, characters: str, packed: Mapping[int, bytes], where: str) -> None:
@@ -71,15 +66,7 @@ class CoupletIndex:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> CoupletIndex:
-        """Read what `index_bytes` made.
-
-        Args:
-            content: of the file.
-            where: the file, for messages.
-
-        Raises:
-            UserError: the content is something else.
-        """
+        """Read what `index_bytes` made; messages name `where`."""
         with file_errors(where, "index of couplets", "make it anew"):
             tensors = load(content)
             characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
@@ -97,17 +84,10 @@ class CoupletIndex:
             self._lines(length)
 
     def nearest(self, first: str, second: str, compared: Sequence[Line] = BOTH) -> Known | None:
-        """Return the couplet with the line nearest to one of a couplet's.
+        """Return the couplet with the line nearest to one of a couplet's; None where none has this length.
 
-        Of equally near ones that is taken whose other line is nearer.
-
-        Args:
-            first: 上联.
-            second: 下联.
-            compared: the lines that are compared, each with those at its place.
-
-        Returns:
-            None where the index holds no couplet of this length.
+        Lines `compared` are compared, each with those at its place. Of equally near ones that is taken whose
+        other line is nearer.
         """
         given = {"first": normalise_line(first), "second": normalise_line(second)}
         found: list[tuple[int, int, int, int]] = []  # distances, row, length
@@ -157,14 +137,7 @@ class CoupletIndex:
 def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> bytes:
     """Return the file of an index that holds the couplets with the shortest lines, as many lengths as fit.
 
-    Every couplet once; those whose lines differ in length are left out.
-
-    Args:
-        couplets: normalised.
-        most_bytes: greatest size of the file.
-
-    Raises:
-        UserError: not even the shortest ones fit, or there are more different characters than numbers for them.
+    Every normalised couplet once; those whose lines differ in length are left out.
     """
     by_length: dict[int, set[tuple[str, str]]] = {}
     for couplet in couplets:

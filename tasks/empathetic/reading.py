@@ -41,12 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """Contexts that a model has read together.
-
-    Args:
-        model: the model.
-        state: before the first word, a row for each context.
-    """
+    """Contexts that a model has read together; its state has a row for each, before the first word."""
 
     model: EmoPrepend | NumpyEmoPrepend
     state: Any
@@ -108,17 +103,9 @@ class ReadContext:
 
 
 class ContextReader:
-    """Reads conversations with a trained model.
+    """Reads conversations with a trained model: the network, or its form over arrays.
 
-    Args:
-        config: what the model reads.
-        trained: the model.
-        encoder: an existing one, so that its lexicon is not read again.
-
-    Attributes:
-        vocabulary: of contexts and replies.
-        model: the network, or its form over arrays.
-        encoder: of conversations.
+    An encoder that exists is taken, so that its lexicon is not read again.
     """
 
     def __init__(
@@ -160,11 +147,7 @@ class ContextReader:
     def read(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[ReadContext]:
-        """Encode contexts for the model.
-
-        Args:
-            contexts: conversations.
-            emotions: the emotion of each, which replaces the model's prediction where it is not None.
+        """Encode conversations for the model; `emotions` replace its prediction where they are not None.
 
         Raises:
             UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
@@ -209,10 +192,7 @@ def log_probs(
 ) -> np.ndarray:
     """Return log p(reply | context) per token, the end token counted, float64 [N].
 
-    Args:
-        encoder: of the model.
-        replies: as tokens.
-        context: that the model has read; states of the replies are kept there if they cost nothing more.
+    States of the replies are kept in the context, which the model has read, if they cost nothing more.
     """
     if not replies:
         return np.zeros(0)
@@ -230,13 +210,7 @@ def log_probs(
 def reply_states(
     encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
 ) -> np.ndarray:
-    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D].
-
-    Args:
-        encoder: of the model.
-        replies: as tokens; at least one.
-        context: that the model has read.
-    """
+    """Return the decoder's mean output over each of at least one reply, then its last output, float32 [N, 2 D]."""
     new = [reply for reply in dict.fromkeys(replies) if reply not in context.states]
     if new:
         model = context.model

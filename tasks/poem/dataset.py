@@ -23,11 +23,7 @@ Stream = np.ndarray  # int32 [N, 4]: inputs, positions, labels, and whether a la
 
 
 class EncodedPoem:
-    """A poem's ids.
-
-    Args:
-        max_title: characters of the title that are kept.
-    """
+    """A poem's ids, with at most `max_title` characters of its title."""
 
     __slots__ = ("body", "form", "title")
 
@@ -78,15 +74,10 @@ def cut_text(ids: np.ndarray, window: int, seed: int, epoch: int) -> Stream:
 
 
 class Windows(io.Dataset):
-    """A stream cut into windows.
+    """A stream cut into windows of length T; a shorter text is one window.
 
-    Args:
-        lay_out: makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
-            shorter one the beginning is repeated.
-        window: length T; a shorter text is one window.
-
-    Raises:
-        UserError: the text has no two characters.
+    `lay_out` makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
+    shorter one the beginning is repeated.
     """
 
     def __init__(self, lay_out: Callable[[int], Stream], window: int) -> None:
