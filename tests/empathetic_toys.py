@@ -87,10 +87,7 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
     for name, parameter in network.named_parameters():
         centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
         values = rng.normal(centre, 0.4, parameter.shape).astype("float32")
-        if name in (
-            "embedding.table.weight",
-            "own_target_embedding.table.weight",
-        ):
+        if name in ("embedding.table.weight", "own_target_embedding.table.weight"):
             values[0] = 0.0  # padding
         parameter.set_value(paddle.to_tensor(values))
     for name, buffer in network.emotion_head.named_buffers():  # of n-grams, whose bucket 0 is padding

@@ -177,11 +177,7 @@ def test_a_sign_between_the_characters_hides_no_phrase(tmp_path: Path, sign: str
         ("^so blue$", ["so blue", "Well: so blue."], ["so blue today", "not so blue"]),
         ("@who = he | she\n@all = @who | they\n@all … hit (me|us)", ["they never hit us"], ["you hit us"]),
         ("@谁 = 他|她\n@谁 打我", ["她 打 我"], ["我打她"]),
-        (
-            "kill myself",
-            ["kill my self", "k i l l myself", "k!ll myself", "kill myselfff"],
-            ["skill myself"],
-        ),
+        ("kill myself", ["kill my self", "k i l l myself", "k!ll myself", "kill myselfff"], ["skill myself"]),
     ],
 )
 def test_the_form_of_phrases(tmp_path: Path, phrases: str, found: list[str], left: list[str]) -> None:

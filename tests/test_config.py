@@ -102,10 +102,7 @@ def test_values_of_every_type_are_kept() -> None:
         ({"training": {"epochs": None}}, "training.epochs: must be an integer (at least 1), found null"),
         ({"training": {"shuffle": 1}}, "training.shuffle: must be true or false, found 1"),
         ({"training": {"rate": 0}}, "training.rate: must be a number (above 0 and at most 1), found 0"),
-        (
-            {"training": {"rate": 1.5}},
-            "training.rate: must be a number (above 0 and at most 1), found 1.5",
-        ),
+        ({"training": {"rate": 1.5}}, "training.rate: must be a number (above 0 and at most 1), found 1.5"),
         (
             {"training": {"rate": "fast"}},
             'training.rate: must be a number (above 0 and at most 1), found "fast"',

@@ -170,10 +170,7 @@ def test_a_base_is_merged_below(tmp_path: Path) -> None:
 def test_a_base_section_of_another_name_is_replaced(tmp_path: Path) -> None:
     write(tmp_path, "model: {name: transformer, width: 16}\nextra: {name: same, a: 1}\n", "base.yaml")
     path = write(tmp_path, "base: base.yaml\nmodel: {name: lstm}\nextra: {name: same, b: 2}\n")
-    assert read_config(path, []) == {
-        "model": {"name": "lstm"},
-        "extra": {"name": "same", "a": 1, "b": 2},
-    }
+    assert read_config(path, []) == {"model": {"name": "lstm"}, "extra": {"name": "same", "a": 1, "b": 2}}
 
 
 def test_a_wrong_base_is_refused(tmp_path: Path) -> None:

@@ -26,11 +26,7 @@ from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, describe
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import tones
 
-STRATEGIES = [
-    {"strategy": "beam", "n_best": 3},
-    {"strategy": "greedy"},
-    {"strategy": "sample", "n_best": 3},
-]
+STRATEGIES = [{"strategy": "beam", "n_best": 3}, {"strategy": "greedy"}, {"strategy": "sample", "n_best": 3}]
 ROOMY = LEVEL + OBLIQUE + "，。"  # ten of each tone satisfy every 上联 of at most five characters
 FIRST_LINES = st.text(alphabet="春山雨水月风，。龘A", min_size=1, max_size=5).filter(
     lambda line: any(is_hanzi(character) for character in line)

@@ -96,12 +96,7 @@ def permitted(text, number):
 @settings(deadline=None, max_examples=30)
 def test_a_constrained_wide_beam_equals_filtering_every_text(seed):
     model = TableModel(seed)
-    rules = [
-        ForcedPrefix([[4], [1, 1]]),
-        ForbiddenTokens([[0]]),
-        MinimumLength(2, EOS),
-        NoRepeatNGram(2),
-    ]
+    rules = [ForcedPrefix([[4], [1, 1]]), ForbiddenTokens([[0]]), MinimumLength(2, EOS), NoRepeatNGram(2)]
     options = SearchOptions(beam_size=100, n_best=4, max_length=4, processors=rules)
     for number, found in enumerate(decode(model, *inputs(0, 1), options)):
         texts = [text for text in model.every_text(4) if permitted(text, number)]

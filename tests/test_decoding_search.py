@@ -23,11 +23,7 @@ penalties = st.tuples(st.sampled_from(["none", "average", "gnmt"]), st.sampled_f
 
 def exhaustive(model, source, max_length, penalty, alpha):
     """Return every text with its penalised score, best first."""
-    lengths = {
-        "none": lambda n: 1.0,
-        "average": lambda n: n**alpha,
-        "gnmt": lambda n: ((5 + n) / 6) ** alpha,
-    }
+    lengths = {"none": lambda n: 1.0, "average": lambda n: n**alpha, "gnmt": lambda n: ((5 + n) / 6) ** alpha}
     scored = [
         (model.text_log_prob(source, text) / lengths[penalty](len(text) + 1), text)
         for text in model.every_text(max_length)

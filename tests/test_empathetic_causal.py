@@ -60,9 +60,7 @@ def batch(config: Any) -> tuple[list[Any], dict[str, Any]]:
 @pytest.mark.parametrize("pointer", [True, False])
 def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> None:
     config = make_config(
-        "causal",
-        generator={"context_weight": 0.5, "pointer": pointer},
-        data=LEARNED["data"],
+        "causal", generator={"context_weight": 0.5, "pointer": pointer}, data=LEARNED["data"]
     )
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     inputs, labels = batch(config)

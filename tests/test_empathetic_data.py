@@ -28,10 +28,7 @@ ROWS = [
 EXAMPLES = [
     Dialogue(["I heard thunder, and hid."], "Was it close?", "afraid", "A storm, at night"),
     Dialogue(
-        ["I heard thunder, and hid.", "Was it close?", "Very."],
-        "Stay inside!",
-        "afraid",
-        "A storm, at night",
+        ["I heard thunder, and hid.", "Was it close?", "Very."], "Stay inside!", "afraid", "A storm, at night"
     ),
     Dialogue(["I ran a race."], "Well done!", "proud", "My run"),
 ]

@@ -243,8 +243,7 @@ def test_a_weight_of_its_own_or_shared_tables() -> None:
         (share, tie): sum(
             p.size
             for p in EmoPrepend(
-                make_config(model={"share_embeddings": share, "tie_output": tie}),
-                60,
+                make_config(model={"share_embeddings": share, "tie_output": tie}), 60
             ).parameters()
         )
         for share in (True, False)
@@ -288,11 +287,7 @@ def test_a_hypothesis_has_the_log_probability_of_its_text(family: str, strategy:
     network = make_network(config, len(VOCABULARY))
     source, lengths = inputs(config)
     options = SearchOptions(
-        strategy=strategy,
-        beam_size=3,
-        n_best=2,
-        max_length=5,
-        processors=[ForbiddenTokens([not_words()])],
+        strategy=strategy, beam_size=3, n_best=2, max_length=5, processors=[ForbiddenTokens([not_words()])]
     )
     state = network.encode(source, lengths)
     found = decode(network, source.words, lengths, options, state)

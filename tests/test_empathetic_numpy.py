@@ -5,15 +5,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from empathetic_array_cases import (
-    ALL_CASES,
-    CASES,
-    CONTEXTS,
-    VOCABULARY,
-    Sections,
-    models,
-    packed,
-)
+from empathetic_array_cases import ALL_CASES, CASES, CONTEXTS, VOCABULARY, Sections, models, packed
 from empathetic_toys import make_config, make_network, predictor_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,11 +85,7 @@ def test_attention_over_the_context_equals_the_networks(family: str, sections: S
 def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
     family: str, sections: Sections, strategy: str
 ) -> None:
-    decoding = {
-        "strategy": strategy,
-        "max_length": 8,
-        "top_k": 5,
-    }
+    decoding = {"strategy": strategy, "max_length": 8, "top_k": 5}
     config = make_config(family, **sections, decoding=decoding)
     network = make_network(config, len(VOCABULARY))
     trained = saved(config, network)
@@ -116,10 +104,7 @@ def test_predictor_answers_as_with_the_network_alone_and_in_a_batch(
 
 
 @pytest.mark.parametrize(
-    ("family", "sections", "told"),
-    [
-        ("convolutional", {}, "the model is convolutional_transformer"),
-    ],
+    ("family", "sections", "told"), [("convolutional", {}, "the model is convolutional_transformer")]
 )
 def test_what_is_not_served_stays_with_the_network(
     family: str, sections: Sections, told: str, caplog: pytest.LogCaptureFixture

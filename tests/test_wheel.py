@@ -21,14 +21,7 @@ from packaging.utils import canonicalize_name
 
 from paddle_dialog.command_line import EXTRAS, how_to_install
 
-PARTS = (
-    "paddle_dialog",
-    "tasks",
-    "configs",
-    "pretrained",
-    "pyproject.toml",
-    "LICENSE",
-)
+PARTS = ("paddle_dialog", "tasks", "configs", "pretrained", "pyproject.toml", "LICENSE")
 
 
 @dataclass(frozen=True)

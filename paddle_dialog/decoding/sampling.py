@@ -50,12 +50,7 @@ def _truncate(weights: np.ndarray, top_k: int, top_p: float) -> None:
 
 
 def draw_tokens(
-    log_probs: np.ndarray,
-    rows: np.ndarray,
-    uniform: np.ndarray,
-    temperature: float,
-    top_k: int,
-    top_p: float,
+    log_probs: np.ndarray, rows: np.ndarray, uniform: np.ndarray, temperature: float, top_k: int, top_p: float
 ) -> np.ndarray:
     """Draw tokens from the `sampling_distribution` of rows by inverting its cumulative sum over the ids.
 

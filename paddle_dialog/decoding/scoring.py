@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import (
-    Array,
-    StepModel,
-    TextReader,
-    evaluation_mode,
-    to_array,
-    to_model,
-)
+from paddle_dialog.decoding.interface import Array, StepModel, TextReader, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scores import ScoreTable
 
 

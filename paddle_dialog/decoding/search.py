@@ -12,14 +12,7 @@ import numpy as np
 
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.config.typed import build
-from paddle_dialog.decoding.interface import (
-    Array,
-    Hypothesis,
-    StepModel,
-    evaluation_mode,
-    to_array,
-    to_model,
-)
+from paddle_dialog.decoding.interface import Array, Hypothesis, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_only
 from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts

@@ -30,11 +30,7 @@ class CausalLayer(nn.Layer):
         self.dropout = residual_dropout(config.dropout)
 
     def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None,
-        source: KeyValue | None = None,
-        past: KeyValue | None = None,
+        self, x: Tensor, mask: Tensor | None, source: KeyValue | None = None, past: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
         """Map `x` [B, T, D].
 

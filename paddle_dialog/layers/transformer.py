@@ -80,11 +80,7 @@ class SelfAttention(_Attention):
         self.query_key_value = nn.Linear(width, sum(self._depths), bias_attr=bias)
 
     def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None,
-        past: LayerPast | None = None,
-        source: KeyValue | None = None,
+        self, x: Tensor, mask: Tensor | None, past: LayerPast | None = None, source: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
         """Attend over `x` [B, T, D] and, where given, the `past` of earlier steps and a `source` before it.
 

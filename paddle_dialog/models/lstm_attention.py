@@ -17,11 +17,7 @@ class LstmEncoder(Encoder):
     def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
         self.stack = RecurrentEncoder(
-            config.embedding_size,
-            config.hidden_size,
-            config.num_layers,
-            config.bidirectional,
-            config.dropout,
+            config.embedding_size, config.hidden_size, config.num_layers, config.bidirectional, config.dropout
         )
         self.output_size = self.stack.output_size
 

@@ -7,12 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.numpy_operators import (
-    NumpyLinear,
-    Weights,
-    padding_mask,
-    softmax,
-)
+from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax
 from paddle_dialog.models.numpy_state import NumpyDecoder, NumpyEncoder, RowSources
 
 

@@ -9,13 +9,7 @@ import numpy as np
 
 from paddle_dialog.config.models import AttentionConfig, TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.models.numpy_operators import (
-    NumpyLayerNorm,
-    NumpyLinear,
-    Weights,
-    padding_mask,
-    softmax,
-)
+from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
 from paddle_dialog.models.numpy_state import AttentionCache, NumpyDecoder, NumpyEncoder, RowSources
 
 SHORT = 16  # positions of a source up to which its keys and values absorb the projections

@@ -61,10 +61,7 @@ class CoupletRequest(RequestModel):
         json_schema_extra=_LINE,
     )
     second: str | None = Field(
-        None,
-        min_length=1,
-        description="Instead, a 下联 that wants a 上联.",
-        json_schema_extra=_LINE,
+        None, min_length=1, description="Instead, a 下联 that wants a 上联.", json_schema_extra=_LINE
     )
     n_best: int = Field(5, ge=1, description="How many answers, best first; they differ from each other.")
     lock: str | None = Field(

@@ -149,9 +149,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
         turns = list[Annotated[str, Field(json_schema_extra=turn)]]
         self.request_model = bounded(
-            ReplyRequest,
-            context=(turns, Field(max_length=limits.turns)),
-            n_best=Field(le=limits.n_best),
+            ReplyRequest, context=(turns, Field(max_length=limits.turns)), n_best=Field(le=limits.n_best)
         )
 
     def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:

@@ -47,13 +47,7 @@ class EmpatheticTask(GenerationTask):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-    path_keys = (
-        "data.more",
-        "data.pieces",
-        "care.phrases",
-        "care.exceptions",
-        "care.answers",
-    )
+    path_keys = ("data.more", "data.pieces", "care.phrases", "care.exceptions", "care.answers")
     file_names = (HINTS, JUDGE, DIALOGUE_ACTS, PIECES)
 
     def prepare_data(
@@ -128,10 +122,7 @@ class EmpatheticTask(GenerationTask):
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
         """Return the predictor of a trained model."""
         return EmpatheticPredictor(
-            config,
-            model,
-            _encoder(config, model),
-            judge_of_bundle(config, model.files),
+            config, model, _encoder(config, model), judge_of_bundle(config, model.files)
         )
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:

@@ -155,13 +155,7 @@ class RatedBatches(EpochBatches):
     """Batches of rated inputs, each once in an epoch, and of ordinary examples, drawn anew for each."""
 
     def __init__(
-        self,
-        dataset: RatedDataset,
-        examples: int,
-        inputs: int,
-        seed: int,
-        processes: int = 1,
-        rank: int = 0,
+        self, dataset: RatedDataset, examples: int, inputs: int, seed: int, processes: int = 1, rank: int = 0
     ) -> None:
         self._rated, self._ordinary = np.array(dataset.rated), len(dataset.examples.lengths)
         self._lengths = dataset.rated_lengths

@@ -244,12 +244,7 @@ class Language:
 
 
 ENGLISH = Language(
-    "en",
-    EMOTIONS,
-    tokenise,
-    detokenise,
-    units=lambda tokens: tokens,
-    stock_phrase=("sorry", "to", "hear"),
+    "en", EMOTIONS, tokenise, detokenise, units=lambda tokens: tokens, stock_phrase=("sorry", "to", "hear")
 )
 
 

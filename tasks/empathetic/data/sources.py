@@ -193,10 +193,7 @@ def _labelled_turns(
 
 
 def read_conversations(
-    source: str,
-    max_tokens: int,
-    language: Language = ENGLISH,
-    reply_characters: int = 0,
+    source: str, max_tokens: int, language: Language = ENGLISH, reply_characters: int = 0
 ) -> list[Dialogue]:
     """Read conversations, JSON lines with `turns`, and cut them into pieces that a model can take.
 

@@ -72,12 +72,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         self._make_tree([self._label(folder, emotion) for emotion in emotions], end_of_label)
 
     def forward(
-        self,
-        words: Tensor,
-        condition: Tensor,
-        source_lengths: Tensor,
-        target: Tensor,
-        emotion: Tensor,
+        self, words: Tensor, condition: Tensor, source_lengths: Tensor, target: Tensor, emotion: Tensor
     ) -> Outputs:
         """Score every next word, given the true ones before it; arguments as the fields of `DialogueBatch`.
 
