@@ -50,20 +50,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Display:
-    """What a task shows of a model at work.
+    """What a task shows of a model at work."""
 
-    Args:
-        texts: readable examples, e.g. source, hypothesis and reference in one line.
-        heat_maps: weights [T, S] of the first example by their names, e.g. `attention`.
-        rows: the T target tokens.
-        columns: the S source tokens.
-        scalars: what else is measured on the dev set, by name, e.g. `accuracy`.
-    """
-
-    texts: Sequence[str] = ()
+    texts: Sequence[str] = ()  # readable examples, e.g. source, hypothesis and reference in one line
+    # Weights [T, S] of the first example by their names, e.g. `attention`.
     heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    rows: Sequence[str] = ()
-    columns: Sequence[str] = ()
+    rows: Sequence[str] = ()  # the T target tokens
+    columns: Sequence[str] = ()  # the S source tokens
+    # What else is measured on the dev set, by name, e.g. `accuracy`.
     scalars: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -142,11 +136,7 @@ class Task(ABC):
         )
 
     def measure_likelihood(self, predictor: Any, source: str) -> Record:
-        """Return those metrics of `evaluate` that need no answer written, such as perplexity.
-
-        Raises:
-            UserError: the source cannot be used, or the task has no such metrics, as by default.
-        """
+        """Return those metrics of `evaluate` that need no answer written, such as perplexity; by default none."""
         raise UserError(
             f"--no-answers: the task '{self.name}' has no metrics without its answers; leave it out"
         )

@@ -19,8 +19,7 @@ POSITIONS = 256  # read at once, so that what is computed of them stays in the c
 class NumpySeq2Seq:
     """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`, from its weights by structured name.
 
-    Raises:
-        UnsupportedModelError: the family has no NumPy steps for these settings, or the weights are not the config's.
+    It raises as `numpy_pair` does.
     """
 
     uses_arrays = True

@@ -53,11 +53,7 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 
 def likelihood_metrics(predictor: TranslationPredictor, source: str) -> Record:
-    """Measure the perplexity per token of the true translations of one source, end tokens included.
-
-    Raises:
-        UserError: the source cannot be used.
-    """
+    """Measure the perplexity per token of the true translations of one source, end tokens included."""
     pairs, report = _fitting_pairs(predictor, source)
 
     def measure(part: Sequence[Pair]) -> Sequence[np.ndarray]:
