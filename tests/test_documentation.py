@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import tokenize
 
 import pytest
-from command import ROOT
+from command import ROOT, run_here
 
 from paddle_dialog.config.explain import sections
 from paddle_dialog.tasks.couplet.config import RulesConfig
@@ -77,6 +78,17 @@ def test_named_files_exist(page):
 def test_the_readme_takes_two_screens():
     for page in PAGES[:2]:
         assert len(page.read_text(encoding="utf-8").splitlines()) <= 130
+
+
+def test_the_readmes_show_what_the_weights_that_ship_answer():
+    english, chinese = (
+        re.findall(r"(?m)^python tools/predict\.py (.+?) +# (.+)$", page.read_text(encoding="utf-8"))
+        for page in PAGES[:2]
+    )
+    assert english == chinese and english
+    for arguments, answer in english:
+        answered = " ".join(run_here("predict", *shlex.split(arguments)).stdout.split())
+        assert re.fullmatch(re.escape(" ".join(answer.split())).replace("…", ".*"), answered), arguments
 
 
 @pytest.mark.parametrize("page", PAGES[:2], ids=name)
