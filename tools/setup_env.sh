@@ -15,7 +15,7 @@ fail() {
 }
 
 supported() {
-    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null
+    "$1" -c "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, $newest))" 2>/dev/null
 }
 
 has_venv() {
@@ -37,11 +37,12 @@ find_python() {
         without_venv=$candidate
     done
     [[ -z $without_venv ]] || fail_without_venv "$without_venv"
-    fail "no Python 3.10 to 3.14 found; install one or set PYTHON=/path/to/it."
+    fail "no Python 3.10 to 3.$newest found; install one or set PYTHON=/path/to/it."
 }
 
 venv=.venv
 lock=requirements.lock
+newest=14
 # Each of these contains those before it.
 files=(requirements-light.txt requirements.txt requirements-dev.txt)
 case "${1:-}" in
@@ -52,6 +53,7 @@ case "${1:-}" in
         venv=.venv-pretrained
         requirements=requirements-pretrained.txt
         lock=requirements-pretrained.lock
+        newest=12
         files=("$requirements")
         ;;
     *) fail "unknown argument '$1'; there are --light, --dev and --pretrained." ;;
@@ -78,7 +80,7 @@ fi
 
 if [[ -z $place ]]; then
     if [[ -n ${PYTHON:-} ]]; then
-        supported "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.10 to 3.14."
+        supported "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.10 to 3.$newest."
         has_venv "$PYTHON" || fail_without_venv "$PYTHON"
         python=$PYTHON
     else
@@ -100,7 +102,10 @@ fi
 echo "setup_env: installing $requirements into $venv, $($venv/bin/python --version); $time when it is new …" >&2
 "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
     fail "pip could not install $requirements, see its message above; mend that and run this script again."
-if [[ $requirements != requirements-light.txt ]] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then
-    echo "setup_env: for this Python there is no PaddleNLP, which only its couplet corpus needs, and from 3.14 on no PaddlePaddle: it answers and serves, and does not train." >&2
+if [[ $requirements != requirements-light.txt ]]; then
+    case $("$venv/bin/python" --version) in
+        *" 3.13."*) echo "setup_env: there is no PaddleNLP for Python 3.13; only its couplet corpus needs it." >&2 ;;
+        *" 3.14."*) echo "setup_env: there is no PaddlePaddle for Python 3.14: it answers and serves, and does not train." >&2 ;;
+    esac
 fi
 printf '%s\n' "$requirements" "$place" "$sums" >"$stamp"
