@@ -50,14 +50,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Display:
-    """What a task shows of a model at work."""
+    """What a task shows of a model at work.
 
-    texts: Sequence[str] = ()  # readable examples, e.g. source, hypothesis and reference in one line
-    # Weights [T, S] of the first example by their names, e.g. `attention`.
+    Args:
+        texts: readable examples, e.g. source, hypothesis and reference in one line.
+        heat_maps: weights [T, S] of the first example by their names, e.g. `attention`.
+        rows: the T target tokens.
+        columns: the S source tokens.
+        scalars: what else is measured on the dev set, by name, e.g. `accuracy`.
+    """
+
+    texts: Sequence[str] = ()
     heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    rows: Sequence[str] = ()  # the T target tokens
-    columns: Sequence[str] = ()  # the S source tokens
-    # What else is measured on the dev set, by name, e.g. `accuracy`.
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -136,7 +142,11 @@ class Task(ABC):
         )
 
     def measure_likelihood(self, predictor: Any, source: str) -> Record:
-        """Return those metrics of `evaluate` that need no answer written, such as perplexity; by default none."""
+        """Return those metrics of `evaluate` that need no answer written, such as perplexity.
+
+        Raises:
+            UserError: the source cannot be used, or the task has no such metrics, as by default.
+        """
         raise UserError(
             f"--no-answers: the task '{self.name}' has no metrics without its answers; leave it out"
         )

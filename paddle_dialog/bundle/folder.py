@@ -39,16 +39,23 @@ _PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outsid
 
 @dataclass(frozen=True)
 class Bundle:
-    """The contents of a bundle folder."""
+    """The contents of a bundle folder.
+
+    Args:
+        config_text: the whole configuration as YAML.
+        vocabularies: by name, e.g. `text`.
+        weights: the network's parameters by their structured names.
+        extra: further files by name, e.g. the state of the optimiser.
+        eight_bits: whether the matrices of the weights are stored in 8 bits a number.
+    """
 
     task: str
-    config_text: str  # the whole configuration as YAML
-    vocabularies: Mapping[str, Vocabulary]  # by name, e.g. `text`
-    weights: Mapping[str, np.ndarray]  # the network's parameters by their structured names
+    config_text: str
+    vocabularies: Mapping[str, Vocabulary]
+    weights: Mapping[str, np.ndarray]
     card: str = ""
-    # Further files by name, e.g. the state of the optimiser.
     extra: Mapping[str, bytes] = field(default_factory=dict)
-    eight_bits: bool = False  # whether the matrices of the weights are stored in 8 bits a number
+    eight_bits: bool = False
 
 
 def save_bundle(bundle: Bundle, folder: Path) -> None:
@@ -114,6 +121,9 @@ def load_bundle(folder: str | Path) -> Bundle:
     """Read a bundle and check every file against its checksum.
 
     If a save was killed between its two renames, the bundle that it left beside the folder is read.
+
+    Raises:
+        UserError: there is no bundle, it is of another format, or a file is missing or damaged.
     """
     folder = Path(folder)
     found = standing(folder)

@@ -62,13 +62,21 @@ def target_arrays(
 
 
 class PairBatch(NamedTuple):
-    """A training batch of sources and targets."""
+    """A training batch of sources and targets.
 
-    source: Int64Array  # ids [B, S]
-    source_lengths: Int64Array  # [B]
-    target: Int64Array  # input ids [B, T], begin token first
-    label: Int64Array  # output ids [B, T], end token last
-    mask: npt.NDArray[np.float32]  # float32 [B, T], 1 on real target tokens
+    Args:
+        source: ids [B, S].
+        source_lengths: [B].
+        target: input ids [B, T], begin token first.
+        label: output ids [B, T], end token last.
+        mask: float32 [B, T], 1 on real target tokens.
+    """
+
+    source: Int64Array
+    source_lengths: Int64Array
+    target: Int64Array
+    label: Int64Array
+    mask: npt.NDArray[np.float32]
 
 
 class EpochBatches(ABC):

@@ -34,14 +34,20 @@ class EncodedData:
 
 @dataclass
 class TrainingData:
-    """All that a run needs to know of its data."""
+    """All that a run needs to know of its data.
 
-    train: EncodedData | StreamedData  # the training examples, or where they are streamed from
-    dev: EncodedData | None  # the examples of the dev figure, or None
+    Args:
+        train: the training examples, or where they are streamed from.
+        dev: the examples of the dev figure, or None.
+        notes: what was read, skipped and cut, a sentence each.
+        files: what answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
+    """
+
+    train: EncodedData | StreamedData
+    dev: EncodedData | None
     vocabularies: Mapping[str, Vocabulary]
     collate: Callable[[list[Any]], Any]
-    notes: list[str] = field(default_factory=list)  # what was read, skipped and cut, a sentence each
-    # What answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
+    notes: list[str] = field(default_factory=list)
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 

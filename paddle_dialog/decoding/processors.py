@@ -20,11 +20,17 @@ FORBIDDEN = -np.inf
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What has been written so far in the rows of a step, all of the same length."""
+    """What has been written so far in the rows of a step, all of the same length.
 
-    tokens: np.ndarray  # ids without the start token, [N, t] int64
-    inputs: np.ndarray  # number of the input in the batch each row belongs to, [N]
-    limits: np.ndarray  # length limit of each row's input in tokens, [N]
+    Attributes:
+        tokens: ids without the start token, [N, t] int64.
+        inputs: number of the input in the batch each row belongs to, [N].
+        limits: length limit of each row's input in tokens, [N].
+    """
+
+    tokens: np.ndarray
+    inputs: np.ndarray
+    limits: np.ndarray
 
     @property
     def length(self) -> int:
@@ -44,7 +50,11 @@ class ForcedPrefix:
     """Make every text begin with given tokens."""
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
-        """Set the beginnings as ids, one list for each input, possibly empty."""
+        """Set the beginnings.
+
+        Args:
+            prefixes: ids, one list for each input, possibly empty.
+        """
         self._prefixes = prefixes
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:

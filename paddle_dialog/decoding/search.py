@@ -30,28 +30,35 @@ class SearchOptions:
 
     Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
 
+    Attributes:
+        beam_size: one number for all inputs, or one for each.
+        max_length: the same.
+        seed: of the draws. The stream of an input depends on the seed, its own ids and the number of the
+            draw, not on its place in the batch.
+        processors: applied in this order to the log-probabilities of each step.
+        early_stopping: stop searching for an input when no candidate can enter its n best; saves time and
+            never changes the result.
+        bos_id: start token, given to the first step.
+        eos_id: end token.
+
     Raises:
         UserError: a value is out of range, or two contradict each other.
     """
 
     strategy: str = "beam"
-    beam_size: int | Sequence[int] = 5  # one number for all inputs, or one for each
+    beam_size: int | Sequence[int] = 5
     n_best: int = 1
     length_penalty: str = "none"
     alpha: float = 1.0
-    max_length: int | Sequence[int] = 64  # the same
+    max_length: int | Sequence[int] = 64
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
-    # Of the draws. The stream of an input depends on the seed, its own ids and the number of the draw, not on
-    # its place in the batch.
     seed: int = 0
-    processors: Sequence[LogitsProcessor] = ()  # applied in this order to the log-probabilities of each step
-    # Stop searching for an input when no candidate can enter its n best; saves time and never changes the
-    # result.
+    processors: Sequence[LogitsProcessor] = ()
     early_stopping: bool = True
-    bos_id: int = 2  # start token, given to the first step
-    eos_id: int = 3  # end token
+    bos_id: int = 2
+    eos_id: int = 3
 
     def __post_init__(self) -> None:
         values = {name: getattr(self, name) for name in _KEYS}
@@ -219,14 +226,21 @@ class _Beam:
     their score at their own length. Without a length penalty a hypothesis that loses its slot is forgotten, which
     is the textbook search and that of `nn.BeamSearchDecoder`; with one it still counts for the answer, since
     normalised scores fall and rise again.
+
+    Args:
+        options: of the search.
+        size: number of slots.
+        limit: length limit in tokens.
+        divisor: of the length penalty.
+        in_beam: finished hypotheses with a slot, best first.
+        finished: all finished hypotheses, in the order they were found.
     """
 
-    options: SearchOptions  # of the search
-    size: int  # number of slots
-    limit: int  # length limit in tokens
-    divisor: Callable[[int], float]  # of the length penalty
-    in_beam: list[Hypothesis] = field(default_factory=list)  # finished hypotheses with a slot, best first
-    # All finished hypotheses, in the order they were found.
+    options: SearchOptions
+    size: int
+    limit: int
+    divisor: Callable[[int], float]
+    in_beam: list[Hypothesis] = field(default_factory=list)
     finished: list[Hypothesis] = field(default_factory=list)
 
     def advance(

@@ -338,10 +338,11 @@ class DecoderStack(nn.Layer):
         cross_mask: Tensor | None,
         past: list[LayerPast] | None = None,
     ) -> tuple[Tensor, list[LayerPast], Tensor]:
-        """Map the embedded target [B, T, D] to [B, T, D]; see `DecoderLayer`.
+        """Map the embedded target [B, T, D]; see `DecoderLayer`.
 
-        Return the past of every layer too, and the last one's cross-attention weights averaged over heads [B,
-        T, S].
+        Returns:
+            Output [B, T, D], the past of every layer, and the last layer's cross-attention weights averaged over
+            heads [B, T, S].
         """
         present: list[LayerPast] = []
         weights = x  # a stack has at least one layer

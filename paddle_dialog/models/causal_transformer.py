@@ -54,7 +54,8 @@ class CausalEncoder(Encoder):
     ) -> tuple[Tensor, list[KeyValue]]:
         """Compute the positions [B, T, E] after each source and the `past` of T' others.
 
-        Return outputs [B, T, D], and the keys and values of all positions after the source.
+        Returns:
+            Outputs [B, T, D], and the keys and values of all positions after the source.
         """
         length, offset = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
         places = source.lengths.unsqueeze(1) + paddle.arange(offset, offset + length)  # [B, T]

@@ -27,7 +27,11 @@ FAMILIES = (
 
 
 def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
-    """Build untrained encoder and decoder of the family that `config.name` chooses."""
+    """Build untrained encoder and decoder of the family that `config.name` chooses.
+
+    Raises:
+        UserError: there is none of that name.
+    """
     if config.name not in FAMILIES:
         raise UserError(
             f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(FAMILIES))}"

@@ -19,7 +19,8 @@ POSITIONS = 256  # read at once, so that what is computed of them stays in the c
 class NumpySeq2Seq:
     """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`, from its weights by structured name.
 
-    It raises as `numpy_pair` does.
+    Raises:
+        UnsupportedModelError: the family has no NumPy steps for these settings, or the weights are not the config's.
     """
 
     uses_arrays = True

@@ -218,7 +218,11 @@ class PretrainedSeq2Seq(PretrainedLM):
 
 
 def load_model(config: PretrainedConfig) -> Any:
-    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them."""
+    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them.
+
+    Raises:
+        UserError: it cannot be used, see `base_folder`, or would not fit into memory.
+    """
     folder = base_folder(config)
     in_bundle = (folder / MANIFEST).is_file()
     with quiet_import():
@@ -246,7 +250,11 @@ def load_model(config: PretrainedConfig) -> Any:
 
 
 def add_lora(model: Any, lora: LoraConfig) -> Any:
-    """Freeze a network, put small trainable matrices beside its linear layers, and return what merges them."""
+    """Freeze a network, put small trainable matrices beside its linear layers, and return what merges them.
+
+    Raises:
+        UserError: a target is no such layer.
+    """
     from paddleformers.peft import LoRAConfig, LoRAModel
 
     names = {

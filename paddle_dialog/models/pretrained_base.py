@@ -84,7 +84,11 @@ def base_folder(config: PretrainedConfig) -> Path:
 
 
 def base_settings(folder: Path) -> dict[str, Any]:
-    """Return what config.json says."""
+    """Return what config.json says.
+
+    Raises:
+        UserError: it cannot be read.
+    """
     try:
         settings: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -130,7 +134,11 @@ def base_files(config: Any) -> dict[str, bytes]:
 
 
 def _fetched(name: str) -> Path:
-    """Fetch a model from a hub, and return its folder."""
+    """Fetch a model from a hub, and return its folder.
+
+    Raises:
+        UserError: it cannot be fetched.
+    """
     with quiet_import():
         from paddleformers.utils.download import resolve_file_path
 
@@ -159,7 +167,11 @@ def _fetched(name: str) -> Path:
 
 @_remembered
 def load_tokenizer(folder: Path) -> Any:
-    """Return the tokenizer of a pre-trained model, which must have a token that ends a text."""
+    """Return the tokenizer of a pre-trained model.
+
+    Raises:
+        UserError: it cannot be read, or has no token that ends a text.
+    """
     with quiet_import():
         from transformers import AutoTokenizer
 
@@ -183,7 +195,11 @@ def load_tokenizer(folder: Path) -> Any:
 
 @_remembered
 def characters(folder: Path) -> dict[str, int]:
-    """Return the tokens that are one hanzi or one mark, with their ids, in the order of these."""
+    """Return the tokens that are one hanzi or one mark, with their ids, in the order of these.
+
+    Raises:
+        UserError: no hanzi has a token of its own.
+    """
     tokenizer, found = load_tokenizer(folder), dict[str, int]()
     special = set(tokenizer.all_special_tokens)
     for index, token in enumerate(tokenizer.convert_ids_to_tokens(range(len(tokenizer)))):

@@ -74,6 +74,12 @@ class Endpoint(ABC, Generic[R]):
     """One `POST` address of a task.
 
     `texts` and `prepare` run in the event loop and must be quick; `use` and `answer` run in the one worker thread.
+
+    Attributes:
+        page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none, as at all but one
+            of a task's addresses.
+        request_model: of the request's JSON, within the server's limits.
+        answer_model: of the answer's JSON, for the API's description.
     """
 
     is_long: ClassVar[bool] = False  # whether an answer takes seconds; then one decoder is left for others
@@ -81,11 +87,9 @@ class Endpoint(ABC, Generic[R]):
     task: str
     path: str
     summary: str
-    # The folder of the task's tab of the page, see docs/tabs.md; None where it has none, as at all but one of a
-    # task's addresses.
     page: Path | None = None
-    request_model: type[R]  # of the request's JSON, within the server's limits
-    answer_model: type[BaseModel]  # of the answer's JSON, for the API's description
+    request_model: type[R]
+    answer_model: type[BaseModel]
 
     @abstractmethod
     def use(self, predictor: Any, words: WordFilter) -> Record:

@@ -55,11 +55,17 @@ _MISSED = re.compile(
 
 @dataclass(frozen=True)
 class Clause:
-    """What the speaker has said, as the listener says it: "my dog died" is "your dog died"."""
+    """What the speaker has said, as the listener says it: "my dog died" is "your dog died".
 
-    text: str  # without a full stop
-    kind: Kind  # what it is to the speaker, which decides what goes with it
-    weight: float  # the higher, the more it seems to be what the speaker wants heard
+    Args:
+        text: without a full stop.
+        kind: what it is to the speaker, which decides what goes with it.
+        weight: the higher, the more it seems to be what the speaker wants heard.
+    """
+
+    text: str
+    kind: Kind
+    weight: float
 
 
 def clauses_of(turn: str, language: str) -> list[Clause]:

@@ -54,17 +54,26 @@ class ReadBatch:
 
 @dataclass(frozen=True)
 class ReadContext:
-    """A context as a model reads it."""
+    """A context as a model reads it.
 
-    turns: Sequence[str]  # of the conversation, the speaker's first and last
-    packed: Packed  # as the encoder packs it
-    language: Language  # of the conversation
-    given: int | None = None  # the emotion that the user has given, a class id, or None
-    predicted: np.ndarray | None = None  # probabilities of the emotions [C]; None before the model has run
-    # The contexts that the model has read together, this one among them; None before the model has run.
+    Attributes:
+        turns: of the conversation, the speaker's first and last.
+        packed: as the encoder packs it.
+        language: of the conversation.
+        given: the emotion that the user has given, a class id, or None.
+        predicted: probabilities of the emotions [C]; None before the model has run.
+        batch: the contexts that the model has read together, this one among them; None before the model has run.
+        row: of this one in the batch.
+        states: the decoder's mean and last outputs [2 D] over replies that were scored, by their tokens.
+    """
+
+    turns: Sequence[str]
+    packed: Packed
+    language: Language
+    given: int | None = None
+    predicted: np.ndarray | None = None
     batch: ReadBatch | None = None
-    row: int = 0  # of this one in the batch
-    # The decoder's mean and last outputs [2 D] over replies that were scored, by their tokens.
+    row: int = 0
     states: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
 
     @property

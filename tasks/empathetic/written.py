@@ -23,14 +23,20 @@ LIKE = 0.35  # least similarity of the turns of a reply that is not general
 
 @dataclass(frozen=True)
 class WrittenReply:
-    """A reply that is right for nearly everybody who says such a thing."""
+    """A reply that is right for nearly everybody who says such a thing.
 
-    act: int  # of the turns that it answers, a place in `ACTS`
-    turn: str  # one of them
-    text: str  # of the reply
-    # Of the speaker for which a reply to a statement is meant; empty where it is for any.
+    Attributes:
+        act: of the turns that it answers, a place in `ACTS`.
+        turn: one of them.
+        text: of the reply.
+        emotions: of the speaker for which a reply to a statement is meant; empty where it is for any.
+        general: whether it fits nearly every turn of the act; others assume what only turns like theirs have said.
+    """
+
+    act: int
+    turn: str
+    text: str
     emotions: tuple[str, ...] = ()
-    # Whether it fits nearly every turn of the act; others assume what only turns like theirs have said.
     general: bool = False
 
 

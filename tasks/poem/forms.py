@@ -80,12 +80,18 @@ FORMS: dict[FormName, Form] = {
 
 @dataclass(frozen=True)
 class FormReport:
-    """The rules of a form that a poem keeps."""
+    """The rules of a form that a poem keeps.
+
+    Args:
+        lengths: it has its lines, each of its length and of hanzi alone.
+        tones: its characters can be read in one of the patterns of tones.
+        rhyme: its even lines end in one rhyme, on different characters.
+    """
 
     name: str
-    lengths: bool  # it has its lines, each of its length and of hanzi alone
-    tones: bool  # its characters can be read in one of the patterns of tones
-    rhyme: bool  # its even lines end in one rhyme, on different characters
+    lengths: bool
+    tones: bool
+    rhyme: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as it is printed."""
@@ -169,17 +175,23 @@ class TonesAndRhymes:
 
 @dataclass(frozen=True)
 class FormPlan:
-    """The plan of one poem."""
+    """The plan of one poem.
+
+    Args:
+        given: position in the poem → character.
+        needs: for each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given
+            characters need nothing.
+        relaxed: rules that the given characters cannot keep.
+        rhymes: those that the given ends leave, bool [30]; None where the ends need not rhyme.
+        once: whether characters stand once.
+    """
 
     form: Form
-    given: Mapping[int, str]  # position in the poem → character
-    # For each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given characters
-    # need nothing.
+    given: Mapping[int, str]
     needs: np.ndarray
-    relaxed: tuple[str, ...]  # rules that the given characters cannot keep
-    # Those that the given ends leave, bool [30]; None where the ends need not rhyme.
+    relaxed: tuple[str, ...]
     rhymes: np.ndarray | None
-    once: bool = True  # whether characters stand once
+    once: bool = True
 
 
 def make_plan(

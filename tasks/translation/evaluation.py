@@ -53,7 +53,11 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 
 def likelihood_metrics(predictor: TranslationPredictor, source: str) -> Record:
-    """Measure the perplexity per token of the true translations of one source, end tokens included."""
+    """Measure the perplexity per token of the true translations of one source, end tokens included.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
     pairs, report = _fitting_pairs(predictor, source)
 
     def measure(part: Sequence[Pair]) -> Sequence[np.ndarray]:

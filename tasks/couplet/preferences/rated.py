@@ -182,14 +182,22 @@ class RatedBatches(EpochBatches):
 
 
 class RatedBatch(NamedTuple):
-    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs."""
+    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs.
 
-    source: np.ndarray  # ids [N + M, S]
-    source_lengths: np.ndarray  # [N + M]
-    target: np.ndarray  # input ids [N + M, T], begin token first
-    label: np.ndarray  # output ids [N + M, T], end token last
-    mask: np.ndarray  # of the ordinary examples, float32 [N, T]
-    # Of the rated ones, see `PreferenceLoss`; None without any.
+    Args:
+        source: ids [N + M, S].
+        source_lengths: [N + M].
+        target: input ids [N + M, T], begin token first.
+        label: output ids [N + M, T], end token last.
+        mask: of the ordinary examples, float32 [N, T].
+        text_mask, answers, inputs, ratings, before: of the rated ones, see `PreferenceLoss`; None without any.
+    """
+
+    source: np.ndarray
+    source_lengths: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    mask: np.ndarray
     text_mask: np.ndarray | None = None
     answers: np.ndarray | None = None
     inputs: np.ndarray | None = None

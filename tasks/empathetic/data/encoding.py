@@ -37,17 +37,22 @@ _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
 
 
 class Source(NamedTuple):
-    """A context as the network reads it, CLS first; in a batch [B, …] all are padded with 0."""
+    """A context as the network reads it, CLS first; in a batch [B, …] all are padded with 0.
 
-    # Extended ids [S]: V, V + 1, … for words outside the vocabulary, see
-    # `paddle_dialog.layers.pointer_generator`.
+    Args:
+        words: extended ids [S]: V, V + 1, … for words outside the vocabulary, see
+            `paddle_dialog.layers.pointer_generator`.
+        roles: ids of the roles [S], 0 where nobody speaks; None for a network that does not read them.
+        hints: `HINT_ID` at words that hint at an emotion, else 0 [S]; None for a network that does not read them.
+        ngrams: buckets of the n-grams of each position, each where it first occurs, 0 for none [S, G]; None without a
+            classifier of n-grams.
+        condition: the emotion that the network is given, a class id, or `NO_EMOTION` where it predicts it, [].
+    """
+
     words: Any
-    roles: Any  # ids of the roles [S], 0 where nobody speaks; None for a network that does not read them
-    hints: Any  # `HINT_ID` at words that hint at an emotion, else 0 [S]; None for a network that does not read them
-    # Buckets of the n-grams of each position, each where it first occurs, 0 for none [S, G]; None without a
-    # classifier of n-grams.
+    roles: Any
+    hints: Any
     ngrams: Any
-    # The emotion that the network is given, a class id, or `NO_EMOTION` where it predicts it, [].
     condition: Any
 
     def map(self, function: Callable[[Any], Any]) -> Source:

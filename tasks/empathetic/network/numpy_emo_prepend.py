@@ -23,7 +23,11 @@ from paddle_dialog.text.vocabulary import Vocabulary
 def numpy_emo_prepend(
     config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
 ) -> NumpyEmoPrepend:
-    """Build a trained model over arrays from its weights by structured name; raise as `numpy_pair`."""
+    """Build a trained model over arrays from its weights by structured name.
+
+    Raises:
+        UnsupportedModelError: the family has no steps for these settings, or the weights are not the config's.
+    """
     if isinstance(config.model, PretrainedConfig):
         raise UnsupportedModelError("the model is pretrained")
     weights = Weights(arrays)
