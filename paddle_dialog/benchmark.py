@@ -107,10 +107,16 @@ def first_batches(task: Task, data: TrainingData, config: Any) -> Iterator[Any]:
 def measure_decoding(
     predictor: Predictor, single: Sequence[str], batch: Sequence[str], repeats: int
 ) -> Record:
-    """Time one input alone and many at once, text to text: `milliseconds_one` and `inputs_per_second`.
+    """Time one input alone and many at once, text to text.
 
-    Of the single inputs the median over all of them and all repeats counts; the batch is answered in one
-    call.
+    Args:
+        predictor: a trained model with its decoding settings.
+        single: inputs answered one by one; the median over all of them and all repeats counts.
+        batch: inputs answered in one call.
+        repeats: how often.
+
+    Returns:
+        `decoding`: `milliseconds_one` and `inputs_per_second`.
     """
     alone: list[float] = []
     together: list[float] = []

@@ -83,12 +83,20 @@ class Spent:
 
 
 def read_budget(path: str | Path, overrides: Sequence[str] = ()) -> BudgetConfig:
-    """Read a budget; a `UserError` tells all problems at once."""
+    """Read a budget.
+
+    Raises:
+        UserError: anything is wrong with it; all problems at once.
+    """
     return build(BudgetConfig, read_config(find_recipe(path), overrides), str(path))
 
 
 def measure_budget(budget: BudgetConfig) -> dict[str, Spent]:
-    """Answer texts of all kinds in turns."""
+    """Answer texts of all kinds in turns.
+
+    Raises:
+        UserError: a recipe, a bundle or a text cannot be used.
+    """
     loaded: dict[tuple[object, ...], Predictor] = {}
     predictors = {}
     for name, kind in budget.answers.items():

@@ -50,7 +50,8 @@ EXTRAS = {
 class OneLineParser(argparse.ArgumentParser):
     """A parser that reports a wrong command line in one line, as the tools report all bad input.
 
-    `needs_model` says whether `-c` or `--weights` must be given.
+    Attributes:
+        needs_model: whether `-c` or `--weights` must be given.
     """
 
     needs_model = False
@@ -74,7 +75,11 @@ class TaskParser(OneLineParser):
     """
 
     def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Look for the recipe first."""
+        """Look for the recipe first.
+
+        Raises:
+            UserError: it cannot be read.
+        """
         words = sys.argv[1:] if args is None else args
         first = OneLineParser(prog=self.prog, add_help=False)
         first.add_argument("-c", "--config")
@@ -103,10 +108,12 @@ def program_parser(
 def base_parser(
     description: str | None, parser_class: type[OneLineParser] = OneLineParser, config_required: bool = True
 ) -> OneLineParser:
-    """Return a parser with `-c`, which some tools need and others that or `--weights`, `-o` and `--device`.
+    """Return a parser with `-c`, `-o` and `--device`.
 
-    The description is the tool's docstring: its purpose, a blank line, an example. `TaskParser` is for a tool
-    to which the recipe's task may add arguments of its own.
+    Args:
+        description: the tool's docstring: its purpose, a blank line, an example.
+        parser_class: `TaskParser` where the recipe's task may have arguments of its own.
+        config_required: whether the tool needs `-c`; else it needs that or `--weights`.
     """
     parser = program_parser(description, parser_class)
     if parser_class is TaskParser:
@@ -151,9 +158,13 @@ def run_tool(
     parser: argparse.ArgumentParser,
     words: Sequence[str] | None = None,
 ) -> int:
-    """Parse the command line, by default the process's, run a tool, and turn errors into its exit status.
+    """Parse the command line, run a tool, and turn errors into its exit status.
 
-    It is 0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
+    Args:
+        words: the command line, by default that of the process.
+
+    Returns:
+        0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -220,7 +231,11 @@ def _report_fault() -> int:
 
 
 def how_to_install(module: str) -> str:
-    """Return one sentence for a module, e.g. `paddle.nn`, that cannot be found."""
+    """Return one sentence for a module that cannot be found.
+
+    Args:
+        module: its name as an import gives it, e.g. `paddle.nn`.
+    """
     package = module.partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
@@ -244,9 +259,10 @@ def checked_text(text: str) -> str:
 
 
 def typed_lines(note: str) -> Iterator[str | None]:
-    """Iterate over the lines typed on a terminal until Ctrl-D, after a note on stderr.
+    """Iterate over the lines typed on a terminal until Ctrl-D; None for one that is not text.
 
-    None for one that is not text.
+    Args:
+        note: shown at the beginning, on stderr.
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
@@ -292,8 +308,11 @@ def notes_on_stderr() -> Iterator[None]:
 def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedModel]:
     """Load the recipe and the model that `-c`, `-o`, `--weights` and `--device` ask for.
 
-    The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken are
-    named on stderr. See `named_recipe` and `find_weights`.
+    The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken
+    are named on stderr. See `named_recipe` and `find_weights`.
+
+    Raises:
+        UserError: the config, the device or the weights cannot be used.
     """
     from paddle_dialog.bundle import loading
     from paddle_dialog.device import select_device

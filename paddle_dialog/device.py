@@ -11,10 +11,17 @@ from paddle_dialog.errors import UserError
 
 
 def select_device(name: str) -> str:
-    """Make a device Paddle's current one; return it as Paddle writes it: `cpu` or `gpu:N`.
+    """Make a device Paddle's current one.
 
-    The name is `cpu`, `gpu` (the first one), `gpu:N` (counted from 0), or `auto`: the first GPU if there is
-    one, else the CPU. Under `paddle.distributed.launch` the first GPU is the one given to this process.
+    Args:
+        name: `cpu`, `gpu` (the first one), `gpu:N` (counted from 0), or `auto`: the first GPU if there is
+            one, else the CPU. Under `paddle.distributed.launch` the first GPU is the one given to this process.
+
+    Returns:
+        What was chosen, as Paddle writes it: `cpu` or `gpu:N`.
+
+    Raises:
+        UserError: the name is none of these, or the GPU it asks for cannot be used.
     """
     match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", name, flags=re.ASCII)
     if match is None:

@@ -23,7 +23,11 @@ _WEIGHTS = "weights"
 
 
 class Judge:
-    """Values texts by the decoder's outputs over them, with weights float32 [D]."""
+    """Values texts by the decoder's outputs over them.
+
+    Args:
+        weights: float32 [D].
+    """
 
     def __init__(self, weights: np.ndarray) -> None:
         self.weights = weights.astype(np.float32)
@@ -39,7 +43,14 @@ class Judge:
 
     @classmethod
     def from_bytes(cls, content: bytes, width: int, where: str = JUDGE) -> Judge:
-        """Read what `to_bytes` made for a model of width D; messages name `where`."""
+        """Read what `to_bytes` made.
+
+        Args:
+            width: D of the model that it judges.
+
+        Raises:
+            UserError: the content is something else, or of another width.
+        """
         with file_errors(where, "judge", "fit it anew"):
             weights = load(content)[_WEIGHTS]
         if weights.shape != (width,):
@@ -91,7 +102,11 @@ def _centred(rows: np.ndarray, inputs: np.ndarray, counts: np.ndarray) -> np.nda
 
 
 def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
-    """Return a command line with `--weights`, `--ratings`, a file of what `ratings` says, and `--output`."""
+    """Return a command line with `--weights`, `--ratings` and `--output`.
+
+    Args:
+        ratings: what stands in their file.
+    """
     parser = base_parser(purpose)
     parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
     parser.add_argument("--ratings", required=True, metavar="FILE", help=ratings)

@@ -52,12 +52,21 @@ def unit_vectors(features: csr_matrix, weights: np.ndarray) -> csr_matrix:
 def fit_classifier(
     features: csr_matrix, labels: np.ndarray, held_out: np.ndarray, classes: int, settings: LinearSettings
 ) -> np.ndarray:
-    """Fit a linear classifier, each label against all others, to features [N, F].
+    """Fit a linear classifier, each label against all others.
 
-    Return weights float32 [F, classes]. Their softmax gives probabilities, where a label without a text is
-    less likely than any other. One scale turns the margins into logits: the most likely one on the texts that
-    a separate fit does not see, `held_out` [N] (as the temperature of Guo et al. 2017, "On Calibration of
-    Modern Neural Networks", section 4.2).
+    One scale turns the margins into logits: the most likely one on the texts that a separate fit does not see (as the
+    temperature of Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2).
+
+    Args:
+        features: [N, F].
+        labels: [N].
+        held_out: bool [N], the texts that the scale is fitted to.
+        classes: number of labels.
+        settings: see `LinearSettings`.
+
+    Returns:
+        Weights float32 [F, classes] whose softmax gives probabilities. A label without a text is less likely than any
+        other.
     """
     present = np.unique(labels)
     scale = _held_out_scale(features, labels, held_out, classes, settings)

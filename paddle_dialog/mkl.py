@@ -39,9 +39,11 @@ def choose_path() -> None:
 
 
 def fast_path(vendor: str, flags: set[str]) -> str | None:
-    """Return the value for a processor, by its vendor and instruction sets as Linux names them.
+    """Return the value for a processor, None where MKL needs none.
 
-    None where none is needed.
+    Args:
+        vendor: as the processor reports it, such as `AuthenticAMD`.
+        flags: the instruction sets it has, as Linux names them.
     """
     if vendor != "AuthenticAMD" or not flags >= AVX2_FLAGS:
         return None

@@ -23,10 +23,15 @@ def has_paddlenlp() -> bool:
 
 
 class Objective(ABC):
-    """A figure of a model on examples: lower or higher is better, shown with so many digits.
+    """A figure of a model on examples.
 
     Each batch gives a few sums. They are added over batches and processes, and `figure` is computed from the
-    totals; so it does not depend on how the examples were batched. The name is one word, e.g. `perplexity`.
+    totals; so it does not depend on how the examples were batched.
+
+    Attributes:
+        name: one word, as it stands in logs, curves and tables, e.g. `perplexity`.
+        direction: whether the lower or the higher figure is the better one.
+        digits: decimals that are shown.
     """
 
     name: ClassVar[str]
@@ -37,7 +42,8 @@ class Objective(ABC):
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
         """Return what one batch adds, as scalars that stay on the device.
 
-        The criterion was just called with these outputs.
+        Args:
+            criterion: the task's, which has just been called with these outputs and labels.
         """
 
     @abstractmethod

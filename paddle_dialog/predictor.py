@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A candidate, with its log-probability per token, the end included; a task may add fields of its own."""
+    """A candidate of a predictor that writes text; a task may add fields of its own.
+
+    Args:
+        score: log-probability per token, end token included.
+    """
 
     text: str
     score: float
@@ -27,7 +31,11 @@ class Prediction:
 
 
 def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
-    """Refuse a text that is no list, which would be answered letter by letter, and an `n_best` below 1."""
+    """Check what every prediction is given.
+
+    Raises:
+        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is below 1.
+    """
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
     if n_best is not None and n_best < 1:

@@ -47,8 +47,13 @@ def map_in_order(
 ) -> Generator[Result, None, None]:
     """Iterate over the results of `function` for each item, in order; items are read as they are needed.
 
-    The processes are forks of this one, so the function need not be picklable, but items and results must be.
-    One process is this one.
+    Args:
+        function: need not be picklable: the processes are forks of this one.
+        items: must be picklable, as must the results.
+        processes: how many; with 1 the function is called in this process.
+
+    Raises:
+        UserError: a process was killed.
     """
     if processes == 1:
         yield from map(function, items)
@@ -82,7 +87,13 @@ def answer_all(
 ) -> list[Result]:
     """Answer many items on all cores where this process can be forked; log how many are done, and the time left.
 
-    `size` items are answered together; it decides on the last bits of an answer, the cores do not.
+    Args:
+        answer: some of the items.
+        items: in any order.
+        size: items that are answered together; it decides on the last bits of an answer, the cores do not.
+
+    Raises:
+        UserError: see `map_in_order`.
     """
     parts = [items[start : start + size] for start in range(0, len(items), size)]
     processes = min(usable_cores(), max(len(parts), 1)) if can_fork() else 1

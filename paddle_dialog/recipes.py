@@ -33,7 +33,13 @@ _TASK_NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe that was read, whose settings are not checked yet, and the bundle to take, where one was named."""
+    """A recipe that was read, whose settings are not checked yet.
+
+    Args:
+        path: as it was named.
+        file: where it was read.
+        weights: the bundle to take, where one was named beside it.
+    """
 
     path: str | Path
     file: Path
@@ -48,9 +54,10 @@ class Recipe:
         return file.relative_to(RECIPES).with_suffix("").as_posix() if file.is_relative_to(RECIPES) else None
 
     def config(self) -> ExperimentConfig:
-        """Return the checked settings; a `UserError` tells all problems at once.
+        """Return the checked settings; `output_dir` is `runs/<name of the file or of its bundle>` where not set.
 
-        `output_dir` is `runs/<name of the file or of its bundle>` where it is not set.
+        Raises:
+            UserError: anything is wrong; all problems at once.
         """
         config = build(self.task.config_class, self.values, str(self.path))
         if config.output_dir is None:
@@ -60,9 +67,14 @@ class Recipe:
 
 
 def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe: a YAML file, one that ships, by name, or that of the folder of a run or of a bundle.
+    """Read a recipe.
 
-    The overrides are `section.key=value` each, the last one of a key wins.
+    Args:
+        path: the YAML file, the name of a recipe that ships, or the folder of a run or of a bundle.
+        overrides: `section.key=value` each, the last one of a key wins.
+
+    Raises:
+        UserError: the recipe cannot be read or names no task.
     """
     file = find_recipe(path)
     values = read_config(file, overrides)
@@ -92,9 +104,16 @@ def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
 
 
 def find_recipe(name: str | Path) -> Path:
-    """Return the file of a recipe: a file, the folder of a run or of a bundle, or the name of a recipe that ships.
+    """Return the file of a recipe.
 
-    The path itself is returned where it has a suffix or exists and no recipe has its name.
+    Args:
+        name: a file, the folder of a run or of a bundle, or the name of a recipe that ships.
+
+    Returns:
+        The path itself where it has a suffix or exists and no recipe has its name.
+
+    Raises:
+        UserError: it has no suffix, and no recipe of this name ships; or it is a folder of neither.
     """
     path = Path(name)
     if (standing(path) / CONFIG).is_file():
@@ -114,7 +133,14 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def find_task(name: str) -> Task:
-    """Return the task that a config names; a folder within another is named with a dot, e.g. `headline.short`."""
+    """Return the task that a config names.
+
+    Args:
+        name: of its folder; a folder within another is named with a dot, e.g. `headline.short`.
+
+    Raises:
+        UserError: there is no such task.
+    """
     files = (root.joinpath(*name.split("."), "task.py") for root in _roots())
     if not (_TASK_NAME.fullmatch(name) and any(file.is_file() for file in files)):
         raise UserError(f"task: '{name}' is unknown; there are {', '.join(task_names())}")

@@ -125,17 +125,24 @@ class Task(ABC):
         return Display()
 
     def predictor(self, config: Any, model: TrainedModel) -> Predictor:
-        """Return the predictor of a trained model; by default a task answers nothing.
+        """Return the predictor of a trained model; a task that can answer without the network builds none here.
 
-        A task that can answer without the network builds none here. Its own files are in `model.files`. An
-        older bundle may lack some; whatever needs a missing one raises an error when it is used.
+        The task's own files are in `model.files`. An older bundle may lack some; whatever needs a missing one raises
+        an error when it is used.
+
+        Raises:
+            UserError: the task's models answer nothing, as by default.
         """
         raise UserError(f"a model of the task '{self.name}' answers nothing by itself")
 
     def evaluate(self, predictor: Any, source: str, predictions: Path | None) -> Record:
-        """Measure all metrics of a predictor on one source, and write the answers to `predictions` as JSON lines.
+        """Measure all metrics of a predictor on one source.
 
-        By default a task has no metrics, and says so.
+        Args:
+            predictions: where the answers are written as JSON lines, or None.
+
+        Raises:
+            UserError: the source cannot be used, or the task has no metrics, as by default.
         """
         raise UserError(
             f"the task '{self.name}' has no metrics beside its objective, which the log of a run has"
@@ -152,11 +159,19 @@ class Task(ABC):
         )
 
     def draw_figures(self, predictor: Any, source: str, folder: FigureFolder) -> None:
-        """Draw figures of a predictor on a source, such as attention and confusions; by default a task draws none."""
+        """Draw figures of a predictor on a source, such as attention and confusions.
+
+        Raises:
+            UserError: the source cannot be used, or the task draws none, as by default.
+        """
         raise UserError(f"--figures: the task '{self.name}' draws none; leave it out")
 
     def example_inputs(self, config: Any, source: str, count: int) -> list[str]:
-        """Return the first inputs of a source, for the benchmark; by default a task reads none."""
+        """Return the first inputs of a source, for the benchmark.
+
+        Raises:
+            UserError: the source cannot be used, or the task reads no inputs, as by default.
+        """
         raise UserError(f"the task '{self.name}' has no inputs to answer in {source}")
 
     def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
@@ -166,18 +181,23 @@ class Task(ABC):
     def bundle_files(
         self, config: Any, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
-        """Return the task's own files in a bundle, those of `file_names`; asked at each save.
+        """Return the task's own files in a bundle, beside weights, config, vocabularies and card; asked at each save.
 
         They are written as they are, checked by their checksums, and come back in `TrainedModel.files`.
-        `known` are those that `prepare_data` made, or all of a bundle that is exported. Override this to make
-        files that need no training data.
+
+        Args:
+            known: files that exist already: those that `prepare_data` made, or all of a bundle that is exported.
+
+        Returns:
+            Those of `file_names`. Override this to make files that need no training data.
         """
         return {name: known[name] for name in self.file_names if name in known}
 
     def files_of_data(self, config: Any, model: TrainedModel, sources: Sequence[str]) -> dict[str, bytes]:
         """Return files of `file_names` that a bundle's final weights make of data, when it is exported.
 
-        By default none.
+        Raises:
+            UserError: the task makes none, or not with this model or of this data.
         """
         raise UserError(f"--data: the task '{self.name}' makes no files of data; leave it out")
 

@@ -89,9 +89,12 @@ class FileCounter:
 
 
 def count_command(name: str, arguments: Sequence[str], step: bool = False) -> FileCounter:
-    """Count a command such as `predict`.
+    """Count a command.
 
-    With `step` it is counted from the start to the end of the first training step alone; the run needs two.
+    Args:
+        name: of the command, e.g. `predict`.
+        arguments: of its command line.
+        step: whether to count from the start to the end of the first training step alone; the run needs two.
     """
     counter = FileCounter()
     counter.is_counting, counter.steps_left = True, 1 if step else None
@@ -102,7 +105,13 @@ def count_command(name: str, arguments: Sequence[str], step: bool = False) -> Fi
 
 
 def count_post(path: str, body: object, config: str = "configs/serve.yaml") -> FileCounter:
-    """Count one request, e.g. to `/v1/couplet`, to a server whose models are loaded; an equal one came before."""
+    """Count one request to a server whose models are loaded; an equal one came before.
+
+    Args:
+        path: e.g. `/v1/couplet`.
+        body: what is sent as JSON.
+        config: of the server.
+    """
     from fastapi.testclient import TestClient
 
     from paddle_dialog.serving.app import create_app

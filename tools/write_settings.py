@@ -42,9 +42,11 @@ differs."""
 
 
 def as_markdown(cls: Any, known: Any = None) -> str:
-    """Explain the keys of a configuration's dataclass as Markdown tables, a section each.
+    """Explain the keys of a configuration as Markdown tables, a section each.
 
-    Of keys that a base class `known` has too, only differences are listed.
+    Args:
+        cls: the configuration's dataclass.
+        known: a base class whose keys are explained elsewhere; only differences from it are listed.
     """
     told = {(each.name, each.tag, key) for each in sections(known) for key in each.keys} if known else set()
     blocks = []

@@ -22,7 +22,11 @@ from paddle_dialog.errors import UserError
 
 
 def averaged(first: Bundle, second: Bundle, share: float) -> Bundle:
-    """Return the first bundle with (1 - share) of its weights and `share` of the second's, of one task and shape."""
+    """Return the first bundle with (1 - share) of its weights and `share` of the second's.
+
+    Raises:
+        UserError: the share is not within 0 and 1, or the models differ in their task, vocabulary or shape.
+    """
     if not 0 <= share <= 1:
         raise UserError(f"--share: is {share}; give a number from 0 to 1")
     shapes = [{name: array.shape for name, array in one.weights.items()} for one in (first, second)]

@@ -75,10 +75,18 @@ def export_bundle(
 
 
 def export_merged(source: Path, target: Path, base: str = "") -> int:
-    """Write a fine-tuned pre-trained model as a new folder in Hugging Face's form, in float32; return its bytes.
+    """Write a pre-trained model that was fine-tuned as one folder in Hugging Face's form, in float32.
 
-    The source is a run's `best` or `last`, or a bundle; `base` is the folder of the frozen model, where that
-    is no longer where the run had it.
+    Args:
+        source: a run's `best` or `last`, or a bundle.
+        target: a new folder.
+        base: the folder of the frozen model, where it is no longer where the run had it.
+
+    Returns:
+        Bytes of all files written.
+
+    Raises:
+        UserError: the bundle is of no pre-trained model, its frozen model is missing, or the folder has something.
     """
     if target.exists():
         raise UserError(f"{target}: exists; name a new folder")

@@ -110,7 +110,11 @@ def finish_save(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Check that writing a bundle here would replace nothing but a bundle."""
+    """Check that writing a bundle here would replace nothing but a bundle.
+
+    Raises:
+        UserError: there is a file, or a folder with other things in it.
+    """
     if folder.is_dir() and ((folder / MANIFEST).is_file() or not any(folder.iterdir())):
         return
     if folder.exists():
@@ -133,7 +137,11 @@ def load_bundle(folder: str | Path) -> Bundle:
 
 
 def config_file(folder: Path) -> Path:
-    """Return the configuration in a bundle, without reading the rest of it."""
+    """Return the configuration in a bundle, without reading the rest of it.
+
+    Raises:
+        UserError: there is no bundle.
+    """
     found = standing(folder)
     _read_manifest(found)
     return found / CONFIG
@@ -252,7 +260,14 @@ def _sync_folder(folder: Path) -> None:
 def file_errors(where: str, what: str, remedy: str) -> Iterator[None]:
     """Report what goes wrong within a `with` block that reads a file of a bundle, in one sentence.
 
-    It names the file, what it should hold, and what the user can do about it.
+    Args:
+        where: the file.
+        what: what it should hold.
+        remedy: what the user can do.
+
+    Raises:
+        UserError: the content is no safetensors, xz or zlib file, a name is missing, a value is wrong, or
+            NumPy does not support the network of these weights.
     """
     try:
         yield

@@ -25,7 +25,11 @@ logger = logging.getLogger("paddle_dialog")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A bundle in memory; a recipe's seed and settings of inference replace those of its config."""
+    """A bundle in memory.
+
+    Args:
+        config: its own, with a recipe's seed and settings of inference where one was given.
+    """
 
     task: Task
     config: ExperimentConfig
@@ -38,9 +42,14 @@ class LoadedModel:
 
 
 def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None) -> LoadedModel:
-    """Read a bundle, which must be of the task if one is given.
+    """Read a bundle.
 
-    A recipe's seed and inference settings replace the bundle's own.
+    Args:
+        task: the task it must be of; any by default.
+        recipe: its seed and inference settings replace the bundle's own.
+
+    Raises:
+        UserError: no bundle, a damaged one, one of another task, or decoding settings that its model cannot serve.
     """
     bundle = load_bundle(folder)
     if task is not None:
@@ -118,6 +127,9 @@ def find_weights(recipe: Recipe) -> Path:
     """Return the weights of a recipe: those named beside it, its bundle, those that ship with it, or its run's.
 
     A recipe that ships has a run's weights if it ships without any, or if its `output_dir` is set.
+
+    Raises:
+        UserError: there are none, or the run has not chosen its best yet.
     """
     if recipe.weights is not None:
         return recipe.weights

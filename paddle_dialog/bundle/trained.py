@@ -30,9 +30,12 @@ Model = TypeVar("Model")
 
 
 class TrainedModel:
-    """A trained model: its vocabularies, the task's own files, and its network, built on demand by `build`.
+    """A trained model: its vocabularies, the task's own files, and its network, built on demand.
 
-    The weights are by structured name, for a model over arrays; None for a network that exists already.
+    Args:
+        build: makes the network, with its weights.
+        files: the task's own files in a bundle, by name.
+        weights: by structured name, for a model over arrays; None for a network that exists already.
     """
 
     def __init__(
@@ -53,7 +56,11 @@ class TrainedModel:
     def of_bundle(
         cls, bundle: Bundle, build: Callable[[Mapping[str, int]], nn.Layer], where: Path
     ) -> TrainedModel:
-        """Return the model of a bundle; `build` makes the untrained network of the sizes of its vocabularies."""
+        """Return the model of a bundle.
+
+        Args:
+            build: makes the untrained network of the sizes of its vocabularies.
+        """
 
         def network() -> nn.Layer:
             built = build({name: len(vocabulary) for name, vocabulary in bundle.vocabularies.items()})
@@ -69,7 +76,11 @@ class TrainedModel:
 
     @cached_property
     def network(self) -> nn.Layer:
-        """The network with its weights, in evaluation mode."""
+        """The network with its weights, in evaluation mode.
+
+        Raises:
+            UserError: the weights belong to another model.
+        """
         network = self._build()
         network.eval()
         return network
@@ -77,8 +88,9 @@ class TrainedModel:
     def numpy_model(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
         """Return a model over arrays, which answers on the CPU without Paddle.
 
-        None where it does not support this network, which is logged, where the device is not a CPU, or for a
-        network that exists already.
+        Returns:
+            None where it does not support this network, which is logged, where the device is not a CPU, or for a
+            network that exists already.
         """
         if self._weights is None or not current_is_cpu():
             return None
@@ -91,7 +103,11 @@ class TrainedModel:
             return None
 
     def step_model(self, config: ModelConfig | PretrainedConfig, vocab_size: int) -> StepModel:
-        """Return the fastest step model on the current device, on the CPU one over arrays, which needs no Paddle."""
+        """Return the fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
+
+        Raises:
+            UserError: the weights belong to another model.
+        """
         model = self.numpy_model(partial(numpy_seq2seq, config, vocab_size))
         if model is not None:
             return model

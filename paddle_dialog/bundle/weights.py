@@ -41,10 +41,13 @@ def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
 
 
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
-    """Copy weights into a network, casting to its precision; a `UserError` says that they are another model's.
+    """Copy weights into a network, casting to its precision.
 
-    A parameter that several layers share may stand under any one of its names, or under all. Weights that
-    only training needs may be missing, and then keep their values.
+    A parameter that several layers share may stand under any one of its names, or under all. Weights that only
+    training needs may be missing, and then keep their values.
+
+    Raises:
+        UserError: names or shapes differ: the weights belong to another model.
     """
     state = network.state_dict()
     first_names = _first_names(state)
@@ -102,9 +105,13 @@ def grow_weights(
 ) -> dict[str, np.ndarray]:
     """Return the first weights of a network that computes at first what a smaller one does.
 
-    All weights of the smaller one are kept. Further tokens keep their initial values in the tables and the
-    output layer. A further pre-norm layer starts as the identity: the last matrix of each of its branches is
-    zero (Chen, Goodfellow & Shlens 2016, "Net2Net", section 3).
+    Further tokens keep their initial values in the tables and the output layer. A further pre-norm layer starts as
+    the identity: the last matrix of each of its branches is zero (Chen, Goodfellow & Shlens 2016, "Net2Net",
+    section 3).
+
+    Args:
+        initial: weights of the larger network by name.
+        smaller: weights of the smaller one; all are kept.
     """
     depths: dict[str, int] = {}
     for name in smaller:

@@ -86,7 +86,11 @@ def show(records: Iterable[str]) -> None:
 
 
 def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None) -> None:
-    """Answer a file in batches, up to its end or its first faulty line; all before that have been answered."""
+    """Answer a file in batches, up to its end or its first faulty line.
+
+    Raises:
+        UserError: a line cannot be read or answered; all before it have been answered.
+    """
     processes = usable_cores() if workers is None else workers
     if processes > 1 and not can_fork():
         processes = 1

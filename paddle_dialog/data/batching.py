@@ -21,7 +21,11 @@ Int64Array = npt.NDArray[np.int64]
 
 
 def order_by_length(keys: npt.NDArray[np.integer], step_size: int) -> Int64Array:
-    """Return the positions of examples in the order of the steps, by keys as for `LengthBucketSampler`."""
+    """Return the positions of a pool's examples in the order in which they are cut into steps.
+
+    Args:
+        keys: lengths of the examples, [N, 1] or [N, 2], as `LengthBucketSampler` describes them.
+    """
     by_last = np.argsort(keys[:, -1], kind="stable")
     if keys.shape[1] == 1:
         return by_last
@@ -35,9 +39,16 @@ def order_by_length(keys: npt.NDArray[np.integer], step_size: int) -> Int64Array
 def pad_batch(
     sequences: Sequence[Sequence[int]] | Sequence[npt.NDArray[np.integer]], pad_id: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Put B sequences of token ids into one array [B, T], T at least 1, padded on the right.
+    """Put sequences of token ids into one array, padded on the right.
 
-    Return their lengths too.
+    Args:
+        sequences: B sequences of ids; they may be empty.
+
+    Returns:
+        ids [B, T] and lengths [B], with T the longest length but at least 1.
+
+    Raises:
+        ValueError: there is no sequence.
     """
     if len(sequences) == 0:
         raise ValueError("a batch needs at least one sequence")
@@ -51,9 +62,13 @@ def pad_batch(
 def target_arrays(
     targets: Sequence[npt.NDArray[np.integer]],
 ) -> tuple[Int64Array, Int64Array, npt.NDArray[np.float32]]:
-    """Return what a decoder reads [B, T], begin token first, and what it is to write, end token last.
+    """Return what a decoder reads and what it is to write.
 
-    The targets have neither token and may be empty. The third array is the output's mask, float32 [B, T].
+    Args:
+        targets: B sequences of ids, without begin and end; they may be empty.
+
+    Returns:
+        input ids [B, T], begin token first; output ids [B, T], end token last; the output's mask float32 [B, T].
     """
     begin, end = [Vocabulary.bos_id], [Vocabulary.eos_id]
     given, lengths = pad_batch([np.concatenate([begin, target]) for target in targets], Vocabulary.pad_id)
@@ -93,7 +108,11 @@ class EpochBatches(ABC):
         self.epoch = epoch
 
     def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch."""
+        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch.
+
+        Raises:
+            UserError: the epoch has fewer batches.
+        """
         if not 0 <= count <= len(self):
             raise UserError(
                 f"cannot resume after {count} batches of an epoch that has {len(self)}; "
@@ -202,10 +221,12 @@ def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:
 
 @dataclass(frozen=True)
 class StreamedData:
-    """Training examples in a text file, plain, `.gz` or `.xz`, one a line.
+    """Training examples in a text file, one a line.
 
-    `read_example` makes an encoded example of a line's number and text, or None where it is left out;
-    `lengths` gives its sort key: one length, or those of source and target.
+    Args:
+        path: the file, plain, `.gz` or `.xz`.
+        read_example: makes an encoded example of a line's number and text, or None where it is left out.
+        lengths: the sort key of an example: one length, or those of source and target.
     """
 
     path: Path

@@ -15,11 +15,17 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
-    """Iterate over the lines of a UTF-8 text file, by number from 1; `.xz` and `.gz` are decompressed on the fly.
+    """Iterate over the lines of a UTF-8 text file, one line in memory at a time.
 
-    One line is in memory at a time. A leading byte-order mark and the line ends (LF or CRLF) are removed. The
-    file is opened when the first line is asked for; `skip` lines are passed over, which costs a fraction of
-    reading them.
+    A leading byte-order mark and the line ends (LF or CRLF) are removed. The file is opened when the first
+    line is asked for.
+
+    Args:
+        path: text file; `.xz` and `.gz` are decompressed on the fly, any other suffix is plain text.
+        skip: lines to pass over at the beginning, which costs a fraction of reading them.
+
+    Yields:
+        (line number from 1, line without its end).
 
     Raises:
         UserError: the file is missing, a folder, unreadable or empty, the archive is damaged or cut short, or
@@ -40,7 +46,11 @@ def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def count_lines(path: str | Path) -> int:
-    """Count the lines that `read_lines` would give, in one pass and with one line in memory at a time."""
+    """Count the lines that `read_lines` would give, in one pass and with one line in memory at a time.
+
+    Raises:
+        UserError: as `read_lines`, but for lines that are not UTF-8.
+    """
     number = 0
     for number, _ in _raw_lines(Path(path)):  # noqa: B007
         pass
@@ -48,7 +58,11 @@ def count_lines(path: str | Path) -> int:
 
 
 def share_of_lines(path: str | Path, other: str | Path) -> float:
-    """Return the share of a file's lines, empty ones aside, that stand in another file too."""
+    """Return the share of a file's lines, empty ones aside, that stand in another file too.
+
+    Raises:
+        UserError: as `count_lines`.
+    """
     wanted = {line for _, raw in _raw_lines(Path(path)) if (line := raw.strip())}
     found = {line for _, raw in _raw_lines(Path(other)) if (line := raw.strip()) in wanted}
     return len(found) / max(len(wanted), 1)

@@ -15,10 +15,14 @@ T = TypeVar("T")
 
 
 def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> Iterator[T]:
-    """Iterate over what `parse` makes of the lines of a file, blank ones left out.
+    """Iterate over what the lines of a file say, blank ones left out.
 
-    It may raise UserError, ValueError, KeyError, TypeError or AttributeError; `shape` says in messages what a
-    line must be.
+    Args:
+        parse: makes something of a record; may raise UserError, ValueError, KeyError, TypeError or AttributeError.
+        shape: what a line must be, for messages.
+
+    Raises:
+        UserError: the file cannot be read, or a line is not as it should be.
     """
     for number, line in read_lines(path):
         if not line.strip():
@@ -41,7 +45,11 @@ def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> 
 
 
 def parse_json(text: str) -> Any:
-    """Parse a JSON text; a `ValueError` has a plain sentence, of too deep a nesting and of huge numbers too."""
+    """Parse a JSON text.
+
+    Raises:
+        ValueError: it is none, is nested too deeply, or has a number of thousands of digits; with a plain sentence.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -53,12 +61,20 @@ def parse_json(text: str) -> Any:
 
 
 def check_writable(path: Path) -> None:
-    """Open a file without changing what it holds, to fail before the work and not after it."""
+    """Open a file without changing what it holds, to fail before the work and not after it.
+
+    Raises:
+        UserError: it cannot be written.
+    """
     _write(path, "a", ())
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write records, a line each."""
+    """Write records, a line each.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
     _write(path, "w", records)
 
 

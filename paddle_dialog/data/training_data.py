@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class EncodedData:
-    """Examples as ids, one an index, with sort keys [N] or [N, 2] that keep padding small.
+    """Examples as ids.
 
-    A dataset that varies from epoch to epoch offers `set_epoch(epoch)`.
+    Args:
+        dataset: one encoded example an index; one that varies from epoch to epoch offers `set_epoch(epoch)`.
+        lengths: sort keys [N] or [N, 2] that keep padding small.
     """
 
     dataset: io.Dataset

@@ -29,22 +29,40 @@ class StepModel(Protocol):
     """
 
     def encode(self, source: Array, lengths: Array, /) -> Any:
-        """Return the state before the first token, B rows, for a source of the given lengths, both int64.
+        """Read the inputs once.
 
-        The source has ids [B, S], or k numbers (ids, roles, …) at each position [B, S, k]; the search only
-        hands them on.
+        Args:
+            source: ids, [B, S] int64, or [B, S, k] where the model reads k numbers (ids, roles, …) at each
+                position; the search only hands them on.
+            lengths: real length of each row, [B] int64.
+
+        Returns:
+            The state before the first token, B rows.
         """
         ...
 
     def step(self, token: Array, state: Any, /) -> tuple[Array, Any]:
-        """Append one token, first the start token, to each of N rows.
+        """Append one token to every row.
 
-        Return scores [N, V] of the next, and the state.
+        Args:
+            token: the previous token of each row (first the start token), [N] int64.
+            state: N rows.
+
+        Returns:
+            Logits or log-probabilities of the next token, [N, V], and the new state.
         """
         ...
 
     def reorder(self, state: Any, index: Array, /) -> Any:
-        """Return the state's rows `index` [M], in any order, repeats allowed, to follow beams or to drop rows."""
+        """Take rows of the state: to repeat an input, to follow the beams, to drop what is finished.
+
+        Args:
+            state: N rows.
+            index: row numbers, [N'] int64, in any order, repeats allowed.
+
+        Returns:
+            The state with N' rows.
+        """
         ...
 
 
@@ -55,10 +73,16 @@ class TextReader(Protocol):
     def text_states(
         self, source: Array, lengths: Array, texts: Sequence[Sequence[int]], inputs: np.ndarray, /
     ) -> list[np.ndarray]:
-        """Read M texts teacher-forced, ids without start and end token; source and lengths as for `StepModel.encode`.
+        """Read texts, teacher-forced.
 
-        `inputs` is the row of the source that each belongs to [M]. For each text of T tokens return what
-        predicts each of them and the end token, float32 [T + 1, D].
+        Args:
+            source: as for `StepModel.encode`, [B, S].
+            lengths: [B] int64.
+            texts: M texts, ids without start and end token.
+            inputs: the row of the source that each text belongs to [M].
+
+        Returns:
+            For each text of T tokens what predicts each of them and the end token, float32 [T + 1, D].
         """
         ...
 
@@ -103,9 +127,13 @@ def to_model(model: StepModel, array: np.ndarray) -> Array:
 
 
 def to_array(values: Array) -> np.ndarray:
-    """Return a tensor as an array that must not be written to, narrow floats as float32; an array stays as it is.
+    """Return a tensor as an array, narrow floats as float32; memory on the host is not copied.
 
-    Memory on the host is not copied.
+    Args:
+        values: a tensor, or an array, which is returned as it is.
+
+    Returns:
+        An array the caller must not write to.
     """
     if isinstance(values, np.ndarray):
         return values
@@ -118,7 +146,11 @@ def to_array(values: Array) -> np.ndarray:
 
 @contextmanager
 def evaluation_mode(model: object) -> Iterator[None]:
-    """Switch gradients off within a `with` block, and the dropout of a `paddle.nn.Layer` in training mode."""
+    """Switch dropout and gradients off within a `with` block.
+
+    Args:
+        model: changed only if it is a `paddle.nn.Layer` in training mode.
+    """
     if _uses_arrays(model):
         yield
         return

@@ -42,7 +42,12 @@ class LogitsProcessor(Protocol):
     """A rule of the search."""
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """Lower scores in place: log-probabilities [N, V] of the next token after N prefixes."""
+        """Lower scores in place.
+
+        Args:
+            scores: log-probabilities of the next token, [N, V].
+            prefixes: N rows.
+        """
         ...
 
 
@@ -70,9 +75,11 @@ class ForbiddenTokens:
     def __init__(
         self, tokens: Sequence[Sequence[int]], positions: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Set the ids, one list for each input; a single list serves every input.
+        """Set the tokens.
 
-        `positions` is where they are forbidden, one list for each entry of `tokens`; everywhere by default.
+        Args:
+            tokens: ids, one list for each input; a single list serves every input.
+            positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
         """
         self._tokens = [np.array(sorted(set(ids)), dtype=np.int64) for ids in tokens]
         self._positions = None if positions is None else [frozenset(p) for p in positions]
@@ -96,7 +103,12 @@ class MinimumLength:
     """Forbid the end token before a text has enough tokens."""
 
     def __init__(self, length: int, eos_id: int) -> None:
-        """Set the least length in tokens, the end token not counted."""
+        """Set the least length.
+
+        Args:
+            length: tokens without the end token.
+            eos_id: end token.
+        """
         self._length = length
         self._eos_id = eos_id
 
@@ -110,7 +122,14 @@ class NoRepeatNGram:
     """Forbid the token that would complete an n-gram the text already holds."""
 
     def __init__(self, size: int) -> None:
-        """Set n, at least 1; with 1 no token is written twice."""
+        """Set the size.
+
+        Args:
+            size: n, >= 1; with 1 no token is written twice.
+
+        Raises:
+            ValueError: n is below 1.
+        """
         if size < 1:
             raise ValueError(f"the size of an n-gram is {size}, it must be 1 or more")
         self._size = size
@@ -130,7 +149,13 @@ class NoRepeatNGram:
 
 
 def allow_only(scores: np.ndarray, row: int, token: int) -> None:
-    """Forbid every token of a row of the scores [N, V] but one, whose score stays."""
+    """Forbid every token of a row but one, whose score stays.
+
+    Args:
+        scores: [N, V], changed in place.
+        row: row number.
+        token: id.
+    """
     kept = scores[row, token]
     scores[row] = FORBIDDEN
     scores[row, token] = kept

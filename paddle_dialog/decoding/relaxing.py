@@ -12,9 +12,15 @@ Found = TypeVar("Found")
 def search_relaxed(
     count: int, rules: Iterable[Rules], search: Callable[[Sequence[int], Rules], Sequence[Found | None]]
 ) -> list[Found | None]:
-    """Search each of `count` inputs under the first of some rules that leaves it any text; None where none does.
+    """Search under the first of some rules that leave an input any text.
 
-    `search` returns what it finds for some of the inputs, given by number, under rules.
+    Args:
+        count: number of inputs.
+        rules: tried in this order.
+        search: returns what it finds for some of the inputs, given by number, under rules.
+
+    Returns:
+        What was found for each input; None where even the last rules leave nothing.
     """
     found: list[Found | None] = [None] * count
     for each in rules:

@@ -82,5 +82,12 @@ def draw_tokens(
 
 
 def uniform_numbers(seed: int, draws: int, ids: Sequence[int], count: int) -> list[np.ndarray]:
-    """Return `count` numbers in [0, 1) for each of an input's draws, which depend on nothing but the arguments."""
+    """Return numbers in [0, 1) for each draw of an input, which depend on nothing but the arguments.
+
+    Args:
+        seed: of the search.
+        draws: texts drawn for the input.
+        ids: of the input.
+        count: numbers for each draw.
+    """
     return [np.random.default_rng([seed, draw, *ids]).random(count) for draw in range(draws)]

@@ -29,7 +29,11 @@ class ScoreTable:
         self.padded = self.values = self._memory
 
     def load(self, scores: Array, normalised: bool) -> None:
-        """Copy in the scores of a step [N, V], logits or `normalised` log-probabilities.
+        """Copy in the scores of a step.
+
+        Args:
+            scores: logits or log-probabilities, [N, V].
+            normalised: they are log-probabilities already.
 
         Raises:
             UserError: a row holds NaN or no finite score.
@@ -66,7 +70,15 @@ class ScoreTable:
         self.values = self.padded[:, :columns]
 
     def log_probs(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Return the model's own log-probabilities, whatever the processors did: at most 0, float64 [M]."""
+        """Return the model's own log-probabilities, whatever the processors did.
+
+        Args:
+            rows: [M].
+            tokens: [M].
+
+        Returns:
+            At most 0, float64 [M].
+        """
         return capped(self._raw[rows, tokens] - self._normalisers[rows, 0])
 
 
@@ -114,7 +126,11 @@ def best_candidates(
 
 
 def group_starts(groups: np.ndarray) -> np.ndarray:
-    """Return the first row of each group [G], for the group of each row [N], the rows of a group together, N >= 1."""
+    """Return the first row of each group, [G].
+
+    Args:
+        groups: group of each row, the rows of a group together, [N], N >= 1.
+    """
     if groups[0] == groups[-1]:
         return np.zeros(1, dtype=np.int64)
     changes = np.flatnonzero(groups[1:] != groups[:-1])  # [G - 1]

@@ -54,9 +54,15 @@ def _step_by_step(
     rows: np.ndarray,
     eos_id: int,
 ) -> np.ndarray:
-    """Return the log-probability of each of M texts; those that begin alike go through the model once.
+    """Return the log-probability of each text, [M]; texts that begin alike go through the model once.
 
-    `tokens` [B] is the start token of each row of the state, `rows` [M] the row that each text belongs to.
+    Args:
+        model: that is stepped.
+        state: before the first token.
+        tokens: the start token for each row of the state [B].
+        texts: M texts, ids without end token.
+        rows: the row of the state that each text belongs to [M].
+        eos_id: end token.
     """
     table, normalised = ScoreTable(), bool(getattr(model, "returns_log_probabilities", False))
     sizes = np.array([len(text) for text in texts], dtype=np.int64)  # [M]

@@ -74,17 +74,32 @@ class SearchOptions:
     def of(
         cls, settings: DecodingConfig, n_best: int, seed: int, processors: Sequence[LogitsProcessor]
     ) -> SearchOptions:
-        """Return the options of a recipe's decoding section; the beam is widened where `n_best` asks for more."""
+        """Return the options of a recipe's decoding section.
+
+        Args:
+            settings: the section; its beam is widened where `n_best` asks for more.
+            n_best: candidates returned for an input.
+            seed: of the draws.
+            processors: applied in this order.
+        """
         values = {name: getattr(settings, name) for name in _KEYS}
         values.update(beam_size=max(settings.beam_size, n_best), n_best=n_best)
         return cls(**values, seed=seed, processors=processors)
 
     def beam_sizes(self, inputs: int) -> list[int]:
-        """Return the slots of every input's beam [B]; greedy search has one. A list must be as long as the batch."""
+        """Return the slots of every input's beam [B]; greedy search has one.
+
+        Raises:
+            UserError: `beam_size` is a list of another length than the batch.
+        """
         return _of_each("beam_size", 1 if self.strategy == "greedy" else self.beam_size, inputs)
 
     def limits(self, inputs: int) -> np.ndarray:
-        """Return the length limit of every input in tokens [B]; a list must be as long as the batch."""
+        """Return the length limit of every input in tokens [B].
+
+        Raises:
+            UserError: `max_length` is a list of another length than the batch.
+        """
         return np.array(_of_each("max_length", self.max_length, inputs), dtype=np.int64)
 
 
@@ -103,11 +118,17 @@ def _check(**values: Any) -> None:
 
 
 def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
-    """Return what log-probabilities are divided by, by length in tokens, the end token counted, to be compared.
+    """Return what log-probabilities of texts of different lengths are divided by before they are compared.
 
     `none`: 1. `average`: length ** alpha, the mean log-probability at alpha 1. `gnmt`: ((5 + length) / 6) **
-    alpha (Wu et al. 2016, "Google's Neural Machine Translation System", equation 14). It never decreases,
-    which early stopping needs.
+    alpha (Wu et al. 2016, "Google's Neural Machine Translation System", equation 14).
+
+    Args:
+        name: `none`, `average` or `gnmt`.
+        alpha: strength, >= 0; 0 is no penalty.
+
+    Returns:
+        A function of the length in tokens, the end token counted; it never decreases, which early stopping needs.
     """
     if name == "average":
         return lambda length: float(length) ** alpha
@@ -166,7 +187,14 @@ def decode(
 
 
 class _CachedModel:
-    """A model and its cache for the prefixes that grow, at first the start tokens of all inputs."""
+    """A model and its cache for the prefixes that grow.
+
+    Args:
+        model: that is stepped.
+        state: of the inputs, before the first token.
+        inputs: how many there are, B.
+        options: of the search.
+    """
 
     def __init__(self, model: StepModel, state: Any, inputs: int, options: SearchOptions) -> None:
         self._model = model
@@ -187,10 +215,14 @@ class _CachedModel:
         self._cache = reorder(self._cache, to_model(self._model, rows.astype(np.int64)))
 
     def step(self, prefixes: Prefixes) -> tuple[ScoreTable, np.ndarray]:
-        """Return the scores of every continuation of the prefixes, a row each of the cache, after the processors.
+        """Score every continuation of the prefixes.
 
-        At the length limit only the end token is left; the next step overwrites them. Return too whether the
-        model itself would end a row at its limit, True elsewhere, bool [N].
+        Args:
+            prefixes: what was written so far, one row for each row of the cache.
+
+        Returns:
+            Scores after the processors, with only the end token left at the length limit, which the next step
+            overwrites; and whether the model itself would end a row at its limit, True elsewhere, [N] bool.
         """
         if prefixes.length:
             last = prefixes.tokens[:, -1]  # [N]
@@ -209,7 +241,15 @@ class _CachedModel:
 
 
 class Candidate(NamedTuple):
-    """A prefix with one more token: its input, its row, the processed log-probability, and the model's own."""
+    """A prefix with one more token.
+
+    Args:
+        input: number of the input.
+        row: of the prefix.
+        token: that follows it.
+        total: processed log-probability of the prefix with this token.
+        log_prob: the model's own.
+    """
 
     input: int
     row: int
@@ -248,8 +288,10 @@ class _Beam:
     ) -> list[Candidate]:
         """Give out the slots of one step; return the candidates that grow on, none where the search is over.
 
-        The candidates are of this input, best first; the prefixes are all rows of the step; `ends` is as
-        `_CachedModel.step` returns it.
+        Args:
+            candidates: of this input, best first.
+            prefixes: all rows of the step.
+            ends: see `_CachedModel.step`.
         """
         divisor = self.divisor(prefixes.length + 1)
         waiting, self.in_beam = self.in_beam, []
@@ -331,8 +373,12 @@ def _candidates(
 ) -> Iterator[list[Candidate]]:
     """Iterate over the `count` best candidates of each input, best first; an input without any is left out.
 
-    `totals` are the processed log-probabilities of N prefixes, `log_probs` the model's own, `inputs` theirs
-    [N].
+    Args:
+        table: scores of the next token of N prefixes.
+        totals: processed log-probabilities of the prefixes [N].
+        log_probs: the model's own [N].
+        inputs: of the prefixes [N].
+        count: candidates of an input.
     """
     rows, tokens, scores = best_candidates(table, totals, inputs, count)  # [M] each
     columns = (inputs[rows], rows, tokens, scores, log_probs[rows] + table.log_probs(rows, tokens))

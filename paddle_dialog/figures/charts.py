@@ -30,8 +30,12 @@ CHINESE_FONTS = (
 def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str) -> np.ndarray:
     """Draw how often each label was taken for each other, in percent of its row.
 
-    Return RGB uint8 [height, width, 3]. The counts [L, L] have annotated labels down, predicted ones across;
-    an empty row stays white.
+    Args:
+        counts: [L, L], annotated labels down, predicted ones across; an empty row stays white.
+        labels: L names in the order of the rows.
+
+    Returns:
+        RGB image, uint8 [height, width, 3].
     """
     totals = counts.sum(axis=1, keepdims=True)  # [L, 1]
     percent = 100.0 * counts / np.maximum(totals, 1)  # [L, L]
@@ -53,9 +57,14 @@ def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str)
 def draw_bars(
     values: Sequence[float], labels: Sequence[str], title: str, mean: float | None = None
 ) -> np.ndarray:
-    """Draw horizontal bars between 0 and 1, the first at the top; return RGB uint8 [height, width, 3].
+    """Draw horizontal bars between 0 and 1, the first at the top.
 
-    A mean is marked by a line across all bars.
+    Args:
+        values: lengths of the bars, 0 to 1.
+        mean: marked by a line across all bars; None draws none.
+
+    Returns:
+        RGB image, uint8 [height, width, 3].
     """
     figure, axes = _make(8.0, 1.4 + 0.24 * len(values))
     places = range(len(values))
@@ -76,9 +85,15 @@ def draw_bars(
 def draw_heat_map(
     weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str = "attention"
 ) -> np.ndarray:
-    """Draw weights [T, S], none negative, with a token beside each row and column; return RGB as `draw_bars`.
+    """Draw weights with a token beside each row and column.
 
-    The colours span 0 to the largest weight.
+    Args:
+        weights: [T, S], none negative; the colours span 0 to the largest.
+        rows: T labels (target).
+        columns: S labels (source).
+
+    Returns:
+        RGB image, uint8 [height, width, 3].
     """
     with _fonts():
         figure, axes = _make(2.2 + 0.35 * len(columns), 1.2 + 0.35 * len(rows), dpi=100)
@@ -96,8 +111,12 @@ def draw_heat_map(
 def draw_coloured_text(tokens: Sequence[str], weights: np.ndarray, title: str, gap: int = 0) -> np.ndarray:
     """Draw a text whose tokens are coloured by their weights, blue below 0 and red above.
 
-    Return RGB as `draw_bars`. The colours span the largest weight, up or down; `gap` is the blanks between
-    tokens: 1 where they are words.
+    Args:
+        weights: of each token; the colours span the largest, up or down.
+        gap: blanks between tokens: 1 where they are words.
+
+    Returns:
+        RGB image, uint8 [height, width, 3].
     """
     from matplotlib import colormaps
 

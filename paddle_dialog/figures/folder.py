@@ -34,8 +34,15 @@ def open_log(folder: Path) -> Any:
 class FigureFolder:
     """Takes pictures by name: `NAME.png`, and the same in `vdl` for `visualdl --logdir`.
 
-    The folder is made where it is missing; files of the same names are replaced. `written` has the files so
-    far, in order.
+    Args:
+        folder: made where it is missing; files of the same names are replaced.
+
+    Attributes:
+        written: the files so far, in order.
+
+    Raises:
+        UserError: the folder cannot be written.
+        ModuleNotFoundError: what draws is not installed.
     """
 
     def __init__(self, folder: Path) -> None:

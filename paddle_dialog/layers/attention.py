@@ -51,17 +51,28 @@ class Score(nn.Layer):
 
 
 class Attention(nn.Layer):
-    """Average of values, weighted by the softmax of a score function; queries and values have `size` H."""
+    """Average of values, weighted by the softmax of a score function.
+
+    Args:
+        size: H of query and values.
+    """
 
     def __init__(self, name: ScoreName, size: int) -> None:
         super().__init__()
         self.score = Score(name, size)
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Attend with a query [B, H] to `keys` from `score.prepare(memory)` and values [B, S, H].
+        """Attend to the values.
 
-        Return the context [B, H] and the weights [B, S]. Positions where the mask is False weigh exactly 0;
-        where all are, the context is zero.
+        Args:
+            query: [B, H].
+            keys: [B, S, H] from `score.prepare(memory)`.
+            values: [B, S, H].
+            mask: bool [B, S], True = real.
+
+        Returns:
+            Context [B, H] and the weights [B, S]. Masked positions weigh exactly 0; where all are masked the
+            context is zero.
         """
         scores = self.score(query, keys)  # [B, S]
         # The product makes zero exact: the softmax leaves about 1e-28, or 1 / S in a fully masked row.

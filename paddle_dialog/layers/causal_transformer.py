@@ -18,7 +18,8 @@ from paddle_dialog.layers.transformer import FeedForward, KeyValue, SelfAttentio
 class CausalLayer(nn.Layer):
     """Self-attention over the earlier positions, and feed-forward, pre-norm.
 
-    The weights have no dropout, slow on CPUs.
+    Args:
+        config: sizes; the attention weights have no dropout, as it is expensive on a CPU.
     """
 
     def __init__(self, config: CausalConfig) -> None:
@@ -56,7 +57,11 @@ class CausalTransformer(nn.Layer):
         self.final_norm = nn.LayerNorm(config.width)
 
     def read(self, x: Tensor) -> tuple[Tensor, list[KeyValue]]:
-        """Read sources [B, S, D], padded at the end; return outputs [B, S, D] and each layer's keys and values."""
+        """Read embedded sources [B, S, D], padded at the end, which no real position sees.
+
+        Returns:
+            Outputs [B, S, D], and the keys and values of each layer.
+        """
         mask = additive_mask(causal_mask(x.shape[1]))  # [S, S]
         read: list[KeyValue] = []
         for layer in self.layers:
@@ -96,7 +101,12 @@ class CausalTransformer(nn.Layer):
 
 
 class CopyAttention(nn.Layer):
-    """Where to copy from: one head's attention (Vaswani et al. 2017, equation 1) of a depth, without values."""
+    """Where to copy from: one head's attention (Vaswani et al. 2017, equation 1) without values.
+
+    Args:
+        width: of queries and source D.
+        depth: of the head.
+    """
 
     def __init__(self, width: int, depth: int) -> None:
         super().__init__()

@@ -11,8 +11,12 @@ from paddle_dialog.layers.sinusoids import sinusoids
 class TokenEmbedding(nn.Layer):
     """A vector for each token id, drawn from N(0, 1/size); that of padding is zero and stays zero.
 
-    Only an output layer that shares the table gives padding a gradient. `scale` multiplies the vectors by
-    sqrt(size) (Vaswani et al. 2017, section 3.4).
+    Only an output layer that shares the table gives padding a gradient.
+
+    Args:
+        vocab_size: V, number of tokens.
+        size: D, vector size.
+        scale: multiply the vectors by sqrt(D) (Vaswani et al. 2017, section 3.4).
     """
 
     def __init__(self, vocab_size: int, size: int, padding_idx: int = 0, scale: bool = False) -> None:

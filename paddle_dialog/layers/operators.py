@@ -87,7 +87,10 @@ class _Gathered(PyLayer):
 def _orders(shape: tuple[int, ...], axes: tuple[int, ...], device: str) -> tuple[Tensor, Tensor]:
     """Return the old row of each row of a transposed array, and the new row of each old one: int32 [rows] both.
 
-    `shape` is that of the array before, the row left out; `axes` are those of the transpose.
+    Args:
+        shape: of the array before, the row left out.
+        axes: of the transpose.
+        device: the current one, where they are kept.
     """
     places = np.arange(np.prod(shape), dtype=np.int32)
     order = places.reshape(shape).transpose(axes).ravel()

@@ -45,10 +45,15 @@ class RecurrentEncoder(nn.Layer):
         )
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, LayerStates]:
-        """Encode an embedded source [B, S, E] of the given lengths [B].
+        """Encode a padded batch.
 
-        Return outputs [B, S, directions * H] and the final states, one entry a layer with tensors [B,
-        directions * H]: the forward direction's last state beside the backward direction's.
+        Args:
+            inputs: embedded source [B, S, E].
+            lengths: real tokens of each row [B].
+
+        Returns:
+            Outputs [B, S, directions * H] and the final states, one entry a layer with tensors
+            [B, directions * H]: the forward direction's last state beside the backward direction's.
         """
         outputs, (hidden, cells) = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H], [L*D, B, H] each
         return outputs, list(zip(self._by_layer(hidden), self._by_layer(cells), strict=True))
@@ -69,6 +74,10 @@ class StateBridge(nn.Layer):
 
     Where the widths agree the states are handed over as they are; otherwise each passes a tanh layer
     (Bahdanau et al. 2015, appendix A.2.2).
+
+    Args:
+        encoder_size: width of each encoder state.
+        decoder_size: width H of each decoder state.
     """
 
     def __init__(self, encoder_size: int, decoder_size: int, num_layers: int) -> None:
@@ -148,9 +157,15 @@ class AttentionCell(nn.Layer):
     def forward(
         self, inputs: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
     ) -> tuple[Tensor, Tensor, tuple[LayerStates, Tensor]]:
-        """Take one step with embedded tokens [B, E], the cells' states and the previous output [B, H].
+        """Take one step.
 
-        Return the output [B, H], attention weights [B, S] and the new states.
+        Args:
+            inputs: embedded token [B, E].
+            states: the states of the cells and the previous output [B, H].
+            memory: the prepared source.
+
+        Returns:
+            Output [B, H], attention weights [B, S] and the new states.
         """
         layer_states, feed = states
         x = paddle.concat([inputs, feed], axis=-1) if self.input_feeding else inputs  # [B, E(+H)]
@@ -166,9 +181,15 @@ class AttentionCell(nn.Layer):
     def unroll(
         self, embedded: Tensor, states: tuple[LayerStates, Tensor], memory: AttentionMemory
     ) -> tuple[Tensor, Tensor]:
-        """Run all steps of a known target [B, T, E] from the states of `initial_states`.
+        """Run all steps of a known target from the initial states.
 
-        Return the outputs [B, T, H] and the attention weights [B, T, S].
+        Args:
+            embedded: the target [B, T, E].
+            states: from `initial_states`.
+            memory: the prepared source.
+
+        Returns:
+            The outputs [B, T, H] and the attention weights [B, T, S].
         """
         outputs, weights = [], []
         for inputs in embedded.unbind(1):

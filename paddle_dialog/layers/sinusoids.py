@@ -6,10 +6,15 @@ import numpy as np
 
 
 def sinusoids(*, max_length: int, width: int) -> np.ndarray:
-    """Compute the position vectors [max_length, width] of Vaswani et al. (2017), section 3.5, in float32.
+    """Compute the sinusoidal position vectors of Vaswani et al. (2017), section 3.5.
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / width)); of an odd
-    width the last sine has no cosine beside it.
+    PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / width)).
+
+    Args:
+        width: vector size; if odd, the last sine has no cosine beside it.
+
+    Returns:
+        float32 [max_length, width].
     """
     positions = np.arange(max_length, dtype=np.float64)[:, None]  # [T, 1]
     exponents = np.arange(0, width, 2, dtype=np.float64) / width  # [ceil(d / 2)]

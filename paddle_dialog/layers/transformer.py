@@ -28,9 +28,15 @@ def scaled_dot_product_attention(
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
 
-    The query is [B, heads, T, d], key and value [B, heads, S, d]; the mask is additive, broadcastable to [B,
-    heads, T, S]; the dropout is that of the weights. Return the context [B, T, heads * d] and the weights
-    before dropout [B, heads, T, S].
+    Args:
+        query: [B, heads, T, d].
+        key: [B, heads, S, d].
+        value: [B, heads, S, d].
+        mask: additive, broadcastable to [B, heads, T, S], or None.
+        dropout: applied to the weights.
+
+    Returns:
+        Context [B, T, heads * d] and the weights before dropout [B, heads, T, S].
     """
     scores = paddle.matmul(query * query.shape[-1] ** -0.5, key, transpose_y=True)  # [B, heads, T, S]
     if mask is not None:
@@ -84,7 +90,8 @@ class SelfAttention(_Attention):
     ) -> tuple[Tensor, KeyValue]:
         """Attend over `x` [B, T, D] and, where given, the `past` of earlier steps and a `source` before it.
 
-        Return the output [B, T, D] and the keys and values of `past` and `x`.
+        Returns:
+            Output [B, T, D] and the keys and values of `past` and `x`.
         """
         fused = self.query_key_value(x)  # [B, T, all depths]
         query, key, value = split_heads(fused, self._depths, self.num_heads)  # [B, heads, T, d] each
@@ -152,9 +159,13 @@ class SequenceConvolution(nn.Layer):
         self.projection = nn.Linear(self.WIDTH * input_size, output_size)
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Map [B, T, D] to [B, T, O], the ends padded with zeros; return it and its last two inputs [B, 2, D].
+        """Map [B, T, D] to [B, T, O]; the ends are padded with zeros.
 
-        In cached decoding, which is for `left` only, `past` is what the call before returned so.
+        Args:
+            past: the two inputs before them [B, 2, D] in cached decoding; `left` only.
+
+        Returns:
+            Output [B, T, O] and the last two inputs [B, 2, D], the next call's `past`.
         """
         length, around = x.shape[1], self.WIDTH - 1
         if self.padding == "both":
@@ -195,9 +206,14 @@ class ConvolutionalFeedForward(nn.Layer):
     def forward(
         self, x: Tensor, real: Tensor | None = None, past: LayerPast = ()
     ) -> tuple[Tensor, LayerPast]:
-        """Map [B, T, D] to [B, T, D]; return each convolution's last two inputs [B, 2, ·] too, the next `past`.
+        """Map [B, T, D] to [B, T, D].
 
-        `real` is float [B, T, 1], 0 on padding, which a convolution would otherwise let into real positions.
+        Args:
+            real: float [B, T, 1], 0 on padding, which a convolution would otherwise let into real positions.
+            past: what the call for the positions before returned, in cached decoding.
+
+        Returns:
+            Output [B, T, D] and, for each convolution, its last two inputs [B, 2, ·].
         """
         tails: list[Tensor] = []
         for number, layer in enumerate(self.layers):
@@ -221,7 +237,11 @@ def residual_dropout(rate: float) -> Dropout:
 
 
 class EncoderLayer(nn.Layer):
-    """Self-attention and feed-forward, each with layer norm before, and dropout and the residual after."""
+    """Self-attention and feed-forward, each with layer norm before, and dropout and the residual after.
+
+    Args:
+        config: sizes; the rate of dropout is that of the attention weights too.
+    """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
@@ -238,7 +258,11 @@ class EncoderLayer(nn.Layer):
 
 
 class GraphLayer(nn.Layer):
-    """Attention over the nodes of a graph, or over an encoded source, and a causal feed-forward."""
+    """Attention over the nodes of a graph, or over an encoded source, and a causal feed-forward.
+
+    Args:
+        config: as for `EncoderLayer`.
+    """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()

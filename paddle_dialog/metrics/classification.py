@@ -8,12 +8,25 @@ CALIBRATION_BINS = 15
 
 
 def confusion_matrix(predicted: np.ndarray, gold: np.ndarray, classes: int) -> np.ndarray:
-    """Count how often each class was taken for each other: int64 [K, K], true classes down, predicted ones across."""
+    """Count how often each class was taken for each other.
+
+    Args:
+        predicted: classes [N].
+        gold: true classes [N].
+        classes: number K of them.
+
+    Returns:
+        int64 [K, K], true classes down, predicted ones across.
+    """
     return np.bincount(gold * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
 def f1_score(confusion: np.ndarray, positive: int = 1) -> float:
-    """Return the harmonic mean of precision and recall of one class, 0 where neither has anything right."""
+    """Return the harmonic mean of precision and recall of one class, 0 where neither has anything right.
+
+    Args:
+        confusion: from `confusion_matrix`.
+    """
     right = int(confusion[positive, positive])
     total = int(confusion[positive].sum() + confusion[:, positive].sum())
     return 2 * right / total if total else 0.0
@@ -22,9 +35,16 @@ def f1_score(confusion: np.ndarray, positive: int = 1) -> float:
 def calibration_error(probabilities: np.ndarray, gold: np.ndarray) -> float:
     """Return how far the probability of the likeliest class is from the share of examples where it is right.
 
-    The expected calibration error of Guo et al. (2017), "On Calibration of Modern Neural Networks", equation
-    3: over `CALIBRATION_BINS` bins of equal width, ((m - 1) / M, m / M], the mean of |accuracy - mean
-    confidence| weighted by the examples in each. The probabilities are [N, K], the true classes [N].
+    The expected calibration error of Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3: over
+    `CALIBRATION_BINS` bins of equal width, ((m - 1) / M, m / M], the mean of |accuracy - mean confidence| weighted by
+    the examples in each.
+
+    Args:
+        probabilities: of the classes of each example [N, K].
+        gold: true classes [N].
+
+    Raises:
+        ValueError: there is no example, or the numbers differ.
     """
     if len(gold) == 0 or len(probabilities) != len(gold):
         raise ValueError(f"{len(probabilities)} examples have probabilities and {len(gold)} a class")

@@ -36,9 +36,11 @@ def token_losses(
     collate: Callable[[list[Any]], Any],
     batch_size: int,
 ) -> Iterator[TokenLosses]:
-    """Compute the loss of every target token, batched by `lengths`, which are sort keys [N] or [N, 2].
+    """Compute the loss of every target token, batched by length.
 
-    The criterion keeps `token_nll` [B, T].
+    Args:
+        criterion: its loss; keeps `token_nll` [B, T].
+        lengths: their sort keys [N] or [N, 2].
     """
     with paddle.no_grad(), evaluation_mode(network):
         for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Sequence
 
 
 def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Return corpus BLEU-4 with one reference each (Papineni et al. 2002), on sacrebleu's scale, 0–100.
+    """Return corpus BLEU-4 with one reference each (Papineni et al. 2002).
 
-    sacrebleu with its own defaults on our tokens: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp. Texts are
-    token lists without blanks in a token; a string is a list of characters.
+    sacrebleu with its own defaults on our tokens: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp.
+
+    Args:
+        hypotheses: token lists without blanks in a token; a string is a list of characters.
+        references: as many token lists.
+
+    Returns:
+        The score on sacrebleu's scale, 0–100.
+
+    Raises:
+        ValueError: there is nothing to score, or the numbers differ.
     """
     from sacrebleu.metrics import BLEU
 
@@ -26,7 +35,11 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Return corpus chrF2 with one reference each (Popović 2015): character n-grams up to 6, blanks left out.
 
-    0–100.
+    Returns:
+        The score on sacrebleu's scale, 0–100.
+
+    Raises:
+        ValueError: there is nothing to score, or the numbers differ.
     """
     from sacrebleu.metrics import CHRF
 
@@ -36,9 +49,17 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
-    """Return distinct n-grams / all n-grams of the whole set, 0 if there are none (Li et al. 2016, section 5.2).
+    """Return distinct n-grams / all n-grams of the whole set (Li et al. 2016, section 5.2).
 
-    A string is a list of characters. No n-gram crosses from one sequence to the next.
+    Args:
+        sequences: token lists; a string is a list of characters. No n-gram crosses from one to the next.
+        n: length of the n-grams, at least 1.
+
+    Returns:
+        The share in 0–1; 0 if no sequence is long enough for an n-gram.
+
+    Raises:
+        ValueError: `n` is below 1.
     """
     if n < 1:
         raise ValueError(f"n is {n}, but an n-gram has at least one token")
@@ -52,9 +73,14 @@ def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
 
 
 def token_perplexity(total_nll: float, tokens: int) -> float:
-    """Return exp(total / tokens), the perplexity of a corpus, of the sum of -log p over its real tokens, in nats.
+    """Return exp(total / tokens), the perplexity of a corpus.
 
-    End tokens count if their nll does.
+    Args:
+        total_nll: sum of -log p over all real tokens, in nats.
+        tokens: how many real tokens, end tokens included if their nll is.
+
+    Raises:
+        ValueError: there is no token.
     """
     if tokens <= 0:
         raise ValueError(f"perplexity needs at least one token, not {tokens}")
@@ -62,10 +88,17 @@ def token_perplexity(total_nll: float, tokens: int) -> float:
 
 
 def perplexity_per_example(nll: Sequence[float], tokens: Sequence[int]) -> float:
-    """Return exp of the mean over examples of each one's mean nll a token, in nats.
+    """Return exp of the mean over examples of each one's mean nll a token.
 
-    Short and long examples weigh the same, unlike in `token_perplexity`. The papers on EmpatheticDialogues
-    report this figure.
+    Short and long examples weigh the same, unlike in `token_perplexity`. The papers on
+    EmpatheticDialogues report this figure.
+
+    Args:
+        nll: sum of -log p over the tokens of each example, in nats.
+        tokens: number of real tokens of each example.
+
+    Raises:
+        ValueError: there is no example, one has no token, or the lengths differ.
     """
     if not nll or any(count <= 0 for count in tokens):
         raise ValueError("perplexity needs at least one example and at least one token in each")

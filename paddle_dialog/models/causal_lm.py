@@ -29,7 +29,11 @@ class CausalLmState(NamedTuple):
 
 
 class CausalLm(nn.Layer):
-    """Predicts each next token of packed texts, none of which sees another."""
+    """Predicts each next token of packed texts, none of which sees another.
+
+    Args:
+        vocab_size: number V of tokens.
+    """
 
     def __init__(self, config: CausalLmConfig, vocab_size: int) -> None:
         super().__init__()
@@ -42,9 +46,14 @@ class CausalLm(nn.Layer):
         self.output = TiedProjection(self.embedding)
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Return logits [B, T, V] of every next token of ids [B, T].
+        """Return logits of every next token.
 
-        A text begins where a position, int64 [B, T], is not one above that before it.
+        Args:
+            ids: int64 [B, T].
+            positions: int64 [B, T]. A text begins where a position is not one above that before it.
+
+        Returns:
+            Logits [B, T, V].
         """
         mask = additive_mask(_same_text(positions) & causal_mask(ids.shape[1])).unsqueeze(1)  # [B, 1, T, T]
         x = self._embed(ids, positions)  # [B, T, D]

@@ -15,7 +15,15 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalLm:
-    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`, from its weights by name."""
+    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`.
+
+    Args:
+        vocab_size: V.
+        arrays: weights of the network by structured name.
+
+    Raises:
+        UnsupportedModelError: a weight is missing or has another shape.
+    """
 
     uses_arrays = True
 

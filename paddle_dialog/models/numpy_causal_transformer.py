@@ -20,7 +20,11 @@ from paddle_dialog.models.numpy_transformer import NumpyTransformerLayer, attend
 
 
 class NumpyCausalTransformer:
-    """The numbers of the stack `name` of `layers.causal_transformer.CausalTransformer`."""
+    """The numbers of `layers.causal_transformer.CausalTransformer`.
+
+    Args:
+        name: of the stack.
+    """
 
     def __init__(self, config: CausalConfig, weights: Weights, name: str) -> None:
         self._layers = [
@@ -38,14 +42,27 @@ class NumpyCausalTransformer:
         return self._norm(x), memory
 
     def step(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
-        """Map one more position of every row [N, D] to [N, D]; the new cache takes over the arrays of the old."""
+        """Decode one more position of every row, whose input is `x` [N, D].
+
+        Returns:
+            Output [N, D], and the new cache, which takes over the arrays of the old.
+        """
         cache = cache.with_one_more()
         for layer in self._layers:
             x = layer.step(x, cache)  # [N, D]
         return self._norm(x), cache
 
     def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray) -> np.ndarray:
-        """Map the nodes [N, D] of a tree of texts to [N, D], after the memory [S, 2L, D] of one source."""
+        """Decode all positions of many texts after one source.
+
+        Args:
+            x: input of each node of the tree [N, D].
+            tree: of the texts.
+            memory: of the source [S, 2L, D], without padding.
+
+        Returns:
+            Outputs of the nodes [N, D].
+        """
         mask = _causal_mask(tree.paths.shape[1])
         for layer in self._layers:
             x = layer.follow(x, tree, memory, mask)  # [N, D]
@@ -271,6 +288,10 @@ class NumpyCausalDecoder:
 def numpy_causal_pair(
     config: CausalTransformerConfig, weights: Weights
 ) -> tuple[NumpyCausalEncoder, NumpyCausalDecoder]:
-    """Build encoder and decoder; raise as `numpy_pair`."""
+    """Build encoder and decoder.
+
+    Raises:
+        UnsupportedModelError: a weight is missing or has another shape.
+    """
     encoder = NumpyCausalEncoder(config, weights)
     return encoder, NumpyCausalDecoder(config, weights, encoder)

@@ -34,11 +34,16 @@ class CellWeights(NamedTuple):
 
 
 def lstm_step(gates: np.ndarray, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return hidden and cell state [N, H] of a step of an LSTM (Hochreiter & Schmidhuber 1997) after its products.
+    """Take one step of an LSTM (Hochreiter & Schmidhuber 1997) after its products.
 
-    A single tanh serves all gates, since sigmoid(x) = (1 + tanh(x / 2)) / 2. `gates` are the pre-activations
-    of i, f, g, o with the sigmoids' halved [N, 4H], which are overwritten; `cell` is the state of the step
-    before [N, H].
+    A single tanh serves all gates, since sigmoid(x) = (1 + tanh(x / 2)) / 2.
+
+    Args:
+        gates: pre-activations of i, f, g, o with the sigmoids' halved, [N, 4H]; overwritten.
+        cell: the cell state of the step before, [N, H].
+
+    Returns:
+        Hidden and cell state, [N, H] each.
     """
     one, half, size = np.float32(1), np.float32(0.5), cell.shape[1]
     np.tanh(gates, out=gates)
@@ -225,6 +230,10 @@ class _Score:
 
 
 def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder; raise as `numpy_pair`."""
+    """Build encoder and decoder.
+
+    Raises:
+        UnsupportedModelError: a weight is missing or has another shape.
+    """
     encoder = NumpyLstmEncoder(config, weights)
     return encoder, NumpyLstmDecoder(config, weights, encoder.output_size)

@@ -29,8 +29,9 @@ class UnsupportedModelError(Exception):
 def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return weights with their matrices in 8 bits; the largest number of each row is 127 steps.
 
-    A matrix [R, C] is int8 with, under its name and `.scale`, float32 [R, 1]; one of one column, and all that
-    is no matrix, stays as it is.
+    Returns:
+        For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
+        all that are no matrices as they are.
     """
     tensors: dict[str, np.ndarray] = {}
     for name, values in weights.items():
@@ -78,14 +79,22 @@ class EightBitWeights(Mapping[str, np.ndarray]):
 
 
 class Weights:
-    """The weights of a network by structured name, float of any precision, taken one by one."""
+    """The weights of a network, taken one by one.
+
+    Args:
+        arrays: by structured name, float of any precision.
+    """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._arrays = arrays
         self._taken: set[str] = set()
 
     def take(self, name: str, *shape: int) -> np.ndarray:
-        """Return a weight as float32, not to be written to; raise `UnsupportedModelError` where none is such."""
+        """Return a weight as float32, which must not be written to.
+
+        Raises:
+            UnsupportedModelError: there is none of this name and shape.
+        """
         array = self._arrays.get(name)
         if array is None or array.shape != shape:
             found = "missing" if array is None else f"of shape {list(array.shape)}"
@@ -94,7 +103,11 @@ class Weights:
         return array.astype(np.float32, copy=False)
 
     def take_table(self, name: str, size: int, width: int) -> Table:
-        """Return a table of embeddings [V, E], in 8 bits where the weights are; raise as `take`."""
+        """Return a table of embeddings [V, E], in 8 bits where the weights are.
+
+        Raises:
+            UnsupportedModelError: there is none of this name and shape.
+        """
         if not isinstance(self._arrays, EightBitWeights) or name not in self._arrays.scales:
             return Table(self.take(name, size, width))
         values = self._arrays.values_of(name)
@@ -104,16 +117,22 @@ class Weights:
         return Table(values, self._arrays.scales[name])
 
     def check_all_taken(self) -> None:
-        """Raise `UnsupportedModelError` if a weight was not taken."""
+        """Check that every weight was taken.
+
+        Raises:
+            UnsupportedModelError: a weight was not taken.
+        """
         left = self._arrays.keys() - self._taken
         if left:
             raise UnsupportedModelError(f"{min(left)} is unknown")
 
 
 class Table:
-    """The vector of each token, from values [V, E]; that of padding is zero, whatever the weights have there.
+    """The vector of each token; that of padding is zero, whatever the weights have there.
 
-    Values of int8 are multiplied by their row's scale [V, 1] as they are looked up.
+    Args:
+        values: [V, E], float, or int8 that is multiplied as it is looked up.
+        scales: of each row of int8 [V, 1].
     """
 
     def __init__(self, values: np.ndarray, scales: np.ndarray | None = None) -> None:
@@ -199,7 +218,13 @@ def _at_cache_line(shape: tuple[int, ...]) -> np.ndarray:
 
 
 class NumpyLayerNorm:
-    """Layer norm (Ba et al. 2016) over the last axis, of a width, with `name.weight` and `name.bias`."""
+    """Layer norm (Ba et al. 2016) over the last axis.
+
+    Args:
+        weights: hold `name.weight` and `name.bias`.
+        name: of the layer.
+        width: of the last axis.
+    """
 
     def __init__(self, weights: Weights, name: str, width: int) -> None:
         # (x - m) / sqrt(|x - m|² / D + e) = sqrt(D) (x - m) / sqrt(|x - m|² + D e)
@@ -237,7 +262,16 @@ def padding_mask(lengths: np.ndarray, size: int) -> np.ndarray:
 
 
 def attention_pool(values: np.ndarray, query: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the mean [B, D] of the real positions of [B, S, D], weighted by a softmax of value times query."""
+    """Return the mean of the real positions, weighted by a softmax of their products with a query.
+
+    Args:
+        values: [B, S, D].
+        query: [D, 1].
+        lengths: [B].
+
+    Returns:
+        [B, D].
+    """
     scores = (values @ query)[..., 0]  # [B, S]
     weights = softmax(scores + padding_mask(lengths, values.shape[1]))  # [B, S]
     pooled: np.ndarray = np.matmul(weights[:, None], values)[:, 0]
@@ -280,7 +314,10 @@ class Embeddings:
 
 
 def without_padding(table: np.ndarray) -> np.ndarray:
-    """Return a table [V, D] with a zero row for padding, where an output layer's weight may have any values."""
+    """Return an embedding table [V, D] with a zero row for padding.
+
+    A table that is also the output layer's weight may have any values there.
+    """
     if not table[Vocabulary.pad_id].any():
         return table
     table = table.copy()

@@ -19,7 +19,11 @@ def same_words(copy_ids: np.ndarray) -> np.ndarray:
 
 
 class NumpyPointer:
-    """The gate, H to 1, between generating and copying."""
+    """The gate between generating and copying.
+
+    Args:
+        gate: H to 1.
+    """
 
     def __init__(self, gate: NumpyLinear) -> None:
         self._gate = gate
@@ -91,10 +95,17 @@ class NumpyPointer:
 def label_log_softmax(
     output: NumpyLinear, hidden: np.ndarray, rows: np.ndarray, labels: np.ndarray, temperature: np.float32
 ) -> np.ndarray:
-    """Compute log softmax(logits / temperature) at P given ids, without ever holding the logits of all words.
+    """Compute log softmax(logits / temperature) at given ids, without ever holding the logits of all words.
 
-    `rows` [P] is which of the decoder outputs [N, H] predicts each; at ids beyond the vocabulary the result,
-    float32 [P], has no meaning.
+    Args:
+        output: H to V.
+        hidden: decoder outputs [N, H].
+        rows: the output that predicts each token [P].
+        labels: its id [P]; at ids beyond the vocabulary the result has no meaning.
+        temperature: > 0.
+
+    Returns:
+        float32 [P].
     """
     chosen = np.zeros(len(labels), dtype=np.float32)  # [P] logits
     highest, totals = [], []  # of each part of the vocabulary, [N] each

@@ -17,7 +17,11 @@ POSITIONS = 256  # read at once, so that what is computed of them stays in the c
 
 
 class NumpySeq2Seq:
-    """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`, from its weights by structured name.
+    """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`.
+
+    Args:
+        vocab_size: V.
+        arrays: its weights by structured name.
 
     Raises:
         UnsupportedModelError: the family has no NumPy steps for these settings, or the weights are not the config's.
@@ -96,9 +100,12 @@ class NumpyReadingSeq2Seq(NumpySeq2Seq):
 def log_probs_of_texts(
     output: NumpyLinear, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]
 ) -> np.ndarray:
-    """Return log p(text, end) of M texts, ids without start and end token, float64 [M].
+    """Return log p(text, end) of M texts, float64 [M].
 
-    `states` are the output layer's inputs for the tokens of each text and its end, [T + 1, D] each.
+    Args:
+        output: the layer that scores the vocabulary.
+        states: its inputs for the tokens of each text and its end, [T + 1, D] each.
+        texts: ids without start and end token.
     """
     if not texts:
         return np.zeros(0)

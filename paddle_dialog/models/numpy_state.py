@@ -20,7 +20,12 @@ class RowSources(NamedTuple):
 
     @classmethod
     def of(cls, inputs: np.ndarray, count: int) -> RowSources:
-        """Return the places of rows in any order, from the input of each [N], of `count` B."""
+        """Return the places of rows in any order.
+
+        Args:
+            inputs: input of each row, [N].
+            count: B.
+        """
         order = np.argsort(inputs, kind="stable")  # [N]
         ordered = inputs[order]
         slots = np.empty_like(order)
@@ -78,7 +83,11 @@ class NumpyEncoder(Protocol):
 
 
 class NumpyDecoder(Protocol):
-    """Writes targets position by position; `takes_embedded` says that `inputs` returns what it is given."""
+    """Writes targets position by position.
+
+    Attributes:
+        takes_embedded: whether `inputs` returns what it is given.
+    """
 
     takes_embedded: bool
 
@@ -89,11 +98,16 @@ class NumpyDecoder(Protocol):
         """Make the `DecoderState` before the first position from the encoder's output, with a row for each source."""
 
     def step(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Decode one more position of every row, with inputs [N, K] of its tokens.
+        """Decode one more position of every row.
 
-        The state is from `prepare` or the step before, and must not be used afterwards, as a step may write
-        into its arrays. Return hidden [N, width], attention over the source [B, R, S], where R is the most
-        rows of a source, and the new state.
+        Args:
+            inputs: of its tokens [N, K].
+            state: from `prepare` or the step before; must not be used afterwards, as a step may write into its
+                arrays.
+
+        Returns:
+            Hidden [N, width], attention over the source [B, R, S], where R is the most rows of a source, and the new
+            state.
         """
 
 
@@ -102,10 +116,15 @@ class NumpyTargetReader(Protocol):
     """A decoder that reads whole targets at once, which costs less than reading them position by position."""
 
     def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of M targets, with inputs [M, T, K], the begin token first, to [M, T, width].
+        """Decode all positions of whole targets.
 
-        `source` is the encoder's output for B sources [B, S, H]; nothing is padded; `owners` is each target's
-        source [M].
+        Args:
+            inputs: of the tokens of M targets, the begin token first, without padding [M, T, K].
+            source: outputs of the encoder for B sources, without padding [B, S, H].
+            owners: the source of each target [M].
+
+        Returns:
+            Hidden [M, T, width].
         """
 
 

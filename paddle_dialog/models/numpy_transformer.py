@@ -16,7 +16,11 @@ SHORT = 16  # positions of a source up to which its keys and values absorb the p
 
 
 class NumpyTransformerLayer:
-    """The common parts of all layers: self-attention, feed-forward, and a norm of each."""
+    """The common parts of all layers: self-attention, feed-forward, and a norm of each.
+
+    Args:
+        name: of the layer.
+    """
 
     def __init__(self, config: AttentionConfig, weights: Weights, name: str) -> None:
         width, bias = config.width, config.bias
@@ -162,10 +166,17 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
 def attend(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1), D = heads * d.
+    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
 
-    The query is [N, T, D], key and value [N, S, D]; the mask is additive [N, 1, 1, S] or [T, S]. Return the
-    context [N, T, D] and the weights [N, heads, T, S].
+    Args:
+        query: [N, T, D].
+        key: [N, S, D].
+        value: [N, S, D].
+        mask: additive [N, 1, 1, S] or [T, S], or None.
+        heads: D = heads * d.
+
+    Returns:
+        Context [N, T, D] and the weights [N, heads, T, S].
     """
     rows, length, width = query.shape
     size = width // heads
@@ -284,5 +295,9 @@ class NumpyTransformerDecoder:
 
 
 def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder; raise as `numpy_pair`."""
+    """Build encoder and decoder.
+
+    Raises:
+        UnsupportedModelError: a weight is missing or has another shape.
+    """
     return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

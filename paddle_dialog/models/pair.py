@@ -11,12 +11,25 @@ from paddle_dialog.layers.masks import additive_mask, causal_mask
 
 
 class Encoder(nn.Layer):
-    """Reads embedded sources to outputs of width `output_size` H."""
+    """Reads embedded sources.
+
+    Attributes:
+        output_size: width H of the outputs.
+    """
 
     output_size: int
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
-        """Encode [B, S, E], of which bool [B, S] are real, to [B, S, H]; add what else the decoder needs."""
+        """Encode sources.
+
+        Args:
+            embedded: [B, S, E].
+            lengths: [B].
+            real: bool [B, S], False on padding.
+
+        Returns:
+            Outputs [B, S, H], and further input of the decoder, or None.
+        """
         raise NotImplementedError
 
 
@@ -28,21 +41,38 @@ class Decoder(nn.Layer):
     """
 
     def prepare(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[Any, Any]:
-        """Make the memory, and the past before the first position, from what the encoder was given and returned."""
+        """Make the memory, and the past before the first position, from the encoder's output.
+
+        Args:
+            outputs: [B, S, H].
+            real: bool [B, S], False on padding.
+            final: the further input.
+        """
         raise NotImplementedError
 
     def forward(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor]:
-        """Decode all positions [B, T, E] of known targets, with memory and past from `prepare`.
+        """Decode all positions of known targets.
 
-        Return hidden [B, T, width], and attention over the source [B, T, S], 0 on padding.
+        Args:
+            embedded: [B, T, E].
+            memory: from `prepare`.
+            past: from `prepare`.
+
+        Returns:
+            Hidden [B, T, width], and attention over the source [B, T, S], 0 on padding.
         """
         raise NotImplementedError
 
     def step(self, embedded: Tensor, memory: Any, past: Any) -> tuple[Tensor, Tensor, Any]:
-        """Decode one more position [N, E] of every row, with the past from `prepare` or the step before.
+        """Decode one more position of every row.
 
-        Return hidden [N, width], attention over the source [N, S], 0 on padding, and the past with this
-        position.
+        Args:
+            embedded: [N, E].
+            memory: from `prepare`.
+            past: from `prepare` or the step before.
+
+        Returns:
+            Hidden [N, width], attention over the source [N, S], 0 on padding, and the past with this position.
         """
         raise NotImplementedError
 
@@ -71,7 +101,15 @@ def self_attention_mask(length: int, offset: int) -> Tensor | None:
 
 
 def gather_rows(state: Any, index: Tensor) -> Any:
-    """Select rows `index` [M] of every tensor [N, ...] of nested tuples, lists and dicts, whose structure stays."""
+    """Select rows of every tensor of a state, keeping its structure.
+
+    Args:
+        state: tensors [N, ...] in nested tuples (named ones too), lists and dicts; None stays None.
+        index: int64 [M], the rows to take, repeated or left out as a search needs.
+
+    Returns:
+        The same structure with tensors [M, ...].
+    """
     if state is None:
         return None
     if isinstance(state, Tensor):

@@ -67,9 +67,15 @@ class PointerSeq2Seq(nn.Layer):
         return self.embedding if self.own_target_embedding is None else self.own_target_embedding
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-        """Score every next token, given the true ones before it; all ids are extended, the begin token first.
+        """Score every next token, given the true ones before it.
 
-        Return logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
+        Args:
+            source: extended ids [B, S].
+            source_lengths: [B].
+            target: extended ids [B, T], begin token first.
+
+        Returns:
+            Logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
         """
         logits, gate, attention = self.score(*self.read(source, source_lengths), target)
         return logits, gate, attention, source
@@ -83,10 +89,16 @@ class PointerSeq2Seq(nn.Layer):
     def score(
         self, memory: Any, past: Any, target: Tensor, begin: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Score every next token of targets [B, T] in extended ids; `begin` [B, E] replaces the first embedding.
+        """Score every next token of targets.
 
-        Return logits [B, T, V], gate logits [B, T] (None without a pointer) and attention over the source [B,
-        T, S].
+        Args:
+            memory: of the decoder.
+            past: of the decoder.
+            target: extended ids [B, T], begin token first.
+            begin: takes the place of the begin token's embedding [B, E].
+
+        Returns:
+            Logits [B, T, V], gate logits [B, T] (None without a pointer) and attention over the source [B, T, S].
         """
         hidden, attention = self.decoder(self.embed_target(target, begin), memory, past)
         logits, gate = self.generator(self.dropout(hidden))

@@ -111,10 +111,16 @@ class PretrainedLM(nn.Layer):
     def extend(
         self, ids: Tensor, state: PretrainedState, seen: Tensor | None = None, depth: Tensor | None = None
     ) -> tuple[Tensor, PretrainedState]:
-        """Read L more of the model's tokens [N, L] in every row; return hidden [N, L, D] and the state after them.
+        """Read L more of the model's tokens in every row.
 
-        `seen`, bool [L, L], is which of them each of them sees, itself and those before by default; `depth`
-        [L] how far each is from the state, one after the other by default.
+        Args:
+            ids: [N, L].
+            state: what stands before.
+            seen: bool [L, L], which of them each of them sees; itself and those before by default.
+            depth: how far each is from the state [L]; one after the other by default.
+
+        Returns:
+            Hidden [N, L, D], and the state after them.
         """
         rows, length = ids.shape
         seen = causal_mask(length) if seen is None else seen
@@ -154,7 +160,11 @@ class PretrainedLM(nn.Layer):
         return reordered
 
     def save_whole(self, folder: Path) -> None:
-        """Write the weights in Hugging Face's form, with LoRA's matrices added, into an empty folder."""
+        """Write the weights in Hugging Face's form, with LoRA's matrices added to those beside them.
+
+        Args:
+            folder: an empty one.
+        """
         for lora in self._lora:
             lora.merge()
             lora.restore_original_model()
@@ -200,7 +210,16 @@ class PretrainedSeq2Seq(PretrainedLM):
         self._start = [index for index in tokenizer("").input_ids if index != end]
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Return logits [B, T, V] of every next token of targets [B, T], given the true ones, begin token first."""
+        """Return logits of every next token, given the true ones before it.
+
+        Args:
+            source: ids [B, S].
+            source_lengths: real tokens of each source [B].
+            target: ids [B, T], begin token first.
+
+        Returns:
+            Logits [B, T, V].
+        """
         return self.logits(self.extend(self.columns[target], self.encode(source, source_lengths))[0])
 
     def encode(self, source: Tensor, lengths: Tensor) -> PretrainedState:

@@ -21,7 +21,12 @@ class Seq2SeqState(NamedTuple):
 
 
 class Seq2Seq(nn.Layer):
-    """Offers `StepModel` with logits; source and target have one vocabulary."""
+    """Offers `StepModel` with logits.
+
+    Args:
+        config: the family and its sizes.
+        vocab_size: number V of tokens, the same on both sides.
+    """
 
     def __init__(self, config: ModelConfig, vocab_size: int) -> None:
         super().__init__()
@@ -43,7 +48,16 @@ class Seq2Seq(nn.Layer):
         return self.source_embedding if self.own_target_embedding is None else self.own_target_embedding
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Return logits [B, T, V] of every next token of targets [B, T], given the true ones, begin token first."""
+        """Return logits of every next token, given the true ones before it.
+
+        Args:
+            source: ids [B, S].
+            source_lengths: real tokens of each source [B].
+            target: ids [B, T], begin token first.
+
+        Returns:
+            Logits [B, T, V].
+        """
         return self.output(self._decode(source, source_lengths, target)[0])
 
     def encode(self, source: Tensor, source_lengths: Tensor) -> Seq2SeqState:

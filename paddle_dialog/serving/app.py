@@ -81,9 +81,12 @@ def create_app(
 ) -> FastAPI:
     """Return the application; its models are loaded when it starts.
 
-    `load` makes the endpoints ready, in the thread that will run them, and returns the cards of their models;
-    `words` are refused in input. `state.batcher` is the application's `Batcher` and `state.metrics` its
-    `Metrics`.
+    Args:
+        load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
+        words: refused in input.
+
+    Returns:
+        The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
     """
     cards, metrics = list[ModelCard](), Metrics()
     batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders)
@@ -198,7 +201,11 @@ async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, se
 
 
 async def _wait(endpoint: Endpoint[Any], job: Job, request: Request, service: Service) -> Record | None:
-    """Return the answer to a job; None if the client leaves first; raise `TimeoutError` when the time is over."""
+    """Return the answer to a job; None if the client leaves first.
+
+    Raises:
+        TimeoutError: the time for a request is over.
+    """
     work = asyncio.ensure_future(service.batcher.submit(endpoint, job))
     leaving = asyncio.ensure_future(_client_leaves(request))
     try:

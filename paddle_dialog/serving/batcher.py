@@ -26,7 +26,11 @@ LONGEST_RETRY = 60  # seconds
 
 
 class Busy(Exception):
-    """The server cannot take a job now, but may after so many seconds."""
+    """The server cannot take a job now.
+
+    Args:
+        retry_after: seconds after which to try again.
+    """
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -47,10 +51,11 @@ class _Waiting:
 
 
 class Batcher:
-    """The queue and its workers, a thread for each decoder.
+    """The queue and its workers.
 
-    `load` makes the models ready; it is run first in a worker thread, since Paddle's device belongs to a
-    thread.
+    Args:
+        load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
+        decoders: answer batches, one decoder a thread; by default one that decodes in the thread itself.
     """
 
     def __init__(
@@ -99,7 +104,9 @@ class Batcher:
     async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
         """Wait for a job's answer; a cancelled wait takes the job out of the queue.
 
-        Raise `Busy` if the models are not loaded or the queue is full, `NoResult` if there is no answer.
+        Raises:
+            Busy: the models are not loaded, or the queue is full.
+            NoResult: there is no answer.
         """
         waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
         with self._changed:

@@ -57,7 +57,11 @@ def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) ->
 
 
 class ForkServer:
-    """A process that forks decoders; the listener is the server's socket, which only the server may hold."""
+    """A process that forks decoders.
+
+    Args:
+        listener: the server's socket, which only the server may hold.
+    """
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]], listener: socket.socket) -> None:
         self._orders, theirs = socket.socketpair()
@@ -72,7 +76,8 @@ class ForkServer:
     def fork(self) -> tuple[Connection, int]:
         """Fork a decoder; return the pipe to it and its number as a process.
 
-        A `RuntimeError` says that none forks any more.
+        Raises:
+            RuntimeError: the fork server has died.
         """
         ours, theirs = Pipe()
         try:
@@ -101,7 +106,11 @@ class ForkServer:
 
 
 class RemoteDecoder:
-    """Answers batches in a process that the fork server made; one that takes too many seconds is replaced."""
+    """Answers batches in a process that the fork server made.
+
+    Args:
+        seconds: after which nobody waits for an answer any more; the process is then replaced.
+    """
 
     def __init__(self, fork_server: ForkServer, seconds: float) -> None:
         self._fork_server, self._seconds = fork_server, seconds

@@ -47,10 +47,12 @@ class RequestModel(BaseModel):
 
 
 def bounded(model: type[R], **bounds: Any) -> type[R]:
-    """Return a request model with a server's bounds on some of its fields, which keep their own ones too.
+    """Return a request model with a server's bounds on some of its fields.
 
-    A bound is a `Field` by the field's name, e.g. `text=Field(max_length=100)`, or its type and a `Field`; a
-    default in it replaces the field's.
+    Args:
+        model: the model, whose fields keep their own bounds, defaults and descriptions.
+        bounds: a `Field` by the field's name, e.g. `text=Field(max_length=100)`, or its type and a `Field`; a
+            default in it replaces the field's.
     """
     fields: dict[str, Any] = {}
     for name, bound in bounds.items():
@@ -64,7 +66,12 @@ def bounded(model: type[R], **bounds: Any) -> type[R]:
 
 @dataclass(frozen=True)
 class Job:
-    """One checked request; only jobs of equal settings are decoded together."""
+    """One checked request.
+
+    Args:
+        item: what is asked.
+        settings: how to decode it; only jobs of equal settings are decoded together.
+    """
 
     item: Any
     settings: Hashable
@@ -93,21 +100,33 @@ class Endpoint(ABC, Generic[R]):
 
     @abstractmethod
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a loaded model and the words it must not write; return what the model card tells of this endpoint."""
+        """Take a loaded model and the words it must not write.
+
+        Returns:
+            What the model card tells of this endpoint, ready for JSON.
+
+        Raises:
+            UserError: the model cannot serve.
+        """
 
     @abstractmethod
     def texts(self, request: R) -> Iterable[str]:
         """Return everything a user wrote in a request."""
 
     def takes_any_words(self, request: R) -> bool:
-        """Return whether a request is answered even with words that the server does not take; by default none is."""
+        """Return whether a request is answered even with words that the server does not take; by default none is.
+
+        Raises:
+            UserError: it cannot be answered, see `prepare`.
+        """
         return False
 
     @abstractmethod
     def prepare(self, request: R) -> Job:
         """Check a request against the model.
 
-        The message of a `UserError` is sent to the client and must name no path.
+        Raises:
+            UserError: it cannot be answered; the message is sent to the client and must name no path.
         """
 
     @abstractmethod
@@ -116,7 +135,11 @@ class Endpoint(ABC, Generic[R]):
 
 
 class ByLanguage(Endpoint[Any]):
-    """Hands each request, which has a field `language`, to the endpoint made for the model of its language."""
+    """Hands each request to the endpoint of its language.
+
+    Args:
+        make: makes an endpoint, one for each model; its requests have a field `language`, see `LANGUAGE`.
+    """
 
     takes_models = True
 
@@ -159,7 +182,11 @@ class ByLanguage(Endpoint[Any]):
         return [a if isinstance(a, NoResult) else {**a, "language": language} for a in answers]
 
     def _language(self, request: BaseModel) -> str:
-        """Return the language of the model that answers."""
+        """Return the language of the model that answers.
+
+        Raises:
+            UserError: there is none of the language that the request asks for.
+        """
         wanted: LanguageName | None = getattr(request, "language", None)
         if wanted is not None:
             if wanted not in self._endpoints:

@@ -81,8 +81,10 @@ def add_error_handlers(app: FastAPI) -> None:
 class RequestChecks:
     """ASGI middleware that checks a request before it is read: the key, JSON, a bounded body in bounded time.
 
-    The key is asked for as `Authorization: Bearer` or `X-API-Key`; None asks for none. `posts` are the
-    addresses that take a body; others refuse the method.
+    Args:
+        limits: of a body.
+        api_key: asked for as `Authorization: Bearer` or `X-API-Key`; None asks for none.
+        posts: the addresses that take a body; others refuse the method.
     """
 
     def __init__(
@@ -179,7 +181,8 @@ def _with_body(body: bytes, receive: Receive) -> Receive:
 class RequestLog:
     """ASGI middleware around all others: security headers, metrics, the log, and no traceback in an answer.
 
-    The metrics name `paths`; all other addresses count as one, since clients can invent any number.
+    Args:
+        paths: addresses that the metrics name; all others count as one, since clients can invent any number.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:

@@ -33,7 +33,12 @@ _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model that can be loaded, the recipe whose decoding it takes, and its addresses, the main one first."""
+    """A model that can be loaded.
+
+    Args:
+        recipe: whose decoding it is served with.
+        endpoints: where it will answer, the main address first.
+    """
 
     task: Task
     recipe: ExperimentConfig
@@ -42,14 +47,22 @@ class ServedModel:
 
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Read a server's settings; a `UserError` tells all problems at once."""
+    """Read a server's settings.
+
+    Raises:
+        UserError: anything is wrong with it; all problems at once.
+    """
     return build(ServeConfig, read_config(find_recipe(path), overrides), str(path))
 
 
 def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
     """Find the bundles of a server's models.
 
-    Return a sentence, too, for each that is left out because no weights were named and none are there.
+    Returns:
+        The models, and a sentence for each that is left out because no weights were named and none are there.
+
+    Raises:
+        UserError: a model is unknown or wrongly configured, its named weights do not exist, or none is left.
     """
     models: list[ServedModel] = []
     missing: list[str] = []
@@ -84,7 +97,11 @@ def endpoints_of(models: Iterable[ServedModel]) -> list[Endpoint[Any]]:
 
 
 def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -> list[ModelCard]:
-    """Load models and hand them to their endpoints."""
+    """Load models and hand them to their endpoints.
+
+    Raises:
+        UserError: a bundle, the device or the words cannot be used.
+    """
     select_device(device)
     cards = []
     for model in models:
@@ -141,7 +158,12 @@ def make_card(
     folder: Path | None,
     further: Mapping[str, Record] | None = None,
 ) -> ModelCard:
-    """Return the card of a loaded model; `further` has details of the task's other endpoints by address."""
+    """Return the card of a loaded model.
+
+    Args:
+        folder: its bundle, already checked; None where there is none.
+        further: details of the task's other endpoints by address.
+    """
     card = folder / CARD if folder is not None else None
     return ModelCard(
         task=predictor.config.task,

@@ -31,7 +31,14 @@ _NAMED = re.compile(r'(data-text="(\w+)"[^<>]*>)(?=</)')
 
 
 def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
-    """Add the page at `/`, its files below `/page/` and those of each tab below `/tasks/<task>/`, in order."""
+    """Add the page at `/`, its files below `/page/` and those of each tab below `/tasks/<task>/`.
+
+    Args:
+        tabs: the folder of each tab by the name of its task, in the order of the tabs.
+
+    Raises:
+        UserError: a tab lacks a file, or a module is written so that it cannot be joined.
+    """
     for folder in tabs.values():
         missing = [name for name in TAB_FILES if not (folder / name).is_file()]
         if missing:

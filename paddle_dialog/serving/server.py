@@ -25,7 +25,14 @@ _BACKLOG = 2048
 
 
 def serve(config: ServeConfig, device: str = "auto") -> None:
-    """Serve until SIGTERM or SIGINT, then answer what was accepted and return."""
+    """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
+
+    Args:
+        device: where the models run, see `paddle_dialog.device.select_device`.
+
+    Raises:
+        UserError: a model, the words or the address cannot be used.
+    """
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
     signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)
@@ -61,7 +68,8 @@ def _decoders(
 ) -> Iterator[tuple[Sequence[Decode], Callable[[Callable[[Exception], None]], None]]]:
     """Start the decoders, processes where possible, and end them after the `with` block.
 
-    Yield them, and a function that has another one called where no more of them can be made.
+    Yields:
+        The decoders, and a function that has another one called where no more of them can be made.
     """
     count = usable_cores() if config.workers is None else config.workers
     if count > 1 and not can_fork():

@@ -24,7 +24,11 @@ _UNKNOWN: frozenset[Tone] = frozenset()
 
 
 def tones(char: str) -> frozenset[Tone]:
-    """Return the tone classes of all readings of a character: both if they differ, none if no reading is known."""
+    """Return the tone classes of all readings of a character.
+
+    Returns:
+        Both classes if the readings differ, none if the character is no hanzi or its readings are not known.
+    """
     return _table().get(char, _UNKNOWN)
 
 

@@ -92,10 +92,14 @@ class Vocabulary:
         return vocabulary
 
     def check_coverage(self, counts: Mapping[str, int], settings: DataConfig, is_known: bool) -> None:
-        """Warn where many of the training tokens are unknown; a `UserError` says that all are.
+        """Warn where many of the training tokens are unknown.
 
-        Where there are no counts, as in a stream, nothing is checked; `is_known` says that the vocabulary is
-        existing weights'.
+        Args:
+            counts: of the training tokens; where there are none, as in a stream, nothing is checked.
+            is_known: the vocabulary is that of existing weights.
+
+        Raises:
+            UserError: all of them are.
         """
         if is_known:
             remedy = "train without training.start_from, or on what is more like its data"
@@ -115,7 +119,11 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote.
+
+        Raises:
+            UserError: the file cannot be read, is not UTF-8, or is not a vocabulary in this form.
+        """
         path = Path(path)
         try:
             text = path.read_bytes().decode("utf-8-sig")
@@ -141,7 +149,11 @@ class Vocabulary:
         return self._ids.get(token, self.unk_id)
 
     def token(self, index: int) -> str:
-        """Return the token of an id; raise an `IndexError` where none has it."""
+        """Return the token of an id.
+
+        Raises:
+            IndexError: no token has this id.
+        """
         if not 0 <= index < len(self._tokens):
             raise IndexError(f"id {index} is outside a vocabulary of {len(self._tokens)} tokens")
         return self._tokens[index]
@@ -151,7 +163,11 @@ class Vocabulary:
         return [self.id(token) for token in tokens]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Return the token of each id, special tokens included; raise as `token`."""
+        """Return the token of each id, special tokens included.
+
+        Raises:
+            IndexError: no token has one of these ids.
+        """
         return [self.token(index) for index in ids]
 
     @property

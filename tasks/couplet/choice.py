@@ -31,7 +31,13 @@ FurtherSearch = Callable[[Sequence[int], LogitsProcessor], Sequence[Sequence[Can
 
 @dataclass(frozen=True)
 class Found:
-    """What the search found for one line: candidates, the best first, the plan they keep, and the second beam's."""
+    """What the search found for one line.
+
+    Args:
+        candidates: best first.
+        plan: that they keep.
+        beside: what the second beam found, see `BesideTheFirst`.
+    """
 
     candidates: list[Candidate]
     plan: LinePlan
@@ -41,10 +47,17 @@ class Found:
 def choose(
     found: Sequence[Found], wanted: int, distance: float, search: FurtherSearch, divisor: Divisor
 ) -> list[list[Candidate]]:
-    """Return for each line its best candidate and others, by their scores, as many as wanted where there are.
+    """Choose candidates that differ.
 
-    Any two of them differ in at least a share `distance` of the free characters; `search` is for lines that
-    have too few.
+    Args:
+        found: of each line.
+        wanted: candidates for each line.
+        distance: least share of the free characters in which any two of them differ.
+        search: for lines that have too few.
+        divisor: of its length penalty.
+
+    Returns:
+        For each line its best candidate and others, by their scores; as many as wanted where there are as many.
     """
     choices = [_Choice(each, wanted, distance, divisor) for each in found]
     while pending := [number for number, choice in enumerate(choices) if choice.pending]:
@@ -159,8 +172,11 @@ def common(several: Sequence[Sequence[int]], other: Sequence[int], weights: np.n
 class Apart:
     """Bounds what a text has in common with others, and makes it dear, so that a beam leaves them early.
 
-    Each input has `weights`, its `free_positions`, the tokens of the `others` to keep away from, and how many
-    free positions at `most` may hold what one of them has there; the penalty is in nats a position that does.
+    Args:
+        weights: for each input, its `free_positions`.
+        others: for each input, the tokens of the texts to keep away from.
+        most: for each input, how many free positions may hold what one of the others has there.
+        penalty: nats a position that does.
     """
 
     def __init__(
@@ -192,7 +208,8 @@ class Apart:
 class BesideTheFirst:
     """Makes dear for every second input of a batch what the best rows of the input before it are about to write.
 
-    Each two inputs are copies of one, whose `free_positions` are the `weights`.
+    Args:
+        weights: for each two inputs, which are copies of one, its `free_positions`.
     """
 
     def __init__(self, weights: Sequence[np.ndarray]) -> None:

@@ -86,7 +86,11 @@ def _read_tsv(path: Path) -> list[Couplet]:
 
 
 def parse_couplet(path: Path, number: int, line: str) -> Couplet | None:
-    """Make a couplet of a line of a file; None for a blank one."""
+    """Make a couplet of a line of a file; None for a blank one.
+
+    Raises:
+        UserError: the line is not 上联<TAB>下联.
+    """
     columns = line.split("\t")
     if len(columns) != 2:
         if len(columns) == 1 and not line.strip():
@@ -154,10 +158,18 @@ def _couplet(first: str, second: str) -> Couplet:
 def limit_length(
     couplets: Iterable[Couplet], max_length: int, overlong: Literal["skip", "truncate"] = "skip"
 ) -> tuple[list[Couplet], LengthReport]:
-    """Skip, or cut, couplets with a line of more than `max_length` characters.
+    """Skip or cut couplets with a line of more than `max_length` characters.
 
-    Punctuation counts, an end token does not. Return the couplets kept, in order, and the counts of what was
-    done.
+    Args:
+        couplets: the pairs to look through.
+        max_length: longest line allowed, in characters (punctuation counts, an end token does not).
+        overlong: `skip` leaves such a couplet out; `truncate` cuts each line after `max_length` characters.
+
+    Returns:
+        The couplets kept, in order, and the counts of what was done.
+
+    Raises:
+        UserError: `max_length` is below 1, `overlong` is neither word, or every couplet is too long.
     """
     if max_length < 1:
         raise UserError(f"max_length: {max_length} is too small; it must be at least 1 character")

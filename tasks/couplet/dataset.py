@@ -55,7 +55,10 @@ def collate(examples: list[Example]) -> PairBatch:
 class UsesDataset(io.Dataset):
     """Couplets in several uses of one network; templates and themes are drawn anew in each epoch.
 
-    The couplets are modern; `verse` has pairs of lines of classical verse.
+    Args:
+        couplets: modern ones.
+        verse: pairs of lines of classical verse.
+        vocabulary: of both lines, with the marks.
     """
 
     def __init__(
@@ -142,7 +145,11 @@ def regulated(pairs: Sequence[Couplet]) -> list[Couplet]:
 
 
 def stream_couplets(settings: DataConfig, vocabulary: Vocabulary) -> StreamedData:
-    """Stream the training couplets: read, limit in length and encode them one at a time."""
+    """Stream the training couplets: read, limit in length and encode them one at a time.
+
+    Raises:
+        UserError: `data.train` names no file.
+    """
     path = _streamed_path(settings)
 
     def read_example(number: int, line: str) -> Example | None:
@@ -175,7 +182,11 @@ def _streamed_couplet(path: Path, number: int, line: str, settings: DataConfig) 
 
 
 def _streamed_path(settings: DataConfig) -> Path:
-    """Return the file that `data.train` names, which must name one."""
+    """Return the file that `data.train` names.
+
+    Raises:
+        UserError: it names another source.
+    """
     if settings.train == "sample" or settings.train.partition(":")[0] == "paddlenlp":
         raise UserError(f"data.streaming: data.train is '{settings.train}'; only a file can be streamed")
     return Path(settings.train)

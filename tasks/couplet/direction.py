@@ -57,8 +57,9 @@ def encode_sources(sources: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarra
 def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme: str = "") -> list[int]:
     """Return the source, without end token, that asks for a 上联 made from nothing.
 
-    The template has each position's character, or None where any may stand; the theme is the characters of
-    the words that the couplet should speak of.
+    Args:
+        template: each position's character, or None where any may stand.
+        theme: characters of the words that the couplet should speak of, one after the other.
     """
     shape = [BLANK if character is None else character for character in template]
     return vocabulary.encode([*shape, COMPOSE, *theme])
@@ -66,7 +67,13 @@ def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme
 
 @dataclass(frozen=True)
 class Direction:
-    """Which line is given and which is written: `TO_SECOND` or `TO_FIRST`, with the Chinese names of both."""
+    """Which line is given and which is written: `TO_SECOND` or `TO_FIRST`.
+
+    Args:
+        given: Chinese name of the line that is given.
+        written: of the line that answers it.
+        writes_first: whether that is the first line.
+    """
 
     given: str
     written: str
@@ -86,10 +93,13 @@ class Direction:
         return (written, given) if self.writes_first else (given, written)
 
     def wanted_final_tone(self, given: str) -> Tone:
-        """Return the tone the line ends on that is written to a normalised one.
+        """Return the tone the written line ends on.
 
         A 下联 ends level, unless the 上联 has no reading that ends otherwise; a 上联 ends oblique, unless the 下联
         can only end so itself.
+
+        Args:
+            given: normalised.
         """
         final = final_character(given)
         if self.writes_first:
@@ -97,7 +107,11 @@ class Direction:
         return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
 
     def check_known(self, vocabulary: Vocabulary) -> None:
-        """Raise a `UserError` if a model with this vocabulary was trained for 下联 alone, and such lines are not."""
+        """Check that a model with this vocabulary writes such lines.
+
+        Raises:
+            UserError: it was trained for 下联 alone.
+        """
         if self.writes_first and not knows_marks(vocabulary):
             raise UserError(ONE_WAY)
 

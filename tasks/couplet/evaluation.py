@@ -27,10 +27,14 @@ TOGETHER = 8  # batches whose likelihood a process measures at once, each of pai
 
 
 def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, float]:
-    """Score one 下联 for each 上联 without a reference, all in 0–1.
+    """Score one 下联 for each 上联 without a reference.
 
-    Return the mean over pairs of each field of `Form`, and `distinct_1`, `distinct_2` over characters,
-    punctuation included.
+    Returns:
+        The mean over pairs of each field of `Form`, and `distinct_1`, `distinct_2` over characters, punctuation
+        included; all in 0–1.
+
+    Raises:
+        ValueError: there is no pair, or the numbers of lines differ.
     """
     if not firsts:
         raise ValueError("no pair to score")
@@ -41,10 +45,17 @@ def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, fl
 
 
 def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
-    """Measure a model on one source of couplets, as for `read_couplets`; return the metrics by name.
+    """Measure a model on one source of couplets.
 
-    Those of `likelihood_metrics` are among them; `decoding` describes the search. The hypotheses are written
-    to `predictions`, which is checked first, one JSON record a line with its `reference`.
+    Args:
+        source: as for `read_couplets`.
+        predictions: where the hypotheses are written, one JSON record a line with its `reference`.
+
+    Returns:
+        The metrics by name, those of `likelihood_metrics` among them; `decoding` describes the search.
+
+    Raises:
+        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -137,7 +148,14 @@ def _sums_of_pairs(
 
 
 def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw the attention of each character of the first true 下联 over the 上联."""
+    """Draw the attention of each character of the first true 下联 over the 上联.
+
+    Args:
+        source: as for `read_couplets`.
+
+    Raises:
+        UserError: the source cannot be used, or the folder cannot be written.
+    """
     import paddle
 
     from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate

@@ -40,7 +40,12 @@ class Form:
 
 
 def form_report(first: str, second: str) -> Form:
-    """Report the form of a pair as typed; both lines are compared in the form of `normalise_line`."""
+    """Report the form of a pair.
+
+    Args:
+        first: 上联, as typed; both lines are compared in the form of `normalise_line`.
+        second: 下联.
+    """
     first, second = normalise_line(first), normalise_line(second)
     final_level = can_be_level(final_character(second))
     return Form(

@@ -40,7 +40,10 @@ BOTH: tuple[Line, ...] = ("first", "second")
 class Known:
     """The couplet of a corpus that is nearest to another.
 
-    `distance` is how many positions of the nearer line that was compared differ; 0 if it stands there whole.
+    Args:
+        first: 上联.
+        second: 下联.
+        distance: positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
     """
 
     first: str
@@ -53,10 +56,12 @@ class Known:
 
 
 class CoupletIndex:
-    """Couplets by the length of their lines, of characters by their numbers.
+    """Couplets by the length of their lines.
 
-    `packed` has for each length the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2,
-    length].
+    Args:
+        characters: all that occur, by their numbers.
+        packed: length → the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2, length].
+        where: the file, for messages.
     """
 
     def __init__(self, characters: str, packed: Mapping[int, bytes], where: str) -> None:
@@ -66,7 +71,15 @@ class CoupletIndex:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> CoupletIndex:
-        """Read what `index_bytes` made; messages name `where`."""
+        """Read what `index_bytes` made.
+
+        Args:
+            content: of the file.
+            where: the file, for messages.
+
+        Raises:
+            UserError: the content is something else.
+        """
         with file_errors(where, "index of couplets", "make it anew"):
             tensors = load(content)
             characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
@@ -84,10 +97,17 @@ class CoupletIndex:
             self._lines(length)
 
     def nearest(self, first: str, second: str, compared: Sequence[Line] = BOTH) -> Known | None:
-        """Return the couplet with the line nearest to one of a couplet's; None where none has this length.
+        """Return the couplet with the line nearest to one of a couplet's.
 
-        Lines `compared` are compared, each with those at its place. Of equally near ones that is taken whose
-        other line is nearer.
+        Of equally near ones that is taken whose other line is nearer.
+
+        Args:
+            first: 上联.
+            second: 下联.
+            compared: the lines that are compared, each with those at its place.
+
+        Returns:
+            None where the index holds no couplet of this length.
         """
         given = {"first": normalise_line(first), "second": normalise_line(second)}
         found: list[tuple[int, int, int, int]] = []  # distances, row, length
@@ -137,7 +157,14 @@ class CoupletIndex:
 def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> bytes:
     """Return the file of an index that holds the couplets with the shortest lines, as many lengths as fit.
 
-    Every normalised couplet once; those whose lines differ in length are left out.
+    Every couplet once; those whose lines differ in length are left out.
+
+    Args:
+        couplets: normalised.
+        most_bytes: greatest size of the file.
+
+    Raises:
+        UserError: not even the shortest ones fit, or there are more different characters than numbers for them.
     """
     by_length: dict[int, set[tuple[str, str]]] = {}
     for couplet in couplets:

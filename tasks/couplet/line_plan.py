@@ -19,7 +19,11 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 class CharacterTable:
-    """Properties of a vocabulary's tokens, mostly single characters, each computed when first asked for."""
+    """Properties of the tokens of a vocabulary, each computed when first asked for.
+
+    Attributes:
+        vocabulary: V tokens, one character each but for the special ones.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -97,13 +101,22 @@ class LinePlan:
 
 
 class Planner:
-    """Makes the plans of the lines that are answered in one direction under the same rules."""
+    """Makes the plans of the lines that are answered under the same rules.
+
+    Args:
+        direction: which line is given.
+    """
 
     def __init__(self, table: CharacterTable, rules: Rules, direction: Direction = TO_SECOND) -> None:
         self.table, self.rules, self.direction = table, rules, direction
 
     def plan(self, line: str, locked: Mapping[int, str]) -> LinePlan:
-        """Plan the answer to one normalised line, with characters locked by position."""
+        """Plan one line.
+
+        Args:
+            line: the given one, normalised, T characters.
+            locked: position → character.
+        """
         active = self.rules.active
         forced = dict(punctuation(line)) if "copy_punctuation" in active else {}
         forced.update(locked)
@@ -208,7 +221,11 @@ def _final_place(length: int, forced: Mapping[int, str]) -> int | None:
 
 
 class PlannedLines:
-    """Holds every row to the plan of its input."""
+    """Holds every row to the plan of its input.
+
+    Args:
+        plans: one for each input.
+    """
 
     def __init__(self, plans: Sequence[LinePlan], table: CharacterTable) -> None:
         self._plans = plans

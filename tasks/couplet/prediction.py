@@ -40,10 +40,13 @@ ALL_BANNED = "'{}': every {} that was found has a word of rules.banned_words; ch
 
 @dataclass(frozen=True)
 class CoupletPrediction(Prediction):
-    """A 下联, or a 上联 where that is asked for, with the rules of the couplet that the pair keeps.
+    """A 下联, or a 上联 where that is asked for.
 
-    `relaxed` are the config's rules that it could not be held to; `known` is the nearest couplet of the
-    training corpus, where that was asked for and the index of the corpus has lines of this length.
+    Args:
+        form: which rules of the couplet the pair keeps.
+        relaxed: the rules of the config that it could not be held to, see `paddle_dialog.tasks.couplet.rules`.
+        known: the couplet of the training corpus nearest to it, where that was asked for and the index of the corpus
+            has lines of this length.
     """
 
     form: Form
@@ -70,14 +73,27 @@ def notes_of(prediction: Record) -> str:
 
 @dataclass(frozen=True)
 class GivenLine:
-    """A line to answer, checked, as the model reads it; `locks` are characters of every answer by position."""
+    """A line to answer, checked.
+
+    Args:
+        text: as the model reads it.
+        locks: position → character that every answer has there.
+    """
 
     text: str
     locks: Mapping[int, str]
 
 
 class CoupletPredictor(GenerationPredictor):
-    """Answers 上联 with 下联, and 下联 with 上联 where the model was trained for both."""
+    """Answers 上联 with 下联, and 下联 with 上联 where the model was trained for both.
+
+    Args:
+        config: decoding settings and the length the model was made for.
+        model: that was trained.
+
+    Raises:
+        UserError: `rerank.reverse` is not 0, and the model does not score a 上联.
+    """
 
     def __init__(self, config: CoupletConfig, model: TrainedModel) -> None:
         self.config: CoupletConfig = config
@@ -115,7 +131,11 @@ class CoupletPredictor(GenerationPredictor):
         return None if content is None else CoupletIndex.from_bytes(content, COUPLET_INDEX)
 
     def nearest_known(self, first: str, second: str, compared: Sequence[Line] = BOTH) -> Known | None:
-        """Return the couplet of the training corpus that is nearest to another, see `CoupletIndex.nearest`."""
+        """Return the couplet of the training corpus that is nearest to another, see `CoupletIndex.nearest`.
+
+        Raises:
+            UserError: the bundle has no index of the corpus.
+        """
         if self.couplet_index is None:
             raise UserError(NO_INDEX)
         return self.couplet_index.nearest(first, second, compared)
@@ -184,10 +204,16 @@ class CoupletPredictor(GenerationPredictor):
         known: bool = False,
         refused: Callable[[str], bool] | None = None,
     ) -> list[list[CoupletPrediction]]:
-        """Do what `predict` does for lines that are checked, with `wanted` candidates for each.
+        """Do what `predict` does for lines that are checked.
 
-        `refused` says which texts are not to be written; by default those with a word of
-        `rules.banned_words`.
+        Args:
+            wanted: candidates for each.
+            rules: of form; those of the config by default.
+            decoding: how to search; as the config says by default.
+            direction: which line is given.
+            distance: of several candidates; the config's `choice.distance` by default.
+            known: whether each candidate is to name the couplet of the training corpus nearest to it.
+            refused: says which texts are not to be written; by default those with a word of `rules.banned_words`.
         """
         if known and self.couplet_index is None:
             raise UserError(NO_INDEX)

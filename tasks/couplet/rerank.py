@@ -18,7 +18,15 @@ Candidate = tuple[str, Hypothesis]  # the answer as shown, and how it was writte
 
 @dataclass(frozen=True)
 class ReverseModel:
-    """A model of the line that was given, given its answer: one trained in both directions."""
+    """A model of the line that was given, given its answer: one trained in both directions.
+
+    Args:
+        step_model: of the network.
+        vocabulary: of both lines.
+
+    Raises:
+        UserError: the model knows one direction alone.
+    """
 
     step_model: StepModel
     vocabulary: Vocabulary
@@ -73,9 +81,14 @@ def rerank(
     weight: float,
     direction: Direction,
 ) -> list[list[Candidate]]:
-    """Return the candidates of each normalised line, best first; equal sums stay in the order of the search.
+    """Return the candidates of each line, best first; equal sums stay in the order of the search.
 
-    `weight` is that of the reverse model's scores beside the search's.
+    Args:
+        lines: that are given, normalised.
+        candidates: of each line, in the order of the search.
+        reverse: scores the given lines.
+        weight: of its scores beside that of the search.
+        direction: which line is given.
     """
     scores = reverse.scores(lines, [[text for text, _ in own] for own in candidates], direction)
     ordered = []

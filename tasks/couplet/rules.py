@@ -24,7 +24,12 @@ FREE = "？"  # in a template, the mark of a position left to the model; it is a
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one search: those of `RELAXATION_ORDER` that are on, and the nats that a wrong tone costs."""
+    """The rules of one search.
+
+    Attributes:
+        active: those of `RELAXATION_ORDER` that are switched on.
+        tone_weight: nats taken off a hanzi whose tone cannot oppose.
+    """
 
     active: frozenset[str] = frozenset()
     tone_weight: float = 0.0
@@ -58,7 +63,15 @@ def describe(config: RulesConfig) -> str:
 def broken_rules(
     given: str, written: str, form: Form, rules: Rules, direction: Direction = TO_SECOND
 ) -> list[str]:
-    """Return the rules, of those switched on, that a candidate does not keep, in the order of `RELAXATION_ORDER`."""
+    """Return the rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
+
+    Args:
+        given: the line that is answered, normalised.
+        written: the candidate.
+        form: the report on the pair.
+        rules: those switched off are ignored.
+        direction: which of the two is the 上联.
+    """
     kept = {
         "final_tone": direction.wanted_final_tone(given) in tones(final_character(written)),
         "no_shared_character": not form.shares_character,
@@ -78,10 +91,18 @@ def punctuation(line: str) -> dict[int, str]:
 
 
 def parse_template(template: str, line: str, given: str = "上联") -> dict[int, str]:
-    """Return the locked characters, by position from 0, of a template such as ？？？？花更红.
+    """Return the locked characters of a template such as ？？？？花更红.
 
-    It has a character a position of the normalised line, ？ or ? where any may stand; blanks are dropped.
-    `given` is the line's name, for messages.
+    Args:
+        template: one character a position, ？ or ? where any may stand; blanks are dropped.
+        line: the given one, normalised.
+        given: its name, for messages.
+
+    Returns:
+        Position (0 is the first) → character.
+
+    Raises:
+        UserError: template and line differ in length.
     """
     written = simplified_line(template)
     if len(written) != len(line):
@@ -93,7 +114,16 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
 
 
 def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> dict[int, str]:
-    """Return characters locked by position, in the written form of `simplified_line`, if the line has room."""
+    """Return locked characters in the written form of `simplified_line`.
+
+    Args:
+        lock: position (0 is the first) → character.
+        line: the given one, normalised.
+        given: its name, for messages.
+
+    Raises:
+        UserError: a position lies outside the line, or does not hold exactly one character.
+    """
     locks = {}
     for place, character in lock.items():
         written = simplified_line(character)

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 class LineRequest:
     """What is wanted of the lines of a batch.
 
-    A `distance` of 0 leaves candidates as the beam has them, see `choose`.
+    Args:
+        rules: of form.
+        decoding: how to search.
+        wanted: candidates for each line.
+        distance: how far apart they are, see `choose`; 0 is as the beam has them.
+        direction: which line is given.
+        refused: says which texts are not to be written; None refuses none.
     """
 
     rules: Rules
@@ -53,7 +59,17 @@ class LineRequest:
 
 
 class LineSearch:
-    """Finds candidates with one trained model; only `decoding.engine: reference` needs the network itself."""
+    """Finds candidates with one trained model.
+
+    Args:
+        config: how to search, choose and order.
+        step_model: of the network.
+        table: the characters of its vocabulary.
+        network: the trained network, which `decoding.engine: reference` needs.
+
+    Raises:
+        UserError: `rerank.reverse` is not 0, and the model knows one direction alone.
+    """
 
     def __init__(
         self,
@@ -69,9 +85,15 @@ class LineSearch:
     def candidates(
         self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest
     ) -> list[list[Candidate]]:
-        """Return at most `request.wanted` candidates for each normalised line of a batch, the best first.
+        """Find the candidates of a batch.
 
-        `locks` are each line's characters by position; there are no candidates where all are refused.
+        Args:
+            lines: that are given, normalised.
+            locks: for each line, position → character.
+            request: what is wanted of all of them.
+
+        Returns:
+            For each line at most `request.wanted` candidates, the best first; none where all are refused.
         """
         wanted, pool = request.wanted, self._config.rerank.candidates
         options = self._options(request)

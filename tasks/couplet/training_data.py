@@ -42,10 +42,11 @@ logger = logging.getLogger("paddle_dialog")
 def training_data(
     task: Task, config: CoupletConfig, vocabularies: Mapping[str, Vocabulary] | None
 ) -> TrainingData:
-    """Read, limit and encode the couplets.
+    """Read, limit and encode the couplets; the vocabulary is built from the training pairs alone.
 
-    The vocabulary is that of weights that exist, or of the training pairs alone. The task loads the weights
-    that rated answers are of.
+    Args:
+        task: the couplet task, which loads the weights that rated answers are of.
+        vocabularies: of weights that exist; None makes one from the training pairs.
     """
     settings, notes = config.data, list[str]()
     train: EncodedData | StreamedData
@@ -161,7 +162,11 @@ def pretrained_vocabulary(config: CoupletConfig) -> Vocabulary:
 
 
 def _unknown_characters(model: PretrainedConfig, vocabulary: Vocabulary, pairs: list[Couplet]) -> str:
-    """Return a note of the characters that a pre-trained model has no tokens of; too many raise a `UserError`."""
+    """Return a note of the characters that a pre-trained model has no tokens of.
+
+    Raises:
+        UserError: they are so many that it would not learn to write.
+    """
     counts = Counter(character for pair in pairs for line in (pair.first, pair.second) for character in line)
     unknown = {character: count for character, count in counts.items() if character not in vocabulary}
     share = sum(unknown.values()) / max(1, sum(counts.values()))

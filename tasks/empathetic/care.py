@@ -67,8 +67,12 @@ class _Fault(ValueError):
 class Pattern:
     """A phrase to look for; its regular expression is made when a text first has what it needs.
 
-    The phrase is normalised; `sets` are the alternatives of each name, `separator` is an expression for what
-    may stand between its words or hanzi; one that `is_topic` does not count where a story is told.
+    Args:
+        phrase: normalised.
+        sets: the alternatives of each name.
+        separator: an expression for what may stand between its words or hanzi.
+        kind: of what it speaks.
+        is_topic: whether it does not count where a story is told.
     """
 
     def __init__(
@@ -150,7 +154,13 @@ class Phrases:
 def read_phrases(path: Path, key: str, separator: str = "[ ,]") -> list[Pattern]:
     """Read phrases from a UTF-8 file, one a line; docs/care.md describes the form.
 
-    `key` is the setting that names it, for messages; `separator` the signs that may stand inside a phrase.
+    Args:
+        path: the file.
+        key: the setting that names it, for messages.
+        separator: the signs that may stand between the words or hanzi of a phrase.
+
+    Raises:
+        UserError: the file cannot be read, holds no phrase, or has a line of another form; it names the setting.
     """
     try:
         found = list(_patterns_of(path, separator))
@@ -192,7 +202,11 @@ def _kind_of(line: str) -> Kind:
 
 
 def _alternatives(text: str, sets: Mapping[str, str]) -> str:
-    """Return alternatives with those of the sets that they name, each of which is an alternative by itself."""
+    """Return alternatives with those of the sets that they name.
+
+    Raises:
+        _Fault: a name has no set, or is not an alternative by itself.
+    """
     parts = text.split("|") if "@" in text else []
     if any("@" in part[1:] for part in parts):
         raise _Fault("has a name beside a word in parentheses; write it as an alternative by itself")
@@ -206,7 +220,11 @@ def _set(name: str, sets: Mapping[str, str]) -> str:
 
 
 def _needed(phrase: str, sets: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks."""
+    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks.
+
+    Raises:
+        _Fault: the phrase is not of the form.
+    """
     phrase = phrase.replace("^", "").replace("$", "")
     if _PIECE.sub("", phrase).strip(f" {GAP}"):
         raise _Fault("has parentheses that do not match; write alternatives as (this|that)")
@@ -276,7 +294,12 @@ def _sign(match: re.Match[str]) -> str:
 
 
 class CareResponder:
-    """Answers turns that speak of self-harm, abuse or violence, by a sentence of each kind in each language."""
+    """Answers turns that speak of self-harm, abuse or violence.
+
+    Args:
+        phrases: gives those that speak of them, at the first turn.
+        answers: the sentence of each kind in each language.
+    """
 
     def __init__(
         self, phrases: Callable[[], Phrases], answers: Mapping[Kind, Mapping[LanguageName, str]]
@@ -293,17 +316,22 @@ class CareResponder:
         return self._phrases.kind(turn)
 
     def answer(self, turn: str, language: LanguageName) -> str | None:
-        """Return the sentence for a turn, in its language or, where that cannot be told, in the given one.
+        """Return the sentence for a turn; None where it asks for no care.
 
-        None for no care. The turn is the speaker's newest; earlier ones do not count, so that a conversation
-        can go on.
+        Args:
+            turn: the speaker's newest; earlier ones do not count, so that a conversation can go on.
+            language: of the answer where that of the turn cannot be told.
         """
         kind = self.kind(turn)
         return self._answers[kind][language_of(turn) or language] if kind else None
 
 
 def care_responder(config: CareConfig) -> CareResponder:
-    """Return what the settings describe; lists that ship are read at the first turn, an operator's at once."""
+    """Return what the settings describe; lists that ship are read at the first turn, an operator's at once.
+
+    Raises:
+        UserError: a file cannot be read or is not of its form.
+    """
     responder = CareResponder(
         lambda: Phrases(
             read_phrases(_file(config.phrases, "care_phrases.txt"), "care.phrases"),
@@ -321,7 +349,11 @@ def _file(given: str | None, name: str) -> Path:
 
 
 def _read_answers(path: Path) -> dict[Kind, dict[LanguageName, str]]:
-    """Read the sentences: of each kind in each language, or in each language for all kinds."""
+    """Read the sentences: of each kind in each language, or in each language for all kinds.
+
+    Raises:
+        UserError: the file cannot be read or lacks a sentence.
+    """
     where = f"care.answers: {path}"
     form = "give a sentence for each language, e.g. en: Please call 988 …"
     try:

@@ -24,7 +24,12 @@ _OTHER_FORMS = (".gz", ".xz", ".csv", ".tgz")  # which a reader would take for c
 
 @dataclass(frozen=True)
 class Response:
-    """The response to a line: emotion and reply, None after a command, and a note such as what a command did."""
+    """The response to a line.
+
+    Args:
+        reply: emotion and reply, for the user to read; None after a command.
+        note: a further message, e.g. what a command did; None if there is none.
+    """
 
     reply: str | None = None
     note: str | None = None
@@ -74,9 +79,13 @@ class Chat:
         }
 
     def handle(self, line: str) -> Response:
-        """Answer a turn, or carry out a command, which begins with a slash.
+        """Answer a turn or carry out a command.
 
-        After a `UserError` nothing has changed.
+        Args:
+            line: a turn of any length, or a command, which begins with a slash.
+
+        Raises:
+            UserError: the line cannot be answered or carried out; the conversation is unchanged.
         """
         try:
             cleaned = clean_turn(line, "the turn")
@@ -94,7 +103,11 @@ class Chat:
         return self._commands[name][0](argument)
 
     def end(self) -> None:
-        """Add the conversation, if there is one, to the history file, if there is one."""
+        """Add the conversation, if there is one, to the history file, if there is one.
+
+        Raises:
+            UserError: the file cannot be written.
+        """
         if self._history is not None and self.turns:
             self._write(self._history)
 
@@ -185,9 +198,11 @@ class Chat:
 
 
 def format_answer(answer: Answer, is_set: bool = False) -> str:
-    """Format an answer for a reader: the likeliest emotions, if one is clear, or the user's, and the replies.
+    """Format an answer for a reader: the likeliest emotions with probabilities, if one is clear, and the replies.
 
-    Several replies are numbered and shown with their scores.
+    Args:
+        answer: with one reply, or several, which are numbered and shown with their scores.
+        is_set: the user has set the emotion.
     """
     if answer.care:
         return f"[care]\n{answer.predictions[0].text}"
@@ -210,7 +225,11 @@ def _shortened(turn: str) -> str:
 
 
 def _append(path: Path, line: str) -> None:
-    """Add a line to a file of dialogues, whose name must be none that a reader would take for another format."""
+    """Add a line to a file of dialogues.
+
+    Raises:
+        UserError: it cannot be written, or a reader would take it for another format.
+    """
     if path.suffix.lower() in _OTHER_FORMS:
         raise UserError(f"{path}: a conversation is saved as plain JSON lines; take a name like chat.jsonl")
     try:

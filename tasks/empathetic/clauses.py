@@ -107,9 +107,11 @@ def _usable_parts(sentence: str) -> list[str | None]:
 
 
 def _usable_english(part: str, of_speaker: bool = True) -> str | None:
-    """Return a clause without what leads to it, with "I" where a subject `of_speaker` is left out.
+    """Return a clause without what leads to it; None if it cannot stand alone.
 
-    None if it cannot stand.
+    Args:
+        part: of a turn.
+        of_speaker: whether a subject that is left out is "I".
     """
     text = _APART.sub("", " ".join(part.split())).strip("\"'()*~,:-… ")
     while (found := _english_pattern("leads", "(?!no one){}[ ,]+").match(text)) is not None:

@@ -38,7 +38,11 @@ _TABLE = "table"
 
 
 class ActClassifier:
-    """Tells the probabilities of the acts of a turn, by logits for each n-gram, float32 [BUCKETS, A]."""
+    """Tells the probabilities of the acts of a turn.
+
+    Args:
+        table: logits of the acts for each n-gram, float32 [BUCKETS, A].
+    """
 
     def __init__(self, table: np.ndarray) -> None:
         self._table = table
@@ -57,7 +61,11 @@ class ActClassifier:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str = DIALOGUE_ACTS) -> ActClassifier:
-        """Read what `to_bytes` made; messages name `where`."""
+        """Read what `to_bytes` made.
+
+        Raises:
+            UserError: the content is something else; it names `where`.
+        """
         with file_errors(where, "classifier of dialogue acts", "fit it anew"):
             table = load(content)[_TABLE].astype(np.float32)
         if table.shape != (BUCKETS, len(ACTS)):
@@ -91,7 +99,12 @@ def act_features(turn: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_acts(turns: Sequence[str], acts: Sequence[str]) -> ActClassifier:
-    """Fit the classifier to N turns and the act of each, among `ACTS`."""
+    """Fit the classifier to labelled turns.
+
+    Args:
+        turns: N of them.
+        acts: of each, among `ACTS`.
+    """
     from paddle_dialog.linear_classifier import (  # SciPy is slow to import
         LinearSettings,
         fit_classifier,

@@ -44,12 +44,22 @@ class ReplyLikelihood:
 
 
 def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
-    """Measure a model on one source of dialogues; return the metrics by name, those of probability per unit.
+    """Measure a model on one source of dialogues.
 
-    The replies are written to `predictions`, which is checked first, one JSON record a line with the
-    annotated emotion as `gold_emotion` and the true reply as `reference`. `emotion_accuracy` is that of the
-    likeliest emotion, clear or not, and `calibration_error` that of its probability; None where nothing is
-    annotated.
+    Args:
+        predictor: the model with its decoding settings.
+        source: as for `read_configured`.
+        predictions: where the replies are written, one JSON record a line with the annotated emotion as
+            `gold_emotion` and the true reply as `reference`.
+
+    Returns:
+        The metrics by name, those of probability per unit of the language; `decoding`
+        describes the search. `emotion_accuracy` is that of the
+        likeliest emotion, clear or not, and `calibration_error` that of its probability; None where
+        nothing is annotated.
+
+    Raises:
+        UserError: the source cannot be used, or the replies cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -180,10 +190,19 @@ OPENINGS = 10  # the commonest ones
 def reply_metrics(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], language: Language = ENGLISH
 ) -> dict[str, float]:
-    """Score the best reply to each context beside the true one, both in units of the language.
+    """Score generated replies.
 
-    `bleu` is in 0-100, `mean_length` in units; `distinct_1`, `distinct_2`, `unique_replies`, `stock_replies`,
-    `repeated_4grams` and, in Chinese, `common_openings` are in 0-1.
+    Args:
+        hypotheses: units of the best reply to each context.
+        references: units of the true reply to each context.
+        language: of them.
+
+    Returns:
+        `bleu` (0-100), `distinct_1`, `distinct_2`, `unique_replies`, `stock_replies`, `repeated_4grams`
+        (all 0-1) and `mean_length` (units a reply); in Chinese also `common_openings` (0-1).
+
+    Raises:
+        ValueError: there is no reply, or the numbers differ.
     """
     openings = {}
     if language.opening:
@@ -231,7 +250,18 @@ def mean_length(replies: Sequence[Sequence[str]]) -> float:
 
 
 def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> float | None:
-    """Return the share of contexts whose most probable emotion is the annotated one; None if none is annotated."""
+    """Return the share of contexts whose predicted emotion is the annotated one.
+
+    Args:
+        predicted: the most probable label for each context.
+        gold: the annotated label, None where there is none; such contexts are left out.
+
+    Returns:
+        The accuracy in 0-1, or None if no context is annotated.
+
+    Raises:
+        ValueError: the numbers differ.
+    """
     judged = [guess == label for guess, label in zip(predicted, gold, strict=True) if label is not None]
     return sum(judged) / len(judged) if judged else None
 
@@ -239,9 +269,18 @@ def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> fl
 def calibration_error(
     probabilities: np.ndarray, gold: Sequence[str | None], emotions: Sequence[str] = EMOTIONS
 ) -> float | None:
-    """Return `metrics.classification.calibration_error` of probabilities of the emotions [N, C].
+    """Return `paddle_dialog.metrics.classification.calibration_error` of the emotions.
 
-    None if none is annotated.
+    Args:
+        probabilities: of the emotions for each context [N, 32].
+        gold: the annotated label, None where there is none; such contexts are left out.
+        emotions: that the probabilities are of.
+
+    Returns:
+        The error in 0-1, or None if no context is annotated.
+
+    Raises:
+        ValueError: the numbers differ.
     """
     if len(probabilities) != len(gold):
         raise ValueError(f"{len(probabilities)} contexts have probabilities and {len(gold)} a label")

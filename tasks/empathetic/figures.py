@@ -38,7 +38,14 @@ GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within se
 def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, count: int) -> Display:
     """Show emotions and greedy replies of the first dev, else training, contexts.
 
-    Beside them stand attention and copying in the first example, and the accuracy of the emotion.
+    Args:
+        config: of the run.
+        network: in training.
+        data: of the run.
+        count: contexts.
+
+    Returns:
+        Beside the texts, attention and copying in the first example, and the accuracy of the emotion.
     """
     examples = data.dev if data.dev is not None else data.train
     assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
@@ -67,6 +74,14 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
     """Draw a confusion matrix, the accuracy of each emotion, and maps of the first dialogues' true replies.
 
     Where no dialogue is annotated, only the maps are drawn; `emotions.json` holds the numbers of the former.
+
+    Args:
+        predictor: the model.
+        source: as for `read_configured`.
+        folder: takes the pictures.
+
+    Raises:
+        UserError: the source cannot be used, or the folder cannot be written.
     """
     config = predictor.config
     dialogues = read_configured(config, source)
@@ -139,7 +154,17 @@ def _draw_maps(
 def emotion_probabilities(
     network: EmoPrepend, dataset: DialogueDataset, indices: Sequence[int], batch_size: int
 ) -> np.ndarray:
-    """Return the predicted emotions of some examples [N, C], by the encoder alone."""
+    """Return the predicted emotions of some examples, by the encoder alone.
+
+    Args:
+        network: of the task.
+        dataset: the examples.
+        indices: N of them.
+        batch_size: examples read at once.
+
+    Returns:
+        Probabilities [N, 32], in the order of `indices`.
+    """
     probabilities = np.zeros((len(indices), len(dataset.encoder.language.emotions)), dtype=np.float32)
     with paddle.no_grad(), evaluation_mode(network):
         lengths = dataset.lengths[list(indices), 0]
@@ -152,7 +177,8 @@ def emotion_probabilities(
 def dev_emotion_accuracy(network: EmoPrepend, dataset: DialogueDataset, batch_size: int) -> float | None:
     """Measure the accuracy of the emotion on at most `GLANCE` annotated dialogues, evenly spread.
 
-    None without any.
+    Returns:
+        The accuracy, or None where nothing is annotated.
     """
     annotated = np.flatnonzero([dialogue.emotion is not None for dialogue in dataset.dialogues])
     if not len(annotated):
@@ -165,9 +191,11 @@ def dev_emotion_accuracy(network: EmoPrepend, dataset: DialogueDataset, batch_si
 
 
 def word_maps(network: EmoPrepend, example: Example) -> Mapping[str, np.ndarray]:
-    """Return where the model attends at each word of the true reply: `attention` [T, S] over the context.
+    """Return where the model attends at each word of the true reply, given those before it.
 
-    With a pointer `copy` [T, S] is the probability that the next word is copied from that position.
+    Returns:
+        `attention` [T, S] over the context, and with a pointer `copy` [T, S]: the probability that the next
+        word is copied from that position.
     """
     batch = as_tensors(collate([example]))
     inputs = batch.source, batch.source_lengths, batch.target

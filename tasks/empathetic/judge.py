@@ -31,7 +31,12 @@ FEATURES = len(ORIGINS) * OF_ORIGIN + PLAIN
 
 @dataclass(frozen=True)
 class ReplyJudge:
-    """Orders the candidates for a context, by the dialogue act of a turn and a judge of what `measured` returns."""
+    """Orders the candidates for a context.
+
+    Args:
+        acts: tells the dialogue act of a turn.
+        judge: of the numbers that `measured` returns.
+    """
 
     acts: ActClassifier
     judge: Judge
@@ -45,7 +50,11 @@ class ReplyJudge:
     ) -> list[ReplyPrediction]:
         """Return candidates, every text once, best first; what repeats an earlier reply comes last.
 
-        `acts` are the probabilities of the acts of the newest turn [A].
+        Args:
+            encoder: of the model.
+            context: what is answered.
+            acts: probabilities of the acts of its newest turn [A].
+            candidates: replies to it.
         """
         found = list({one.text: one for one in candidates}.values())
         if len(found) < 2:
@@ -62,11 +71,19 @@ def first_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> list[
 def measured(
     encoder: DialogueEncoder, context: ReadContext, acts: np.ndarray, candidates: Sequence[ReplyPrediction]
 ) -> np.ndarray:
-    """Return what a judge reads of at least one candidate, float64 [N, FEATURES + 6 D], D the model's width.
+    """Return what a judge reads of candidates: features, the network's states, and those again by origin.
 
-    These are features, the network's states, and those again by origin: what speaks for a generated reply
-    does not for one that was prepared, so the states of written replies and of reflections have weights of
-    their own too. `acts` are the probabilities of the acts of the newest turn [A].
+    What speaks for a generated reply does not for one that was prepared, so the states of written replies and of
+    reflections have weights of their own too.
+
+    Args:
+        encoder: of the model.
+        context: of the candidates.
+        acts: probabilities of the acts of the newest turn [A].
+        candidates: at least one.
+
+    Returns:
+        float64 [N, FEATURES + 6 D], D the model's width.
     """
     states = reply_states(encoder, [one.tokens for one in candidates], context)  # [N, 2 D]
     is_written, is_reflected = (
@@ -82,9 +99,17 @@ def judged_width(width: int) -> int:
 
 
 def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> ReplyJudge | None:
-    """Return the judge that a config asks for, from a bundle's files.
+    """Return the judge that a config asks for.
 
-    None where the config wants none, or leaves the choice to a bundle that has none.
+    Args:
+        config: whether it is wanted, and how wide its model is.
+        files: of the bundle.
+
+    Returns:
+        None where the config wants none, or leaves the choice to a bundle that has none.
+
+    Raises:
+        UserError: the judge is required but missing, or is of another model.
     """
     wanted = config.replies.judge
     if wanted is False:

@@ -63,7 +63,11 @@ class Rated(NamedTuple):
 
 
 def read_ratings(path: str) -> list[Rated]:
-    """Read the rated replies to each turn; turns without any rating have no replies."""
+    """Read the rated replies to each turn; turns without any rating have no replies.
+
+    Raises:
+        UserError: the file cannot be read, holds no rating, or a line is not as it should be.
+    """
 
     def rated(record: Record) -> Rated:
         replies = [one for one in record["candidates"] if "sensible" in one]
@@ -94,7 +98,11 @@ def _ratings(reply: Record) -> tuple[float, float, float]:
 
 
 def read_turns(path: str) -> list[tuple[str, str]]:
-    """Read labelled turns, act and turn."""
+    """Read labelled turns, act and turn.
+
+    Raises:
+        UserError: the file cannot be read, or a line is not as it should be.
+    """
     found: list[tuple[str, str]] = []
     for number, line in read_lines(path):
         act, tab, turn = line.rstrip().partition("\t")

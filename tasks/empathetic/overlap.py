@@ -18,7 +18,13 @@ def units(text: str) -> list[str]:
 
 
 def repeats(reply: str, turns: Sequence[str], language: str) -> bool:
-    """Return whether a reply has a phrase that the listener has said before, or is one of his replies."""
+    """Return whether a reply has a phrase that the listener has said before, or is one of his replies.
+
+    Args:
+        reply: a candidate.
+        turns: of the conversation, the speaker's first and last.
+        language: `en` or `zh`.
+    """
     size = REPEATED[language]
     phrases = _phrases(reply, size)
     return any(reply == turn or phrases & _phrases(turn, size) for turn in turns[1::2])

@@ -44,8 +44,16 @@ _HINTS: dict[LanguageName, str] = {  # by the language of the turn
 class EmpatheticPredictor(ContextReader, GenerationPredictor):
     """Answers conversations with an emotion and replies.
 
-    The judge of a bundle chooses among what was written and said back; where there is none the generator
-    answers alone. `care` answers turns that speak of self-harm, abuse or violence, in the place of the model.
+    Args:
+        config: decoding settings, and what the model reads.
+        trained: the model.
+        encoder: see `ContextReader`.
+        judge: of the bundle, which chooses among what was written and said back; None where there is none, and the
+            generator answers alone.
+
+    Attributes:
+        care: answers turns that speak of self-harm, abuse or violence, in the place of the model.
+        judge: see above.
     """
 
     config: EmpatheticConfig
@@ -73,9 +81,17 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
     ) -> list[list[ReplyPrediction]]:
-        """Write replies to each context, the best first; the config says how many, unless `n_best` does.
+        """Write replies.
 
-        A context is one turn, or a conversation: its turns oldest first, the speaker's first and last.
+        Args:
+            contexts: each one turn, or a conversation: its turns oldest first, the speaker's first and last.
+            n_best: replies to each, best first; the config's number by default.
+
+        Returns:
+            The replies to each context.
+
+        Raises:
+            UserError: see `answer`.
         """
         check_request(contexts, n_best)
         turns = [[context] if isinstance(context, str) else context for context in contexts]
@@ -95,9 +111,18 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     ) -> list[Answer]:
         """Predict emotions and write replies.
 
-        An argument that is None leaves the choice to the config, or the model. A newest turn that speaks of
-        danger gets a fixed sentence of `care` alone; no reply is looked for. `emotions` replace the model's
-        prediction where they are not None; `accepts` tells of the text of a candidate whether it may be said.
+        A newest turn that speaks of danger gets a fixed sentence of `care` alone; no reply is looked for.
+
+        Args:
+            contexts: conversations; of a long one the newest turns are read.
+            n_best: replies to each; the config's number by default.
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
+            decoding: how to search and rank; as the config says by default.
+            seed: of the draws; the config's by default.
+            accepts: tells of the text of a candidate whether it may be said.
+
+        Returns:
+            An answer to each context.
 
         Raises:
             UserError: see `read`.
@@ -183,7 +208,12 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
         return self.answer(contexts, 1, emotions if self.needs_emotion else None, settings)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
-        """Answer single turns, or conversations as `{"context": [turn, …]}`, with JSON records."""
+        """Answer as JSON records.
+
+        Args:
+            texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
+            n_best: replies to each; the config's number by default.
+        """
         for answer in self.answer([parse_context(text) for text in texts], n_best):
             yield answer.as_dict()
 
@@ -240,11 +270,14 @@ class EmpatheticPredictor(ContextReader, GenerationPredictor):
     def prepared(
         self, context: ReadContext, acts: np.ndarray, only: Collection[str] | None = None
     ) -> list[ReplyPrediction]:
-        """Return the written replies that fit a context, which the model has read, and those in its own words.
+        """Return the written replies that fit a context and those in the speaker's words.
 
-        A statement is said back at most every other time; in between general replies answer it. `acts` are
-        the probabilities of the newest turn's [A]; `only` names the texts wanted, None takes the first of
-        each kind, as the config says.
+        A statement is said back at most every other time; in between general replies answer it.
+
+        Args:
+            context: that the model has read.
+            acts: probabilities of the acts of its newest turn [A].
+            only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
         """
         turn, felt, replies = context.turns[-1], context.emotions, self.config.replies
         wanted = (replies.written, replies.reflections) if only is None else (None, MOST)
@@ -300,7 +333,16 @@ def _new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
 def write_replies(
     encoder: DialogueEncoder, contexts: Sequence[ReadContext], options: SearchOptions
 ) -> list[list[ReplyPrediction]]:
-    """Return the generator's candidates for each context of one batch that the model has read."""
+    """Write replies.
+
+    Args:
+        encoder: of the contexts.
+        contexts: of one batch that the model has read.
+        options: of the search.
+
+    Returns:
+        The candidates of each context in the order of the search.
+    """
     batch = contexts[0].batch
     assert batch is not None, "the model has not read the contexts"
     sources, lengths = pad_sources([context.packed[0] for context in contexts])
@@ -333,7 +375,14 @@ def _predictions(
 def search_options(
     settings: EmpatheticDecodingConfig, n_best: int, seed: int, emotions: Sequence[str]
 ) -> SearchOptions:
-    """Return the options of the search; the entries of the emotions are no words."""
+    """Return the options of the search.
+
+    Args:
+        settings: of decoding.
+        n_best: replies asked for.
+        seed: of the draws.
+        emotions: of the language, whose entries are no words.
+    """
     processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)])]
     if settings.min_length:
         processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
@@ -359,9 +408,14 @@ def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -
 
 
 def language_hint(turn: str, language: LanguageName) -> str | None:
-    """Return a sentence, in the language of a turn, for its writer, where the model reads another; else None.
+    """Return a sentence for the writer of a turn in another language than the model's.
 
-    A mixed turn counts as the language that most of it is in.
+    Args:
+        turn: the newest; a mixed one counts as the language that most of it is in.
+        language: of the model.
+
+    Returns:
+        The sentence, in the language of the turn; None where the model reads it.
     """
     written = language_of(turn)
     if written is None or written == language:

@@ -41,7 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """Contexts that a model has read together; its state has a row for each, before the first word."""
+    """Contexts that a model has read together.
+
+    Args:
+        model: the model.
+        state: before the first word, a row for each context.
+    """
 
     model: EmoPrepend | NumpyEmoPrepend
     state: Any
@@ -103,9 +108,17 @@ class ReadContext:
 
 
 class ContextReader:
-    """Reads conversations with a trained model: the network, or its form over arrays.
+    """Reads conversations with a trained model.
 
-    An encoder that exists is taken, so that its lexicon is not read again.
+    Args:
+        config: what the model reads.
+        trained: the model.
+        encoder: an existing one, so that its lexicon is not read again.
+
+    Attributes:
+        vocabulary: of contexts and replies.
+        model: the network, or its form over arrays.
+        encoder: of conversations.
     """
 
     def __init__(
@@ -147,7 +160,11 @@ class ContextReader:
     def read(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[ReadContext]:
-        """Encode conversations for the model; `emotions` replace its prediction where they are not None.
+        """Encode contexts for the model.
+
+        Args:
+            contexts: conversations.
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
 
         Raises:
             UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
@@ -192,7 +209,10 @@ def log_probs(
 ) -> np.ndarray:
     """Return log p(reply | context) per token, the end token counted, float64 [N].
 
-    States of the replies are kept in the context, which the model has read, if they cost nothing more.
+    Args:
+        encoder: of the model.
+        replies: as tokens.
+        context: that the model has read; states of the replies are kept there if they cost nothing more.
     """
     if not replies:
         return np.zeros(0)
@@ -210,7 +230,13 @@ def log_probs(
 def reply_states(
     encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
 ) -> np.ndarray:
-    """Return the decoder's mean output over each of at least one reply, then its last output, float32 [N, 2 D]."""
+    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D].
+
+    Args:
+        encoder: of the model.
+        replies: as tokens; at least one.
+        context: that the model has read.
+    """
     new = [reply for reply in dict.fromkeys(replies) if reply not in context.states]
     if new:
         model = context.model

@@ -38,14 +38,24 @@ _MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
 
 @dataclass(frozen=True)
 class Reflection:
-    """A reply that says a clause back, and the emotion to which its frame belongs, or none where it is for any."""
+    """A reply that says a clause back.
+
+    Args:
+        text: of the reply.
+        emotions: of the speaker, to which the frame belongs: one, or none where it is for any.
+    """
 
     text: str
     emotions: tuple[str, ...]
 
 
 class Reflector:
-    """Says back what a speaker has said, in a language with so many emotions."""
+    """Says back what a speaker has said.
+
+    Args:
+        language: `en` or `zh`.
+        emotions: that a model of it predicts.
+    """
 
     def __init__(self, language: str, emotions: Sequence[str]) -> None:
         self._emotions = emotions
@@ -53,10 +63,15 @@ class Reflector:
         self._frames = read_frames(language)
 
     def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
-        """Return at most `count` replies to the speaker's last turn.
+        """Return replies to a turn.
 
-        They are each clause in one frame for each of the likeliest emotions and in one for any; then in more
-        of them.
+        Args:
+            turn: the speaker's last.
+            felt: probabilities of the emotions.
+            count: replies wanted, at most.
+
+        Returns:
+            Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
         """
         best = np.argsort(-felt, kind="stable")[:LIKELY]
         likely = [self._emotions[place] for place in best if felt[place] >= FELT]

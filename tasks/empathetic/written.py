@@ -42,7 +42,13 @@ class WrittenReply:
 
 @dataclass(frozen=True)
 class Fitting:
-    """A written reply that may answer a turn, how like it the one beside the reply is, in 0–1, and `agreement`."""
+    """A written reply that may answer a turn.
+
+    Attributes:
+        reply: the reply.
+        similarity: of the turn and the one beside the reply, in 0–1.
+        agreement: of the speaker's emotion and those for which the reply is meant, see `agreement`.
+    """
 
     reply: WrittenReply
     similarity: float
@@ -50,7 +56,15 @@ class Fitting:
 
 
 class WrittenReplies:
-    """The replies of a language, searched by act, words and emotion."""
+    """The replies of a language, searched by act, words and emotion.
+
+    Args:
+        language: `en` or `zh`.
+        emotions: that a model of it predicts.
+
+    Attributes:
+        replies: all of them.
+    """
 
     def __init__(self, language: str, emotions: Sequence[str]) -> None:
         self.replies = read_written(language)
@@ -72,10 +86,15 @@ class WrittenReplies:
     def fitting(
         self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None
     ) -> list[Fitting]:
-        """Return at most `count` replies that fit a turn best by act, words and emotion.
+        """Return the replies that fit a turn best by act, words and emotion.
 
-        None returns all, fit or not. A reply that is not general needs a turn like its own, and one for an
-        emotion needs that emotion. `acts` [A] and `felt` [C] are probabilities.
+        A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
+
+        Args:
+            turn: the speaker's newest.
+            acts: probabilities of its acts [A].
+            felt: probabilities of the emotions [C].
+            count: how many, at most; None returns all, whether they fit or not.
         """
         similarities = np.zeros(len(self.replies))  # [N], cosines of TF-IDF
         for gram, weight in self._unit(_bag(turn)).items():

@@ -26,10 +26,17 @@ class Poem:
 
 
 def read_texts(source: str) -> list[Poem] | str:
-    """Read poems, normalised, or a text that has no poems in it, as it is.
+    """Read poems, or a text that has no poems in it.
 
-    The source is `sample` (a few poems that come with the package), or a UTF-8 file, also `.xz` or `.gz`. If
-    its first line has a tab, each line must be `title<TAB>body`; else the whole file is one text.
+    Args:
+        source: `sample` (a few poems that come with the package), or a UTF-8 file, also `.xz` or `.gz`. If
+            its first line has a tab, each line must be `title<TAB>body`; else the whole file is one text.
+
+    Returns:
+        The poems, normalised; or the text as it is.
+
+    Raises:
+        UserError: the file cannot be read, or a line of it is not a poem.
     """
     path = SAMPLE if source == "sample" else Path(source)
     lines = [(number, line) for number, line in read_lines(path)]
@@ -55,7 +62,18 @@ def _parse(path: Path, number: int, line: str) -> Poem:
 
 
 def limit_length(poems: Sequence[Poem], settings: DataConfig) -> tuple[list[Poem], str]:
-    """Leave out or cut the poems that are too long; return what is left, and what was done in a few words."""
+    """Leave out or cut the poems that are too long.
+
+    Args:
+        poems: as they were read.
+        settings: `max_length` and `overlong`.
+
+    Returns:
+        The poems that are left, and what was done in a few words.
+
+    Raises:
+        UserError: none is left.
+    """
     limit = settings.max_length
     count = sum(len(poem.body) > limit for poem in poems)
     if settings.overlong == "truncate":

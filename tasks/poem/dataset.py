@@ -23,7 +23,11 @@ Stream = np.ndarray  # int32 [N, 4]: inputs, positions, labels, and whether a la
 
 
 class EncodedPoem:
-    """A poem's ids, with at most `max_title` characters of its title."""
+    """A poem's ids.
+
+    Args:
+        max_title: characters of the title that are kept.
+    """
 
     __slots__ = ("body", "form", "title")
 
@@ -74,10 +78,15 @@ def cut_text(ids: np.ndarray, window: int, seed: int, epoch: int) -> Stream:
 
 
 class Windows(io.Dataset):
-    """A stream cut into windows of length T; a shorter text is one window.
+    """A stream cut into windows.
 
-    `lay_out` makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
-    shorter one the beginning is repeated.
+    Args:
+        lay_out: makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
+            shorter one the beginning is repeated.
+        window: length T; a shorter text is one window.
+
+    Raises:
+        UserError: the text has no two characters.
     """
 
     def __init__(self, lay_out: Callable[[int], Stream], window: int) -> None:

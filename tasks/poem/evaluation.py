@@ -22,10 +22,17 @@ from paddle_dialog.training.losses import SequenceCrossEntropy
 
 
 def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
-    """Measure a model on one source, as for `read_texts`; return the metrics by name.
+    """Measure a model on one source.
 
-    Those of `likelihood_metrics` are among them; `form` holds the rates of the poems drawn, which are written
-    to `predictions`, one JSON object a line.
+    Args:
+        source: as for `read_texts`.
+        predictions: where the poems that are drawn for the form's rates are written, one JSON object a line.
+
+    Returns:
+        The metrics by name, those of `likelihood_metrics` among them; `form` holds the rates of the poems drawn.
+
+    Raises:
+        UserError: the source cannot be used, or the poems cannot be written.
     """
     read, config = read_texts(source), predictor.config
     formed = not isinstance(read, str) and predictor.knows_forms

@@ -40,7 +40,13 @@ _NEEDS = {"中": ANY, "平": LEVEL, "仄": OBLIQUE}
 
 @dataclass(frozen=True)
 class Form:
-    """A form of verse, e.g. 七绝, of 4 or 8 lines of 5 or 7 characters."""
+    """A form of verse.
+
+    Attributes:
+        name: e.g. 七绝.
+        lines: 4 or 8.
+        length: characters of a line, 5 or 7.
+    """
 
     name: FormName
     lines: int
@@ -157,8 +163,9 @@ def _rhyme_table() -> dict[str, frozenset[str]]:
 class TonesAndRhymes:
     """Properties of the V tokens of a vocabulary that the forms need.
 
-    `serves` [3, V] tells those that may stand where `ANY`, `LEVEL` or `OBLIQUE` is needed, `rhymes` [V, 30]
-    the rhymes.
+    Attributes:
+        serves: those that may stand where `ANY`, `LEVEL` or `OBLIQUE` is needed, bool [3, V].
+        rhymes: which of the thirty rhymes each has, bool [V, 30].
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -197,7 +204,14 @@ class FormPlan:
 def make_plan(
     form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True, once: bool = True
 ) -> FormPlan:
-    """Plan a poem that has given characters by position: `once` lets no other stand twice."""
+    """Plan a poem that has given characters.
+
+    Args:
+        given: position → character.
+        tones: hold it to a pattern of tones.
+        rhyme: hold it to a rhyme.
+        once: let no character stand twice, except those given.
+    """
     needs = np.full((4, form.size), ANY)
     hanzi = [place for place in range(form.size) if form.mark(place) is None]
     for row, pattern in zip(needs, form.patterns, strict=True):
@@ -219,7 +233,11 @@ def make_plan(
 
 
 def place_beginning(form: Form, text: str) -> dict[int, str]:
-    """Place the hanzi of a beginning in a form; its punctuation is left out."""
+    """Place the hanzi of a beginning in a form; its punctuation is left out.
+
+    Raises:
+        UserError: it has more characters than the form, or others than hanzi and punctuation.
+    """
     characters = [char for char in text if is_hanzi(char)]
     if len(characters) > form.lines * form.length:
         raise UserError(
@@ -229,7 +247,15 @@ def place_beginning(form: Form, text: str) -> dict[int, str]:
 
 
 def form_of_acrostic(text: str, wanted: Form | None) -> Form:
-    """Return the form that has a line for each character of an acrostic, as long as those wanted; 七 by default."""
+    """Return the form that has a line for each character of an acrostic.
+
+    Args:
+        text: the first characters of the lines.
+        wanted: the form that was asked for, whose length of lines is kept; 七 by default.
+
+    Raises:
+        UserError: the text has other characters than hanzi, or no form has as many lines.
+    """
     length = 7 if wanted is None else wanted.length
     forms = {form.lines: form for form in FORMS.values() if form.length == length}
     if len(text) not in forms or not all(map(is_hanzi, text)):
@@ -247,9 +273,12 @@ def place_acrostic(form: Form, text: str) -> dict[int, str]:
 class FormConstraint:
     """Holds every row to the plan of its input.
 
-    A character may stand where some pattern of tones that the row still keeps has room for it; once, unless
-    it was given. The first line may rhyme too: it then ends level. There, a character with readings of both
-    tones would leave open whether it does.
+    A character may stand where some pattern of tones that the row still keeps has room for it; once,
+    unless it was given. The first line may rhyme too: it then ends level. There, a character with readings of
+    both tones would leave open whether it does.
+
+    Args:
+        plans: one for each input.
     """
 
     def __init__(self, plans: Sequence[FormPlan], table: TonesAndRhymes) -> None:

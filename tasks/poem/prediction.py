@@ -53,7 +53,12 @@ RELAXATIONS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class PoemPrediction(Prediction):
-    """A text that was written, the beginning included, the form it keeps, and the rules it could not be held to."""
+    """A text that was written, the beginning included.
+
+    Args:
+        form: what it keeps of the form that was asked for, or that it happens to have.
+        relaxed: rules it could not be held to.
+    """
 
     form: FormReport | None
     relaxed: tuple[str, ...] = ()
@@ -67,7 +72,14 @@ class PoemPrediction(Prediction):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What one text asks for, checked; `given` is where a form has given characters."""
+    """What one text asks for, checked.
+
+    Args:
+        form: that it is held to.
+        title: its characters.
+        begin: how the text begins.
+        given: where a form has given characters.
+    """
 
     form: Form | None = None
     title: str = ""
@@ -135,7 +147,11 @@ class PoemPredictor(GenerationPredictor):
         return self.write([self.check(text, verse) for text in texts], wanted, verse, seed)
 
     def check(self, text: str, verse: VerseConfig) -> Prompt:
-        """Return what a text asks for, if it can be used as `verse` says."""
+        """Return what a text asks for.
+
+        Raises:
+            UserError: it cannot be used as `verse` says, or the model does not know the form.
+        """
         form = None if verse.form is None else FORMS[verse.form]
         if not self.knows_forms:
             if form is not None or verse.input != "begin" or verse.title is not None:

@@ -47,10 +47,16 @@ class EncodedReview(NamedTuple):
 
 
 def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
-    """Read reviews; `weight` is what each counts in the loss.
+    """Read reviews.
 
-    The source is `sample_zh` or `sample_en` (a few that come with the package), or a UTF-8 file of
-    label<TAB>text lines with labels 0 and 1 (`.xz` and `.gz` are read as they are; blank lines are skipped).
+    Args:
+        source: `sample_zh` or `sample_en` (a few that come with the package), or a UTF-8 file of label<TAB>text lines
+            with labels 0 and 1 (`.xz` and `.gz` are read as they are; blank lines are skipped).
+        unit: what the tokens are.
+        weight: what each counts in the loss.
+
+    Raises:
+        UserError: the source cannot be read, or a line of it is not a review (named by file and number).
     """
     path = Path(source)
     if source in ("sample_zh", "sample_en"):
@@ -76,9 +82,14 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
 def read_phrases(source: str, unit: Unit) -> list[Review]:
     """Read short phrases, written as frames and what fills them.
 
-    The source is `phrases_zh` or `phrases_en` (which come with the package), or a UTF-8 file of
-    label<TAB>frame<TAB>fillings lines: each of the fillings, which are separated by commas, stands for the
-    frame's `*` in one phrase. Label 01 is that of a phrase which is neither, and is returned with both.
+    Args:
+        source: `phrases_zh` or `phrases_en` (which come with the package), or a UTF-8 file of
+            label<TAB>frame<TAB>fillings lines: each of the fillings, which are separated by commas, stands for the
+            frame's `*` in one phrase. Label 01 is that of a phrase which is neither, and is returned with both.
+        unit: what the tokens are.
+
+    Raises:
+        UserError: the source cannot be read, or a line of it is not of that form (named by file and number).
     """
     path = Path(source)
     if source in ("phrases_zh", "phrases_en"):
@@ -107,7 +118,12 @@ def shortened(tokens: Sequence[str], longest: int) -> list[str]:
 
 
 class ReviewEncoder:
-    """Encodes tokens for the model, whose config says how many it reads and which n-grams there are."""
+    """Encodes tokens for the model.
+
+    Args:
+        config: how many tokens the network reads, and which n-grams there are.
+        vocabulary: of the network.
+    """
 
     def __init__(self, config: SentimentConfig, vocabulary: Vocabulary) -> None:
         self._vocabulary, self._longest, self._linear = vocabulary, config.data.max_length, config.linear
@@ -125,7 +141,14 @@ class ReviewEncoder:
 
 
 class ReviewDataset:
-    """Encoded reviews and further texts, of another kind; `own` is without them."""
+    """Encoded reviews.
+
+    Args:
+        more: further texts, of another kind.
+
+    Attributes:
+        own: the reviews without the further texts.
+    """
 
     def __init__(
         self, reviews: Sequence[Review], encoder: ReviewEncoder, more: Sequence[Review] = ()
@@ -178,9 +201,15 @@ def tokens_of(text: str, unit: Unit) -> list[str]:
 
 
 def ngram_buckets(tokens: Sequence[str], longest: int, buckets: int) -> np.ndarray:
-    """Return the bucket of each n-gram of S tokens where it begins, int64 [longest, S], a row for each n.
+    """Return the bucket of each n-gram.
 
-    Bucket 0 stands for no n-gram, and `ALWAYS` is not given out.
+    Args:
+        tokens: S of them.
+        longest: greatest number of tokens in an n-gram.
+        buckets: number of buckets; 0 stands for no n-gram, and `ALWAYS` is not given out.
+
+    Returns:
+        int64 [longest, S]: row n - 1 holds the n-grams of n tokens at the position where each begins.
     """
     hashes = np.array([zlib.crc32(token.encode("utf-8")) for token in tokens], dtype=np.uint64)  # [S]
     found = np.zeros((longest, len(tokens)), dtype=np.int64)
@@ -199,10 +228,16 @@ def present(found: np.ndarray) -> np.ndarray:
 
 
 def contributions(found: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the share of each token in the linear classifier's logit, which is the sum of these and the bias, [S].
+    """Return the share of each token in the linear classifier's logit, which is the sum of these and the bias.
 
-    A bucket's weight is shared evenly among the n-grams that fall into it, and that of an n-gram among its
-    tokens. `found` are the buckets of the n-grams [longest, S], `table` the weight of each bucket.
+    A bucket's weight is shared evenly among the n-grams that fall into it, and that of an n-gram among its tokens.
+
+    Args:
+        found: buckets of the n-grams [longest, S].
+        table: weight of each bucket [buckets].
+
+    Returns:
+        float64 [S].
     """
     shares = np.zeros(found.shape[1])
     names, place, counts = np.unique(found, return_inverse=True, return_counts=True)

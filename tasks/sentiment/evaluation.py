@@ -17,12 +17,19 @@ DRAWN = 6  # reviews
 
 
 def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
-    """Measure a model on one source of reviews, as for `read_reviews`.
+    """Measure a model on one source of reviews.
 
-    The answers are written to `predictions`, which is checked first, one JSON record a line with the true
-    label as `reference`. Return `accuracy`, `f1` (of the good ones) and `calibration_error` of the likelier
-    labels; `unclear`, the share where that is not clear enough to be said, and `accuracy_clear`, that of the
-    others (None where there is none); `confusion`: true labels down, predicted ones across.
+    Args:
+        source: as for `read_reviews`.
+        predictions: where the answers are written, one JSON record a line with the true label as `reference`.
+
+    Returns:
+        `accuracy`, `f1` (of the good ones) and `calibration_error` of the likelier labels; `unclear`, the share where
+        that is not clear enough to be said, and `accuracy_clear`, that of the others (None where there is none);
+        `confusion`: true labels down, predicted ones across.
+
+    Raises:
+        UserError: the source cannot be used, or the answers cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)

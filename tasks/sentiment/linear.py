@@ -17,10 +17,16 @@ SCALES = (0.05, 10.0)  # range of the scale
 def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, penalty: float) -> np.ndarray:
     """Fit a logistic regression to n-grams scaled by their log-count ratios.
 
-    Return each bucket's weight, float32 [size]. Ratios as in Wang and Manning 2012, "Baselines and Bigrams",
-    section 2.1, over the presence of n-grams. One scale turns the logits into probabilities on reviews held
-    out of a separate fit. `penalty` is the inverse strength C of the regularisation; the logit of label 1 is
-    the sum of the weights of a review's n-grams.
+    Ratios as in Wang and Manning 2012, "Baselines and Bigrams", section 2.1, over the presence of n-grams. One scale
+    turns the logits into probabilities on reviews held out of a separate fit.
+
+    Args:
+        buckets: those of each review's n-grams, each once.
+        labels: 0 or 1 [N].
+        penalty: inverse strength C of the regularisation.
+
+    Returns:
+        float32 [size]: the weight of each bucket; the logit of label 1 is their sum.
     """
     settings = LinearSettings(penalty, "log", scales=SCALES)
     features = sparse_rows(buckets, [np.ones(len(row)) for row in buckets], size)

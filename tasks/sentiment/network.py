@@ -45,10 +45,16 @@ class SentimentNetwork(nn.Layer):
             self.linear_table = self.create_parameter([linear.buckets, 1], attr=zeros)
 
     def forward(self, ids: Tensor, lengths: Tensor, buckets: Tensor) -> tuple[Tensor, Tensor]:
-        """Judge reviews by ids [B, S] of lengths [B], and by the buckets [B, M] of their n-grams, 0 for none.
+        """Judge reviews.
 
-        Return scores of the labels 0 and 1 by network and linear classifier together [B, 2], and the
-        network's logit of label 1 alone [B], which is trained.
+        Args:
+            ids: [B, S].
+            lengths: [B].
+            buckets: those of each review's n-grams, each once, 0 where there are no more [B, M].
+
+        Returns:
+            Scores of the labels 0 and 1 by network and linear classifier together [B, 2], and the network's logit of
+            label 1 alone [B], which is trained.
         """
         shares, bias = self.contributions(ids, lengths)  # [B, S]
         own = shares.sum(-1) + bias  # [B]

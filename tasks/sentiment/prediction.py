@@ -62,12 +62,20 @@ class SentimentPredictor(Predictor):
         self._model = _judging_model(config, model, len(self._vocabulary))
 
     def predict(self, texts: Sequence[str]) -> list[Judgement]:
-        """Judge reviews."""
+        """Judge reviews.
+
+        Raises:
+            UserError: a text is empty, or has no word of the model's language.
+        """
         check_request(texts)
         return self.judge([Review(self.check(text), 0) for text in texts])
 
     def check(self, text: str) -> list[str]:
-        """Return the tokens of a text, which must have a word of the model's language."""
+        """Return the tokens of a text.
+
+        Raises:
+            UserError: it is empty, or has no word of the model's language.
+        """
         tokens, language = tokens_of(text, self.config.data.tokens), self.config.language
         if not tokens:
             raise UserError(f"the text is empty; give a review, e.g. {EXAMPLES[language]}")
@@ -128,7 +136,11 @@ class SentimentPredictor(Predictor):
 
 
 class NumpySentiment:
-    """`SentimentNetwork` over arrays."""
+    """`SentimentNetwork` over arrays.
+
+    Raises:
+        UnsupportedModelError: the family has no arrays for these settings, or the weights are not the config's.
+    """
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         model, weights = config.model, Weights(arrays)
@@ -162,7 +174,11 @@ class NumpySentiment:
 
 
 class PaddleSentiment:
-    """`SentimentNetwork` itself, in evaluation mode, with arrays in and out."""
+    """`SentimentNetwork` itself, with arrays in and out.
+
+    Args:
+        network: the trained network, put into evaluation mode.
+    """
 
     def __init__(self, network: Any) -> None:
         network.eval()

@@ -44,10 +44,16 @@ def join(tokens: Sequence[str], unit: Unit) -> str:
 
 
 def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
-    """Read pairs, the columns swapped for `reverse`.
+    """Read pairs.
 
-    The source is `sample` (a few sentences that come with the package), or a UTF-8 file of source<TAB>target
-    lines (`.xz` and `.gz` are read as they are; blank lines are skipped).
+    Args:
+        source: `sample` (a few sentences that come with the package), or a UTF-8 file of source<TAB>target lines
+            (`.xz` and `.gz` are read as they are; blank lines are skipped).
+        unit: what the tokens are.
+        reverse: swap the columns.
+
+    Raises:
+        UserError: the source cannot be read, or a line of it is not a pair (named by file and number).
     """
     path = Path(source)
     if source == "sample":
@@ -73,7 +79,11 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
 def limit_length(
     pairs: Sequence[Pair], longest: int, overlong: Literal["skip", "truncate"]
 ) -> tuple[list[Pair], str]:
-    """Skip or cut pairs with more than `longest` tokens on a side; return the pairs, and a note for the log."""
+    """Skip or cut pairs with more than `longest` tokens on a side; return the pairs, and a note for the log.
+
+    Raises:
+        UserError: none is left.
+    """
     fitting = [pair for pair in pairs if max(map(len, pair)) <= longest]
     count = len(pairs) - len(fitting)
     if overlong == "truncate":
@@ -109,7 +119,11 @@ def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
 
 
 class PairDataset:
-    """Pairs of tokens, encoded on demand."""
+    """Pairs, encoded on demand.
+
+    Args:
+        pairs: tokens of both sides.
+    """
 
     def __init__(self, pairs: list[Pair], vocabulary: Vocabulary) -> None:
         self.pairs = pairs

@@ -20,10 +20,17 @@ TOGETHER = 4  # batches that a process answers
 
 
 def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | None) -> Record:
-    """Measure a model on one source, as for `read_pairs`.
+    """Measure a model on one source of pairs.
 
-    `copying` holds the metrics of the source as a translation. The hypotheses are written to `predictions`,
-    which is checked first, one JSON record a line with its `reference`.
+    Args:
+        source: as for `read_pairs`.
+        predictions: where the hypotheses are written, one JSON record a line with its `reference`.
+
+    Returns:
+        The metrics by name; `copying` holds those of the source itself as a translation.
+
+    Raises:
+        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)

@@ -34,13 +34,24 @@ LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for ea
 
 @dataclass(frozen=True)
 class TranslationPrediction(Prediction):
-    """A translation; `sentences` are the tokens of each."""
+    """A translation.
+
+    Args:
+        sentences: the tokens of the translation of each sentence.
+    """
 
     sentences: list[list[str]]
 
 
 class TranslationPredictor(GenerationPredictor):
-    """Translates texts, sentence by sentence, with one vocabulary for both sides."""
+    """Translates texts, sentence by sentence.
+
+    Args:
+        config: decoding settings and the length the model was made for.
+
+    Attributes:
+        vocabulary: of both sides.
+    """
 
     def __init__(self, config: TranslationConfig, model: TrainedModel) -> None:
         self.config: TranslationConfig = config
@@ -60,7 +71,15 @@ class TranslationPredictor(GenerationPredictor):
         return sum(map(is_hanzi, self.vocabulary.tokens)) * 2 > len(self.vocabulary)
 
     def predict(self, texts: Sequence[str], n_best: int | None = None) -> list[list[TranslationPrediction]]:
-        """Translate texts of one sentence or more; the config says how many candidates, unless `n_best` does."""
+        """Translate.
+
+        Args:
+            texts: of one sentence or more; characters are translated sentence by sentence.
+            n_best: candidates for each, best first; the config's number by default.
+
+        Raises:
+            UserError: a text is empty, or a sentence is longer than the model allows.
+        """
         check_request(texts, n_best)
         settings = self.config.decoding
         wanted = settings.n_best if n_best is None else n_best
@@ -81,7 +100,11 @@ class TranslationPredictor(GenerationPredictor):
         return [self.text(candidates[0][0]) for candidates in self._search(sources, options)]
 
     def sentences(self, text: str) -> list[Tokens]:
-        """Split a text into sentences of tokens, each no longer than the model reads."""
+        """Split a text into sentences of tokens.
+
+        Raises:
+            UserError: there is none, one is too long, or a model of hanzi is given a text without any.
+        """
         tokens, limit = split(text, self.config.data.tokens), self.config.data.max_length
         found: list[Tokens] = SENTENCE.findall(tokens) if isinstance(tokens, str) else [tokens]
         if not tokens:

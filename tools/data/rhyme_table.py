@@ -56,7 +56,14 @@ LEAST, SHARE = 3.0, 0.15  # expected poems that a character must have in a rhyme
 
 
 def find_rhymes(endings: list[str]) -> dict[str, str]:
-    """Return the characters of each rhyme, the most frequent first, from each poem's endings of its even lines."""
+    """Find the characters of each rhyme.
+
+    Args:
+        endings: for each poem the last characters of its even lines.
+
+    Returns:
+        Rhyme → characters, the most frequent first.
+    """
     characters = sorted({char for ending in endings for char in ending} | set("".join(SEEDS)))
     ids = {char: index for index, char in enumerate(characters)}
     poems = np.repeat(np.arange(len(endings)), [len(ending) for ending in endings])  # [N]

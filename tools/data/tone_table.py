@@ -98,7 +98,8 @@ def verse_tones(char: str) -> frozenset[Tone]:
 def count_uses(pairs: Iterable[tuple[str, str]]) -> tuple[Counter[str], Counter[str]]:
     """Count at the places that decide how often each character is level, and how often its tone is known there.
 
-    Pairs of antithetical lines that have not five or seven characters are left out.
+    Args:
+        pairs: two antithetical lines each; those that have not five or seven characters are left out.
     """
     level: Counter[str] = Counter()
     known: Counter[str] = Counter()

@@ -34,10 +34,14 @@ Text = tuple[list[int], list[int]]  # ids of what is asked and of what is writte
 
 @dataclass(frozen=True)
 class RatedAnswer:
-    """A couplet and what it is worth; only ratings of one input are compared.
+    """A couplet and what it is worth.
 
-    `template` is that of a 上联 that the model wrote too, ？ where any character may stand; None where it was
-    given; `told` are characters of theme words that the model was told for it.
+    Args:
+        first: 上联.
+        second: 下联, which the model wrote.
+        rating: the higher, the better; only those of one input are compared.
+        template: of a 上联 that the model wrote too, ？ where any character may stand; None where it was given.
+        told: characters of theme words that the model was told for it.
     """
 
     first: str
@@ -56,7 +60,14 @@ class RatedAnswer:
 
 
 def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
-    """Read the rated answers to each input: JSON lines `{"answers": [{"first", "second", "rating"}, …]}`."""
+    """Read the rated answers to each input.
+
+    Args:
+        path: JSON lines, plain or compressed, each `{"answers": [{"first", "second", "rating"}, …]}`.
+
+    Raises:
+        UserError: the file cannot be read, a line is not as it should be, or there is none.
+    """
     found = list(read_records(path, _answers, _FORM))
     if not found:
         raise UserError(f"{path}: no rated answers in this file; a line must be {_FORM}")
@@ -66,9 +77,16 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
 def with_own(
     rated: Sequence[list[RatedAnswer]], couplets: Iterable[Couplet], rating: float, length: int
 ) -> int:
-    """Add to the answers to a given 上联 the one that it has in a corpus, unless they have it; return how many.
+    """Add to the answers to a given 上联 the one that it has in a corpus, unless they have it.
 
-    The 上联 has at least `length` characters; `rating` is that of the corpus.
+    Args:
+        rated: answers to each input, which grow.
+        couplets: the corpus.
+        rating: of its answers.
+        length: least characters of a 上联 to which they are added.
+
+    Returns:
+        How many were added.
     """
     own = {couplet.first: couplet.second for couplet in couplets}
     added = 0
@@ -112,7 +130,13 @@ class RatedInput(NamedTuple):
 
 
 class RatedDataset(io.Dataset):
-    """Ordinary examples, and after them the rated inputs; training starts from the model `before`."""
+    """Ordinary examples, and after them the rated inputs.
+
+    Args:
+        examples: the ordinary ones.
+        rated: answers to each input.
+        before: the model that training starts from.
+    """
 
     def __init__(
         self,
@@ -152,7 +176,13 @@ class RatedDataset(io.Dataset):
 
 
 class RatedBatches(EpochBatches):
-    """Batches of rated inputs, each once in an epoch, and of ordinary examples, drawn anew for each."""
+    """Batches of ordinary examples and rated inputs; an epoch has every rated input once.
+
+    Args:
+        dataset: of both.
+        examples: ordinary ones of a batch, drawn anew for each.
+        inputs: rated ones of a batch.
+    """
 
     def __init__(
         self, dataset: RatedDataset, examples: int, inputs: int, seed: int, processes: int = 1, rank: int = 0

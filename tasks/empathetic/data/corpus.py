@@ -38,7 +38,17 @@ def is_archive(source: str) -> bool:
 
 
 def read_archive(source: str) -> list[Dialogue]:
-    """Read every listener turn with its whole history from `path.tar.gz` (its train split) or `path.tar.gz:valid`."""
+    """Read the examples of one split of the official archive.
+
+    Args:
+        source: `path.tar.gz` (its train split) or `path.tar.gz:train|valid|test`.
+
+    Returns:
+        Every listener turn with its whole history, in file order.
+
+    Raises:
+        UserError: no such archive, split or file in it, or a line that cannot be understood.
+    """
     match = _ARCHIVE.fullmatch(source)
     if match is None:
         raise UserError(f"{source}: not an archive; give a name like empatheticdialogues.tar.gz:valid")

@@ -183,9 +183,12 @@ def collate(examples: list[Example]) -> DialogueBatch:
 def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> list[Dialogue]:
     """Make examples that follow the end of another conversation, so that the model learns to heed the newest turns.
 
-    `rate` is how many, as a share of `dialogues` in 0–1; fewer where a conversation would follow itself, or
-    an example that has no reply. Emotion and target are those of the later conversation; the contexts are not
-    learned again.
+    Args:
+        rate: how many are made, as a share of `dialogues` in 0–1; fewer where a conversation would follow itself.
+
+    Returns:
+        Examples with the emotion and the target of the later conversation. Their contexts are not learned again. None
+        follows an example that has no reply.
     """
     rng = np.random.default_rng(seed)
     count = round(rate * len(dialogues))

@@ -39,7 +39,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's char
 def clean_turn(text: str, role: str) -> str:
     """Return a turn on one line, without control characters and superfluous blanks.
 
-    Raise a `ValueError`, which calls it by its `role`, if nothing is left or a character is invalid.
+    Args:
+        text: the turn as written.
+        role: what to call it in a message, for example "turn 2 of the context".
+
+    Raises:
+        ValueError: it has nothing but blanks, or an invalid character.
     """
     text = " ".join(_CONTROL.sub(" ", text).split())
     if not text:
@@ -49,13 +54,21 @@ def clean_turn(text: str, role: str) -> str:
 
 
 def check_characters(text: str, role: str) -> None:
-    """Raise a `ValueError` for half of a surrogate pair, as JSON can spell and a misread terminal produces."""
+    """Check that a text can be written as UTF-8.
+
+    Raises:
+        ValueError: it has half of a surrogate pair, as JSON can spell and a misread terminal produces.
+    """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
 
 
 def check_alternation(context: Sequence[str]) -> None:
-    """Raise a `ValueError` unless the number of turns is odd, so that the speaker begins and ends."""
+    """Check that the speaker begins and ends the context.
+
+    Raises:
+        ValueError: the number of turns is even, so that the speaker would answer himself.
+    """
     if len(context) % 2 == 0:
         raise ValueError(
             f"the context has {len(context)} turns, so speaker and listener do not alternate; the speaker "
@@ -64,7 +77,11 @@ def check_alternation(context: Sequence[str]) -> None:
 
 
 def known_emotion(label: str, emotions: Sequence[str]) -> str:
-    """Return the label as it stands among the emotions of a language; a `ValueError` suggests the nearest."""
+    """Return the label as it stands among the emotions of a language.
+
+    Raises:
+        ValueError: the label is unknown; the message suggests the nearest.
+    """
     try:
         return emotions[emotion_id(label, emotions)]
     except UserError as error:
@@ -72,7 +89,11 @@ def known_emotion(label: str, emotions: Sequence[str]) -> str:
 
 
 def checked_context(context: Sequence[str]) -> list[str]:
-    """Return the turns of a conversation, cleaned; a `UserError` says why it is none."""
+    """Return the turns of a conversation, cleaned.
+
+    Raises:
+        UserError: it is no list, there is no turn, one is empty, or speaker and listener do not alternate.
+    """
     if isinstance(context, str):
         raise UserError(f"a conversation is a list of turns, e.g. [{context[:20]!r}]; this is one text")
     if not context:
@@ -87,7 +108,15 @@ def checked_context(context: Sequence[str]) -> list[str]:
 
 
 def parse_context(text: str) -> list[str]:
-    """Read a user's input: a single turn, or `{"context": [turn, …]}`, whose other keys are ignored."""
+    """Read a user's input.
+
+    Args:
+        text: a single turn, or a conversation as `{"context": [turn, …]}`; other keys, such as those of a
+            dialogue example, are ignored.
+
+    Raises:
+        UserError: it is meant as a conversation, but the JSON is malformed or `context` is not a list of strings.
+    """
     if not _CONVERSATION.match(text):
         return [text]
     start = repr(text[:40])

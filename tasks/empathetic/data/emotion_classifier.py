@@ -92,9 +92,10 @@ def annotated_texts(
 ) -> tuple[list[tuple[list[str], str]], np.ndarray]:
     """Return contexts with their emotion, and the conversation of each [N]; those of different ones share no text.
 
-    Contexts belong together if they have the same opening or situation, or if one contains the opening of
-    another. With `situations` the situation of each conversation is added, once, as a context of a single
-    turn.
+    Contexts belong together if they have the same opening or situation, or if one contains the opening of another.
+
+    Args:
+        situations: add the situation of each conversation, once, as a context of a single turn.
     """
     openings = {dialogue.context[0]: number for number, dialogue in enumerate(dialogues)}
     first: dict[str, int] = {}  # the first dialogue of each situation

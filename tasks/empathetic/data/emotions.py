@@ -82,9 +82,17 @@ _OTHER_NAMES = {
 
 
 def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
-    """Return the class id of an emotion label, from 0; an unknown one is told the nearest in spelling.
+    """Return class id of an emotion label.
 
-    Case and outer blanks do not matter. Of the Chinese emotions the Chinese name or a label of CPED will do.
+    Args:
+        label: one of `emotions`; case and outer blanks do not matter. Of the Chinese emotions the Chinese name or a
+            label of CPED will do.
+
+    Returns:
+        The id, from 0.
+
+    Raises:
+        UserError: the label is unknown; the message names the one nearest in spelling.
     """
     name = label.strip().lower()
     if name not in emotions and emotions == CHINESE_EMOTIONS:
@@ -111,10 +119,15 @@ class EmotionLexicon:
 
     @classmethod
     def load(cls, source: str = "nrc") -> EmotionLexicon:
-        """Read a lexicon: `nrc`, a `.json` file or a text file of one word a line.
+        """Read a lexicon.
 
-        `nrc` is that of the installed PyPI package NRCLex, which is not imported; of `{"word": [category, …],
-        …}` words without a category are left out; `.xz` and `.gz` are allowed.
+        Args:
+            source: `nrc` (the lexicon inside the installed PyPI package NRCLex, read without importing it), a
+                `.json` file `{"word": [category, …], …}`, of which words without a category are left out, or
+                a text file of one word a line; both UTF-8, `.xz` and `.gz` allowed.
+
+        Raises:
+            UserError: the package is not installed, or the file cannot be read or has no word.
         """
         path = _nrc_path() if source == "nrc" else Path(source)
         suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
@@ -135,7 +148,14 @@ class EmotionLexicon:
 
     @classmethod
     def from_marks(cls, marks: bytes, vocabulary: Vocabulary, where: str) -> EmotionLexicon:
-        """Make a lexicon of the words that the marks of a vocabulary's tokens name, as `to_marks` made them."""
+        """Make a lexicon of the words that the marks of a vocabulary's tokens name.
+
+        Args:
+            marks: what `to_marks` made.
+
+        Raises:
+            UserError: the marks are malformed, or their number differs.
+        """
         lines = marks.split(b"\n")
         if lines.pop() or set(lines) - {b"0", b"1"} or len(lines) != len(vocabulary):
             raise UserError(

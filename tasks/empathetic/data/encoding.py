@@ -65,7 +65,13 @@ Packed = tuple[Source, dict[int, int]]  # and the extended ids of its words by t
 
 @dataclass(frozen=True, slots=True)
 class EncodedContext:
-    """A context as numbers of an encoder's words [n], their roles, and how many are the first turn's."""
+    """A context as numbers of an encoder's words.
+
+    Args:
+        words: [n], all kept turns, oldest first.
+        roles: role of each word [n].
+        first_turn: number of words that belong to the conversation's first turn.
+    """
 
     words: np.ndarray
     roles: np.ndarray
@@ -75,7 +81,9 @@ class EncodedContext:
 class DialogueEncoder:
     """Numbers the words it meets, inside and outside the vocabulary, and packs contexts.
 
-    The words of the lexicon are hints if they are in the vocabulary; None marks none.
+    Args:
+        config: what the network reads, and how long a context may be.
+        lexicon: words that are hints if they are in the vocabulary; None marks none.
     """
 
     def __init__(
@@ -126,10 +134,15 @@ class DialogueEncoder:
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
     ) -> Packed:
-        """Return the source of a context of this encoder, and the extended ids of its words outside the vocabulary.
+        """Pack a context.
 
-        The network is given the emotion unless it is None; words in `unknown` are taken as outside the
-        vocabulary.
+        Args:
+            context: of this encoder.
+            emotion: class id to give to the network, or None.
+            unknown: words to be treated as outside the vocabulary.
+
+        Returns:
+            The source, and the extended ids of its words outside the vocabulary by their numbers.
         """
         words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
@@ -151,10 +164,15 @@ class DialogueEncoder:
         return once_each(np.concatenate([features, grams[context.words]], axis=1))
 
     def learned(self, context: EncodedContext, turns: Sequence[str], count: int) -> np.ndarray:
-        """Return a language model's targets at each position of a source, int64 [S], for the newest turns.
+        """Return the targets of a language model at each position of a source, for the newest turns.
 
-        After a turn's mark stands its first word, after its last word the end token; 0 at turns that are not
-        learned and before words outside the vocabulary. The encoder marks turns.
+        Args:
+            context: of `turns`, made by an encoder that marks them.
+            count: how many of the newest are learned.
+
+        Returns:
+            int64 [S]: after a turn's mark its first word, after its last word the end token; 0 at turns that are
+            not learned and before words outside the vocabulary.
         """
         words = context.words
         sizes = [len(self.language.tokens_of(turn)) + 1 for turn in turns[max(len(turns) - count, 0) :]]
@@ -220,8 +238,12 @@ def make_encoder(
 ) -> DialogueEncoder:
     """Return the encoder that a config describes.
 
-    `marks` of a bundle say which words are hints; None loads the config's lexicon. `language` None is
-    English, which needs no file of a bundle.
+    Args:
+        marks: which of its words are hints, from a bundle; None loads the config's lexicon.
+        language: of the conversations; None where it is English, which needs no file of a bundle.
+
+    Raises:
+        UserError: the marks are faulty, or the lexicon cannot be read.
     """
     lexicon = None
     if config.emotion.hints and marks is None:
@@ -253,7 +275,13 @@ def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A flattened context: tokens of all kept turns, SPEAKER or LISTENER for each, and how many are gone."""
+    """A flattened context.
+
+    Attributes:
+        tokens: tokens of all kept turns, oldest first.
+        roles: SPEAKER or LISTENER for each token; same length as `tokens`.
+        dropped_tokens: tokens left out.
+    """
 
     tokens: list[str]
     roles: list[int]
@@ -261,10 +289,17 @@ class History:
 
 
 def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> History:
-    """Join the tokens of turns, oldest first; if they are more than `max_tokens`, keep the newest.
+    """Join the turns of a context; if there are too many tokens, keep the newest.
 
-    Whole turns are kept from the newest back. The first that does not fit is cut to its newest tokens, and
-    all older turns are dropped.
+    Whole turns are kept from the newest back. The first that does not fit is cut to its newest tokens, and all older
+    turns are dropped.
+
+    Args:
+        turns: tokens of each turn, oldest first; the speaker has the first.
+        max_tokens: how many tokens may stay, at least 1; None keeps all.
+
+    Raises:
+        ValueError: `max_tokens` is below 1.
     """
     if max_tokens is not None and max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, but at least one token must stay")

@@ -97,10 +97,15 @@ _SENTENCE_START = re.compile(r"(^|(?<!\.)[.!?][)\"']* )([(\"']*)([^\W\d_])")
 
 
 def tokenise(text: str, *, published: bool = False) -> list[str]:
-    """Split a turn into lower-case tokens; joined by blanks they have the form of the published `.tok` files.
+    """Split a turn into lower-case tokens.
 
-    Typographic quotes are made plain first, so that "I’m" and "I'm" are the same words, and emoji are
-    separated from words; `published` reproduces the published files exactly.
+    Args:
+        text: one turn, any case.
+        published: reproduce the published files exactly. By default typographic quotes are made plain
+            first, so that "I’m" and "I'm" are the same words, and emoji are separated from words.
+
+    Returns:
+        Tokens; joined by blanks they are the form of the published `.tok` files.
     """
     if not published:
         text = _PICTOGRAPH.sub(r" \1 ", text.translate(_TYPOGRAPHIC))
@@ -162,11 +167,14 @@ def _split_word(word: str) -> list[str]:
 
 
 def detokenise(tokens: Iterable[str]) -> str:
-    """Turn reply tokens into one line of readable text.
+    """Turn reply tokens into readable text.
 
     Punctuation and clitics join their word, split words join again ("can not" gives "cannot"), sentences
     start with a capital letter and "i" becomes "I". It is for reading: `tokenise` need not give the same
     tokens back.
+
+    Returns:
+        One line of text; empty for no tokens.
     """
     text = ""
     previous = ""
@@ -249,7 +257,14 @@ ENGLISH = Language(
 
 
 def make_language(name: LanguageName, pieces: bytes | None) -> Language:
-    """Return the language of a setting, with the model of the pieces of Chinese; None for English."""
+    """Return the language of a setting.
+
+    Args:
+        pieces: the model of the pieces of Chinese; None for English.
+
+    Raises:
+        UserError: the pieces are missing or faulty, or the package that reads them is.
+    """
     if name == "en":
         return ENGLISH
     if pieces is None:
@@ -266,9 +281,17 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
 
 
 def learn_pieces(turns: Iterable[str], size: int) -> bytes:
-    """Learn a SentencePiece model of so many pieces, fewer where the text has not so many.
+    """Learn pieces from text.
 
-    It depends on nothing else.
+    Args:
+        turns: the text.
+        size: how many pieces; fewer where the text has not so many.
+
+    Returns:
+        The content of a SentencePiece model, a function of text and size.
+
+    Raises:
+        UserError: the package is missing, or the text is too short.
     """
     model = io.BytesIO()
     try:
@@ -298,7 +321,11 @@ def learn_pieces(turns: Iterable[str], size: int) -> bytes:
 
 
 def read_pieces(path: str) -> bytes:
-    """Return the content of a file of pieces."""
+    """Return the content of a file of pieces.
+
+    Raises:
+        UserError: it cannot be read.
+    """
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -316,6 +343,9 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
     """Return the function from a text to its pieces, characters that the model does not know among them.
 
     Traditional characters are read as simplified ones, and half-width signs as full-width ones.
+
+    Raises:
+        UserError: the package is missing, or the content is no such model.
     """
     processor = _sentencepiece().SentencePieceProcessor()
     try:

@@ -19,9 +19,11 @@ def stable_hash(text: str) -> int:
 
 
 def character_ngrams(word: str, buckets: int) -> np.ndarray:
-    """Return the buckets of the character n-grams of `<word>`, the shorter first, int64 [MOST_CHARACTER_NGRAMS].
+    """Return the buckets of the character n-grams of `<word>`, int64 [MOST_CHARACTER_NGRAMS].
 
-    Of a long word the rest is left out. Bucket 0 means no feature, so that 1 to `buckets` - 1 are given out.
+    Args:
+        word: the word; of a long one the shorter n-grams come first and the rest is left out.
+        buckets: number of buckets; 0 means no feature, so that 1 to `buckets` - 1 are given out.
     """
     framed = f"<{word}>"
     grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)]
@@ -32,10 +34,18 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
 
 
 def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
-    """Return the buckets of each word, of the pair it ends, and of the first turn's again, int64 [n, ·].
+    """Return the buckets of each word, of the pair it ends, and again of the words of the first turn.
 
-    The same word, whose `stable_hash` is given, is a different feature for speaker and listener; no pair
-    crosses two turns.
+    The same word is a different feature for speaker and listener; no pair crosses two turns.
+
+    Args:
+        hashes: `stable_hash` of each word, int64 [n].
+        roles: of each word [n].
+        first_turn: how many words the conversation's first turn has here.
+        buckets: as for `character_ngrams`.
+
+    Returns:
+        int64 [n, WORD_FEATURES].
     """
     roles = roles.astype(np.int64)
     before = np.zeros_like(hashes)  # [n]

@@ -16,7 +16,11 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Language:
-    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or the given pieces."""
+    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces.
+
+    Args:
+        pieces: the model of the pieces of Chinese, see `make_language`.
+    """
     if not isinstance(config.model, PretrainedConfig):
         return make_language(config.language, pieces)
     return _pretrained_language(load_tokenizer(base_folder(config.model)), config.language)

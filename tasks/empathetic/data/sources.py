@@ -176,6 +176,9 @@ def _labelled_turns(
     """Iterate over the turns of a conversation as examples of their emotion, without a reply.
 
     Lines that one speaker says one after the other with the same emotion are one turn, joined by commas.
+
+    Raises:
+        ValueError: a label is unknown, or the numbers differ.
     """
     if not len(turns) == len(labels) == len(speakers):
         raise ValueError(
@@ -195,11 +198,19 @@ def _labelled_turns(
 def read_conversations(
     source: str, max_tokens: int, language: Language = ENGLISH, reply_characters: int = 0
 ) -> list[Dialogue]:
-    """Read conversations, JSON lines with `turns`, and cut them into pieces that a model can take.
+    """Read conversations and cut them into pieces that a model can take.
 
-    Of each piece the last turn is the target, the others are the context, of at most `max_tokens` with a mark
-    before each turn. A longer conversation is several pieces, each of which begins with the last turns of the
-    one before. Every second turn is `shortened` to `reply_characters`; 0 cuts none.
+    Args:
+        source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
+        max_tokens: of a piece's context, a mark before each turn counted. A longer conversation is several pieces,
+            each of which begins with the last turns of the one before.
+        reply_characters: what every second turn is cut to, see `shortened`; 0 cuts none.
+
+    Returns:
+        Each piece as an example: its last turn is the target, all others are the context.
+
+    Raises:
+        UserError: the file cannot be read, or a line is not a conversation of two turns or more.
     """
     pieces: list[Dialogue] = []
     for turns in read_turns(source, reply_characters):
@@ -239,10 +250,13 @@ def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iter
 
 
 def shortened(reply: str, limit: int) -> str:
-    """Return the first one or two sentences of a reply that have at most `limit` characters; 0 cuts nothing.
+    """Return the first one or two sentences of a reply that have at most `limit` characters.
 
-    If two are too long, the first stands alone; if it is a formula like "I understand.", the second does. A
-    sentence far longer than the limit ends at the last comma before it.
+    If two are too long, the first stands alone; if it is a formula like "I understand.", the second does. A sentence
+    far longer than the limit ends at the last comma before it.
+
+    Args:
+        limit: in characters; 0 cuts nothing.
     """
     if not limit or len(reply) <= limit:
         return reply

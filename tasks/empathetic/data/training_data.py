@@ -44,7 +44,12 @@ logger = logging.getLogger("paddle_dialog")
 def training_data(
     config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None, pieces: bytes | None
 ) -> TrainingData:
-    """Read and encode the dialogues of a run; what exists of vocabulary and pieces is taken, the rest made."""
+    """Read and encode the dialogues of a run.
+
+    Args:
+        vocabularies: of weights that exist; None makes one from the training text.
+        pieces: of weights that exist; None makes them from the training text where the language has pieces.
+    """
     settings = config.data
     train = read_configured(config, settings.train)
     is_pretrained = isinstance(config.model, PretrainedConfig)

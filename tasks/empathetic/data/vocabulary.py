@@ -55,7 +55,8 @@ def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]
 def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
     """Iterate over every turn of examples once: each example of a conversation repeats the turns before it.
 
-    Each is context turns and target; examples of one conversation follow each other.
+    Args:
+        dialogues: context turns and target of each example; examples of one conversation follow each other.
     """
     before: list[T] = []
     for context, target in dialogues:
@@ -68,7 +69,11 @@ def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
 def build_vocabulary(
     counts: Counter[str], min_count: int, max_size: int | None, emotions: Sequence[str] = EMOTIONS
 ) -> Vocabulary:
-    """Build the vocabulary from the words counted in the training text, for the emotions of a language."""
+    """Build the vocabulary from the words counted in the training text, for the emotions of a language.
+
+    Raises:
+        UserError: `max_size` leaves no room for a word.
+    """
     smallest = smallest_vocabulary(emotions)
     if max_size is not None and max_size <= smallest:
         raise UserError(
@@ -79,7 +84,11 @@ def build_vocabulary(
 
 
 def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
-    """Return the vocabulary itself if the reserved entries are in their places."""
+    """Return the vocabulary itself if the reserved entries are in their places.
+
+    Raises:
+        UserError: they are not.
+    """
     reserved = reserved_entries(emotions)
     if vocabulary.tokens[len(SPECIAL_TOKENS) : smallest_vocabulary(emotions)] != reserved:
         raise UserError(

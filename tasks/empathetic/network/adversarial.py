@@ -24,7 +24,13 @@ LEAST = 1e-20  # keeps the logarithms of the noise finite
 
 
 class Adversary(nn.Layer):
-    """The discriminator, which only training needs, of word vectors [E] and encoder outputs [C]."""
+    """The discriminator, which only training needs.
+
+    Args:
+        config: its settings.
+        word_size: of the word vectors E.
+        context_size: of the encoder's outputs C.
+    """
 
     training_only = True
 
@@ -64,7 +70,13 @@ class Adversary(nn.Layer):
 
 
 class Discriminator(nn.Layer):
-    """Whether a person wrote a reply to a context: a convolution over its words, the maximum, a hidden layer."""
+    """Whether a person wrote a reply to a context: a convolution over its words, the maximum, a hidden layer.
+
+    Args:
+        word_size: E.
+        context_size: C.
+        size: of the hidden layers D.
+    """
 
     def __init__(self, word_size: int, context_size: int, size: int) -> None:
         super().__init__()

@@ -136,8 +136,10 @@ class EmoPrepend(PointerSeq2Seq):
     def reply_states(self, state: PointerState, target: Tensor, sizes: Tensor) -> Tensor:
         """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
 
-        `target` has extended ids [K, T], begin token first, of which `sizes` [K] are real; the state is
-        before the first word.
+        Args:
+            state: of the context, before the first word.
+            target: extended ids [K, T], begin token first.
+            sizes: how many of them are real [K].
         """
         count = target.shape[0]
         state = self.reorder(state, paddle.zeros([count], dtype="int64"))
@@ -236,14 +238,21 @@ class EmotionHead(nn.Layer):
         self.output = nn.Linear(width, emotions, bias_attr=False)
 
     def forward(self, outputs: Tensor, real: Tensor) -> Tensor:
-        """Return the encoder's logits [B, C] of the emotions, which are trained, from its outputs [B, S, H]."""
+        """Return the encoder's logits [B, C] of the emotions, which are trained.
+
+        Args:
+            outputs: of the encoder [B, S, H].
+            real: bool [B, S].
+        """
         pooled = outputs[:, 0] if self.query is None else self._pool(outputs, real)  # [B, H]
         return self.output(self.dropout(pooled))
 
     def answer(self, logits: Tensor, ngrams: Tensor | None) -> Tensor:
         """Combine the logits [B, C] of both classifiers, without a gradient.
 
-        `ngrams` are buckets of each position, int64 [B, S, G]; 0 is none. None where there is no table.
+        Args:
+            logits: by the encoder [B, C].
+            ngrams: buckets of each position, int64 [B, S, G]; 0 is none. None where there is no table.
         """
         if ngrams is None:
             return logits.detach() / self.temperature

@@ -87,7 +87,14 @@ class EmpatheticLoss(nn.Layer):
         self._generation = SequenceCrossEntropy(label_smoothing)
 
     def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss, a scalar, of the parts of `Outputs` and of labels as in `DialogueBatch`."""
+        """Return the loss, a scalar.
+
+        Args:
+            parts: of `Outputs`.
+            emotion: [B], see `DialogueBatch`, as all that follow.
+            label: [B, T].
+            mask: [B, T].
+        """
         outputs = Outputs(*parts)
         total, tokens = self._reply_total(outputs.reply, label, mask), mask.sum()
         if is_given(outputs.context_logits):
@@ -130,10 +137,16 @@ def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
 
 
 def contest_loss(logits: Tensor) -> Tensor:
-    """Return the loss of an adversary and of the network that deceives it, from verdicts [B, 3] of `Adversary`.
+    """Return the loss of an adversary and of the network that deceives it.
 
-    It is the mean of (-log σ(people's) - log σ(-network's)) / 2 - log σ(network's): the network's has the
-    form that does not saturate (Goodfellow et al. 2014, "Generative Adversarial Nets", section 3).
+    The network's has the form that does not saturate (Goodfellow et al. 2014, "Generative Adversarial Nets",
+    section 3).
+
+    Args:
+        logits: verdicts of `Adversary` [B, 3].
+
+    Returns:
+        The mean of (-log σ(people's) - log σ(-network's)) / 2 - log σ(network's), [].
     """
     people, written, deceiving = logits.unbind(axis=1)  # [B] each
     adversary = 0.5 * (F.softplus(-people) + F.softplus(written))

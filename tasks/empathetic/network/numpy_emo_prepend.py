@@ -23,10 +23,16 @@ from paddle_dialog.text.vocabulary import Vocabulary
 def numpy_emo_prepend(
     config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
 ) -> NumpyEmoPrepend:
-    """Build a trained model over arrays from its weights by structured name.
+    """Build a trained model over arrays.
+
+    Args:
+        config: it was trained with.
+        vocab_size: V.
+        arrays: its weights by structured name.
 
     Raises:
-        UnsupportedModelError: the family has no steps for these settings, or the weights are not the config's.
+        UnsupportedModelError: the family has no steps over arrays for these settings, or the weights are not the
+            config's.
     """
     if isinstance(config.model, PretrainedConfig):
         raise UnsupportedModelError("the model is pretrained")
@@ -38,7 +44,16 @@ def numpy_emo_prepend(
 
 
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
-    """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`."""
+    """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`.
+
+    Args:
+        config: of the network.
+        vocab_size: V.
+        weights: of the network.
+
+    Raises:
+        UnsupportedModelError: a weight is missing or has another shape.
+    """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
         model, generator = config.model, config.generator
@@ -72,7 +87,13 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         return self._begin(past, source.words, begin), emotions
 
     def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return what `EmoPrepend.reply_states` does."""
+        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
+
+        Args:
+            state: of the context, before the first word.
+            target: extended ids [K, T], begin token first.
+            sizes: how many of them are real [K].
+        """
         sums = np.zeros((len(target), self._width), np.float32)  # [K, D]
         last = np.empty_like(sums)  # [K, D]
         growing = np.arange(len(target))  # replies that go on
@@ -131,10 +152,17 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
     def read_replies(
         self, state: NumpyPointerState, replies: Sequence[Sequence[int]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Read K replies to one context; those that begin alike share what is computed of their beginnings.
+        """Read replies to one context; those that begin alike share what is computed of their beginnings.
 
-        The replies are extended ids without begin and end token; the state stays as it is. Return log
-        p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D] as `reply_states`.
+        Args:
+            state: of the context, before the first word; it stays as it is.
+            replies: K of them, extended ids without begin and end token.
+
+        Returns:
+            log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D]; see `reply_states`.
+
+        Raises:
+            UserError: a reply is longer than the model has positions for.
         """
         assert isinstance(state.past, CausalState)
         trie = PrefixTrie.of(replies, Vocabulary.bos_id, Vocabulary.eos_id)
@@ -160,7 +188,13 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
 
 
 class NumpyEmotionHead:
-    """The logits of `EmotionHead.answer`."""
+    """The logits of `EmotionHead.answer`.
+
+    Args:
+        config: of the network.
+        weights: of the network.
+        width: of the encoder's outputs D.
+    """
 
     def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
         buckets, count = config.emotion.ngram_buckets, len(EMOTIONS_OF[config.language])
@@ -179,7 +213,13 @@ class NumpyEmotionHead:
                 self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
 
     def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray | None) -> np.ndarray:
-        """Return logits [B, C] from the encoder's outputs [B, S, D] and the buckets of each position [B, S, G]."""
+        """Return logits [B, C].
+
+        Args:
+            outputs: of the encoder [B, S, D].
+            lengths: [B].
+            ngrams: buckets of each position [B, S, G].
+        """
         pooled = outputs[:, 0] if self._query is None else attention_pool(outputs, self._query, lengths)
         logits = pooled @ self._output  # [B, C]
         if self._table is None or self._idf is None or ngrams is None:

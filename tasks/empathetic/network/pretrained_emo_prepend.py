@@ -97,7 +97,13 @@ class PretrainedEmoPrepend(PretrainedLM):
         return self.read_contexts(source, source_lengths)[1]
 
     def _read(self, words: Tensor, condition: Tensor, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
-        """Return the state behind one label, the likeliest for `NO_EMOTION`, and log-probabilities [B, C] of all."""
+        """Return the state behind one label, and log-probabilities [B, C] of all of them.
+
+        Args:
+            words: [B, S].
+            condition: the label, a class id, or `NO_EMOTION` for the likeliest [B].
+            lengths: [B].
+        """
         rows = zip(words.tolist(), lengths.tolist(), strict=True)
         prompts = [self._prompt(ids[1:length]) for ids, length in rows]
         hidden, state = self.begin(prompts)
