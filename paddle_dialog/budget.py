@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from paddle_dialog.bundle.loading import find_weights, load_predictor, named_recipe
+from paddle_dialog.bundle.loading import find_weights, load_model, named_recipe
 from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import build
@@ -117,7 +117,7 @@ def measure_budget(budget: BudgetConfig) -> dict[str, Spent]:
 
 def _predictor(kind: AnswerKind) -> Predictor:
     recipe = named_recipe(kind.config, kind.weights, kind.override)
-    return load_predictor(find_weights(recipe), recipe.task, recipe.config())
+    return load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
 
 
 def _time_of(predictor: Predictor, kind: AnswerKind, text: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,6 @@ from paddle_dialog.bundle.folder import file_errors, load_bundle, save_bundle
 from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.command_line import base_parser
 from paddle_dialog.errors import UserError
-
-logger = logging.getLogger("paddle_dialog")
 
 JUDGE = "judge.safetensors"  # in a bundle
 SCORE_SCALE = 3.0  # a score's weight is penalised a ninth of a state's
@@ -61,12 +59,7 @@ class Judge:
 
 
 def fit_order(
-    rows: np.ndarray,
-    values: np.ndarray,
-    inputs: np.ndarray,
-    scores: int,
-    penalty: float,
-    sample_weight: np.ndarray | None = None,
+    rows: np.ndarray, values: np.ndarray, inputs: np.ndarray, scores: int, penalty: float
 ) -> np.ndarray:
     """Return the weights [F] whose sum orders the texts of one input as their values do.
 
@@ -79,25 +72,23 @@ def fit_order(
         inputs: number of the input that each text answers [N].
         scores: how many of the features are scores; they come first.
         penalty: of the squared weights.
-        sample_weight: how much each text counts [N]; None counts all alike.
     """
     sizes: np.ndarray = rows.std(axis=0)
     sizes[sizes == 0] = 1.0  # a feature that never varies gets no weight
     sizes[:scores] /= SCORE_SCALE
     _, inputs = np.unique(inputs, return_inverse=True)
-    counts = np.ones(len(rows)) if sample_weight is None else sample_weight
-    centred = _centred(rows / sizes, inputs, counts)  # [N, F]
-    goals = _centred(values[:, None], inputs, counts)[:, 0]  # [N]
-    weighted = centred.T * counts  # [F, N]
-    weights: np.ndarray = np.linalg.solve(weighted @ centred + penalty * np.eye(len(sizes)), weighted @ goals)
+    centred = _centred(rows / sizes, inputs)  # [N, F]
+    goals = _centred(values[:, None], inputs)[:, 0]  # [N]
+    squares = centred.T @ centred + penalty * np.eye(len(sizes))  # [F, F]
+    weights: np.ndarray = np.linalg.solve(squares, centred.T @ goals)
     return weights / sizes
 
 
-def _centred(rows: np.ndarray, inputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Subtract from rows [N, F] the weighted mean of their input."""
+def _centred(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """Subtract from rows [N, F] the mean of their input."""
     sums = np.zeros((inputs.max(initial=0) + 1, rows.shape[1]))
-    np.add.at(sums, inputs, rows * counts[:, None])
-    centred: np.ndarray = rows - (sums / np.bincount(inputs, counts)[:, None])[inputs]
+    np.add.at(sums, inputs, rows)
+    centred: np.ndarray = rows - (sums / np.bincount(inputs)[:, None])[inputs]
     return centred
 
 
@@ -114,8 +105,7 @@ def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
     return parser
 
 
-def save_with_judge(arguments: argparse.Namespace, judge: Judge) -> None:
-    """Write the bundle of `--weights` with a judge to `--output`."""
+def save_with(arguments: argparse.Namespace, files: Mapping[str, bytes]) -> None:
+    """Write the bundle of `--weights` with files, a judge among them, to `--output`."""
     bundle = load_bundle(find_model(arguments.weights))
-    files = {**bundle.extra, JUDGE: judge.to_bytes()}
-    save_bundle(dataclasses.replace(bundle, extra=files), Path(arguments.output))
+    save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, **files}), Path(arguments.output))

@@ -75,9 +75,8 @@ class Task(ABC):
     objective: ClassVar[Objective]
     unit: ClassVar[str] = "examples"  # what `count_units` counts
     vocabulary_names: ClassVar[tuple[str, ...]] = ()
-    path_keys: ClassVar[
-        tuple[str, ...]
-    ] = ()  # settings of the task's own that may name a file, e.g. `data.more`
+    # Settings of the task's own that may name a file, e.g. `data.more`.
+    path_keys: ClassVar[tuple[str, ...]] = ()
     file_names: ClassVar[tuple[str, ...]] = ()  # of the task's own files in a bundle, see `bundle_files`
 
     @abstractmethod

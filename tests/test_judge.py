@@ -45,16 +45,6 @@ def test_the_fit_is_ridge_regression_within_each_input() -> None:
     np.testing.assert_allclose(found[:3], [0.5, -0.1, 3], rtol=0.2)
 
 
-def test_texts_that_count_nothing_change_nothing() -> None:
-    random = np.random.default_rng(3)
-    rows, inputs = random.normal(size=(60, 2)), np.repeat(np.arange(12), 5)
-    values = rows @ [1.0, -1.0]
-    wrong = np.where(np.arange(60) < 30, -values, values)
-    counts = (np.arange(60) >= 30).astype(float) + 1e-9
-    found = fit_order(rows, wrong, inputs, 0, 1e-6, counts)
-    np.testing.assert_allclose(found, [1.0, -1.0], rtol=1e-3)
-
-
 REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
-from paddle_dialog.bundle.loading import load_predictor
+from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
@@ -114,7 +114,7 @@ def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
 
 
 def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Path) -> None:
-    fast = load_predictor(toy.parent / "run" / "best")
+    fast = load_model(toy.parent / "run" / "best").predictor
     assert isinstance(fast, SentimentPredictor)
     vocabularies = fast.trained.vocabularies
     slow = SentimentPredictor(fast.config, TrainedModel.of_network(fast.trained.network, vocabularies))

@@ -131,9 +131,9 @@ def test_what_cannot_be_translated_is_told_in_a_line(toy: Path, arguments: list[
 
 
 def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
-    from paddle_dialog.bundle.loading import load_predictor
+    from paddle_dialog.bundle.loading import load_model
 
-    predictor = load_predictor(toy.parent / "run" / "best")
+    predictor = load_model(toy.parent / "run" / "best").predictor
     assert isinstance(predictor, TranslationPredictor)
     sources = ["之刀乎刁", "者也曰刁吾"]
     on_arrays = predictor.predict(sources, 3)

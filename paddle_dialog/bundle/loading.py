@@ -75,13 +75,6 @@ def _check_same(folder: str | Path, what: str, model: str | None, config: str | 
         )
 
 
-def load_predictor(
-    folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None
-) -> Predictor:
-    """Return the predictor that a bundle describes; see `load_model`."""
-    return load_model(folder, task, recipe).predictor
-
-
 def named_recipe(
     config: str | Path | None, weights: str | Path | None, overrides: Sequence[str] = ()
 ) -> Recipe:

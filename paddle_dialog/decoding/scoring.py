@@ -70,9 +70,8 @@ def _step_by_step(
     for line, text in zip(written, texts, strict=True):
         line[: len(text)] = text
     totals = np.zeros(len(texts))  # [M]
-    growing = np.arange(
-        len(texts)
-    )  # texts that have not ended; `rows` are those of their prefixes in the state
+    # Texts that have not ended; `rows` are those of their prefixes in the state.
+    growing = np.arange(len(texts))
     for step in range(written.shape[1] if len(texts) else 0):
         scores, state = model.step(to_model(model, tokens), state)
         table.load(scores, normalised)

@@ -165,8 +165,7 @@ def _pixels(figure: Figure) -> np.ndarray:
 
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # a layout too tight for few tokens, a character without glyph
+        # A layout too tight for few tokens, a character without glyph.
+        warnings.simplefilter("ignore", UserWarning)
         canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()

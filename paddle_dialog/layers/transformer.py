@@ -17,9 +17,8 @@ from paddle_dialog.config.models import AttentionConfig, EncoderDecoderConfig
 from paddle_dialog.layers.operators import Dropout, merge_heads, split_heads
 
 KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
-LayerPast = tuple[
-    Tensor, ...
-]  # keys and values of a layer, then the last inputs [B, 2, ·] of its convolutions
+# Keys and values of a layer, then the last inputs [B, 2, ·] of its convolutions.
+LayerPast = tuple[Tensor, ...]
 Padding = Literal["left", "both"]
 
 

@@ -21,14 +21,14 @@ def confusion_matrix(predicted: np.ndarray, gold: np.ndarray, classes: int) -> n
     return np.bincount(gold * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
-def f1_score(confusion: np.ndarray, positive: int = 1) -> float:
-    """Return the harmonic mean of precision and recall of one class, 0 where neither has anything right.
+def f1_score(confusion: np.ndarray) -> float:
+    """Return the harmonic mean of precision and recall of class 1, 0 where neither has anything right.
 
     Args:
         confusion: from `confusion_matrix`.
     """
-    right = int(confusion[positive, positive])
-    total = int(confusion[positive].sum() + confusion[:, positive].sum())
+    right = int(confusion[1, 1])
+    total = int(confusion[1].sum() + confusion[:, 1].sum())
     return 2 * right / total if total else 0.0
 
 

@@ -150,10 +150,8 @@ def _fork_decoders(
     endpoints: Mapping[str, Endpoint[Any]], orders: socket.socket, foreign: Sequence[socket.socket]
 ) -> None:
     """Run the fork server: fork a decoder for each pipe it is sent, until the server has ended."""
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            signal_number, signal.SIG_IGN
-        )  # they reach the server too, which ends the others in order
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # the server gets them too, and ends all in order
+        signal.signal(signal_number, signal.SIG_IGN)
     for other in foreign:
         other.close()
     while pipes := socket.recv_fds(orders, 1, 1)[1]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from safetensors import safe_open
 
 from paddle_dialog.bundle.folder import CARD, WEIGHTS
-from paddle_dialog.bundle.loading import find_model, find_weights, load_predictor, named_recipe
+from paddle_dialog.bundle.loading import find_model, find_weights, load_model, named_recipe
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
@@ -105,7 +105,7 @@ def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -
     select_device(device)
     cards = []
     for model in models:
-        predictor = load_predictor(model.folder, model.task, model.recipe)
+        predictor = load_model(model.folder, model.task, model.recipe).predictor
         details = {endpoint.path: endpoint.use(predictor, words) for endpoint in model.endpoints}
         path, *further = details
         card = make_card(predictor, path, details[path], model.folder, {p: details[p] for p in further})

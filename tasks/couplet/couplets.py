@@ -171,10 +171,6 @@ def limit_length(
     Raises:
         UserError: `max_length` is below 1, `overlong` is neither word, or every couplet is too long.
     """
-    if max_length < 1:
-        raise UserError(f"max_length: {max_length} is too small; it must be at least 1 character")
-    if overlong not in ("skip", "truncate"):
-        raise UserError(f"overlong: {overlong!r} is unknown; it must be 'skip' or 'truncate'")
     kept: list[Couplet] = []
     skipped = truncated = unequal = 0
     for couplet in couplets:

@@ -155,9 +155,8 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor, self._words = predictor, words
-        predictor.answer(
-            [[EXAMPLE]], emotions=[predictor.emotions[0]]
-        )  # fills caches, so that the first request is quick
+        # Fills caches, so that the first request is quick.
+        predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
         return {
             "emotions": list(predictor.emotions),
             "chinese_names": CHINESE_NAMES[predictor.language.name],

@@ -37,20 +37,16 @@ _BE = re.compile(
 _OF_YOU = {"am": "are", "was": "were", "wasn't": "weren't"}
 
 # Chinese.
-SHORTEST_CHARACTERS, LONGEST_CHARACTERS, LONGEST_PAIR = (
-    4,
-    22,
-    26,
-)  # characters of a clause, and of two together
+SHORTEST_CHARACTERS, LONGEST_CHARACTERS = 4, 22  # of a clause
+LONGEST_PAIR = 26  # characters of two together
 LIKELIEST_CHARACTERS = 13
 
 _CHINESE_SENTENCE = re.compile(r"[^。！？；!?;\n~…]+([。！？；!?;\n~…]*)")
 _COMMA = re.compile(r"[，,：:]")
 _SUBJECT = "^我?(?:也|就|还|还是|真的|确实|一直|很|非常|只|也许)?"
 _EDGES = ' \t，,、“”"‘’()（）'
-_MISSED = re.compile(
-    "^我?(?:真的|很|好|非常)?想(?!要)(?:他|她|它|你|我|家|爸|妈|爷|奶|孩子|念)"
-)  # 想 that wishes nothing
+# 想 that wishes nothing.
+_MISSED = re.compile("^我?(?:真的|很|好|非常)?想(?!要)(?:他|她|它|你|我|家|爸|妈|爷|奶|孩子|念)")
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,8 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
                 for dialogue, answer in zip(dialogues, answers, strict=True)
             ),
         )
-    replied = [
-        row for row, dialogue in enumerate(dialogues) if dialogue.target
-    ]  # the others have an emotion alone
+    # The others have an emotion alone.
+    replied = [row for row, dialogue in enumerate(dialogues) if dialogue.target]
     return {
         **_predicted_metrics(predictor, dialogues, [answer.probabilities for answer in answers]),
         **_reply_metrics(

@@ -10,22 +10,18 @@ for the second turn of the third conversation; candidates without ratings are pa
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import load_bundle, save_bundle
-from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser
+from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser, save_with
 from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
 from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
 from paddle_dialog.tasks.empathetic.judge import FEATURES, measured
@@ -139,9 +135,7 @@ def main(arguments: argparse.Namespace) -> None:
     _report(rows, [one for one, _, _ in rated], np.array([fold for _, _, fold in rated]))
     classifier = _fit(turns, every)
     judge = fitted_judge(rows, [one for one, _, _ in rated])
-    bundle = load_bundle(find_model(arguments.weights))
-    files = {**bundle.extra, JUDGE: judge.to_bytes(), DIALOGUE_ACTS: classifier.to_bytes()}
-    save_bundle(dataclasses.replace(bundle, extra=files), Path(arguments.output))
+    save_with(arguments, {JUDGE: judge.to_bytes(), DIALOGUE_ACTS: classifier.to_bytes()})
 
 
 def _fit(turns: Sequence[tuple[str, str]], rated: Sequence[Rated]) -> ActClassifier:

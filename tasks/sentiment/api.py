@@ -61,9 +61,8 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
     def use(self, predictor: SentimentPredictor, words: WordFilter) -> Record:
         """See `Endpoint`."""
         self._predictor = predictor
-        predictor.predict(
-            [" ".join(EXAMPLES.values())]
-        )  # any model reads it; the first request is quick then
+        # Any model reads it; the first request is quick then.
+        predictor.predict([" ".join(EXAMPLES.values())])
         return {"tokens": predictor.config.data.tokens}
 
     def texts(self, request: SentimentRequest) -> Iterable[str]:

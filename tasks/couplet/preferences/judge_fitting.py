@@ -18,7 +18,7 @@ from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import Judge, fit_order, judge_parser, save_with_judge
+from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser, save_with
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.direction import encode_sources
@@ -73,7 +73,8 @@ def main(arguments: argparse.Namespace) -> None:
             f"{arguments.ratings}: these ratings go against the order that composing has; give more"
         )
     print(f"{len(values):,} couplets to {len(requests):,} requests")
-    save_with_judge(arguments, Judge(weights[1:] / weights[0]))  # in the unit of that order
+    judge = Judge(weights[1:] / weights[0])  # in the unit of that order
+    save_with(arguments, {JUDGE: judge.to_bytes()})
 
 
 def make_parser() -> argparse.ArgumentParser:

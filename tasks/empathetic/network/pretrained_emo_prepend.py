@@ -140,10 +140,8 @@ class PretrainedEmoPrepend(PretrainedLM):
         seen, edges = np.zeros((count, count), dtype=bool), dict[tuple[int, int], int]()
         for path, node in nodes.items():
             seen[node, [nodes[path[:size]] for size in range(1, len(path) + 1)]] = True
-        numbers = {
-            (): 0,
-            **{path: node + 1 for path, node in nodes.items()},
-        }  # 0 is what stands before the labels
+        # 0 is what stands before the labels.
+        numbers = {(): 0, **{path: node + 1 for path, node in nodes.items()}}
         steps = [
             [
                 edges.setdefault((numbers[tuple(label[:size])], token), len(edges))
