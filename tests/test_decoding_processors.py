@@ -8,15 +8,14 @@ from decoding_models import BOS, EOS, TableModel, charge, inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.decoding import (
+from paddle_dialog.decoding.processors import (
     ForbiddenTokens,
     ForcedPrefix,
     MinimumLength,
     NoRepeatNGram,
     Prefixes,
-    SearchOptions,
-    decode,
 )
+from paddle_dialog.decoding.search import SearchOptions, decode
 
 INF = float("inf")
 

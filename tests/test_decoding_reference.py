@@ -9,7 +9,9 @@ import pytest
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
-from paddle_dialog.decoding import SearchOptions, decode, reference_beam_search, text_log_probs
+from paddle_dialog.decoding.reference import reference_beam_search
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import Seq2Seq

@@ -6,8 +6,9 @@ from decoding_models import BOS, EOS, TableModel, charge, inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode
+from paddle_dialog.decoding.processors import ForbiddenTokens
 from paddle_dialog.decoding.sampling import draw_tokens, sampling_distribution, uniform_numbers
+from paddle_dialog.decoding.search import SearchOptions, decode
 
 
 def distribution(log_probs, temperature, top_k, top_p):

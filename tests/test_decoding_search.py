@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.config.schema import DecodingConfig
-from paddle_dialog.decoding import SearchOptions, decode, text_log_probs
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates
-from paddle_dialog.decoding.search import length_divisor
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor
 from paddle_dialog.errors import UserError
 
 ONE = np.array([[1]]), np.array([1])

@@ -20,7 +20,9 @@ from empathetic_toys import (
     tensors,
 )
 
-from paddle_dialog.decoding import ForbiddenTokens, SearchOptions, decode, text_log_probs
+from paddle_dialog.decoding.processors import ForbiddenTokens
+from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
-from paddle_dialog.layers.attention import Attention, Score, ScoreName
 from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.operators import Dropout, dropout_factors, merge_heads, split_heads
+from paddle_dialog.layers.recurrent import Attention, Score, ScoreName
 from paddle_dialog.layers.sinusoids import sinusoids
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ _KEYS = (
     *("strategy", "beam_size", "n_best", "length_penalty", "alpha"),
     *("max_length", "temperature", "top_k", "top_p"),
 )
+
+Rules = TypeVar("Rules")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,29 @@ def decode(
             rows = np.repeat(np.arange(len(source)), copies)
             source, lengths, state = source[rows], lengths[rows], model.reorder(state, to_model(model, rows))
         return search(model, state, source, lengths, options)
+
+
+def search_relaxed(
+    count: int, rules: Iterable[Rules], search: Callable[[Sequence[int], Rules], Sequence[Found | None]]
+) -> list[Found | None]:
+    """Search under the first of some rules that leave an input any text.
+
+    Args:
+        count: number of inputs.
+        rules: tried in this order.
+        search: returns what it finds for some of the inputs, given by number, under rules.
+
+    Returns:
+        What was found for each input; None where even the last rules leave nothing.
+    """
+    found: list[Found | None] = [None] * count
+    for each in rules:
+        pending = [number for number in range(count) if found[number] is None]
+        if not pending:
+            break
+        for number, texts in zip(pending, search(pending, each), strict=True):
+            found[number] = texts
+    return found
 
 
 class _CachedModel:

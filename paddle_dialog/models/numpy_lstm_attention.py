@@ -204,7 +204,7 @@ class NumpyLstmDecoder:
 
 
 class _Score:
-    """The score functions of `layers.attention`."""
+    """The score functions of `layers.recurrent`."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         size = config.hidden_size

@@ -11,8 +11,7 @@ import numpy as np
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
-from paddle_dialog.decoding.relaxing import search_relaxed
-from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor
+from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.choice import BesideTheFirst, Found, choose, free_positions
 from paddle_dialog.tasks.couplet.config import CoupletConfig
