@@ -58,17 +58,11 @@ class BudgetConfig:
 
 @dataclass(frozen=True)
 class Spent:
-    """What answers of one kind took.
+    """What answers of one kind took."""
 
-    Args:
-        milliseconds: processor time of one answer, the median.
-        ratio: to the kind beside it, the median over the rounds; None without one.
-        limit: of the ratio.
-    """
-
-    milliseconds: float
-    ratio: float | None = None
-    limit: float | None = None
+    milliseconds: float  # processor time of one answer, the median
+    ratio: float | None = None  # to the kind beside it, the median over the rounds; None without one
+    limit: float | None = None  # of the ratio
 
     @property
     def exceeded(self) -> bool:

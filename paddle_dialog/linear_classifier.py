@@ -18,20 +18,16 @@ from scipy.special import log_softmax
 
 @dataclass(frozen=True)
 class LinearSettings:
-    """How a classifier is fitted.
+    """How a classifier is fitted."""
 
-    Args:
-        penalty: C of LIBLINEAR (Fan et al. 2008, "LIBLINEAR", section 2), the inverse strength of regularisation.
-        loss: of the support vector machine or of the logistic regression.
-        ratio_power: features are scaled by |log-count ratio| to this power (Wang and Manning 2012, "Baselines and
-            Bigrams", section 2.3, where it is 1); 0 leaves them as they are.
-        scales: range of the factor that turns margins into logits.
-    """
-
+    # C of LIBLINEAR (Fan et al. 2008, "LIBLINEAR", section 2), the inverse strength of regularisation.
     penalty: float
+    # Of the support vector machine or of the logistic regression.
     loss: Literal["squared_hinge", "log"] = "squared_hinge"
+    # Features are scaled by |log-count ratio| to this power (Wang and Manning 2012, "Baselines and Bigrams",
+    # section 2.3, where it is 1); 0 leaves them as they are.
     ratio_power: float = 1.0
-    scales: tuple[float, float] = (0.1, 50.0)
+    scales: tuple[float, float] = (0.1, 50.0)  # range of the factor that turns margins into logits
 
 
 def sparse_rows(buckets: Sequence[np.ndarray], weights: Sequence[np.ndarray], size: int) -> csr_matrix:

@@ -16,14 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A candidate of a predictor that writes text; a task may add fields of its own.
-
-    Args:
-        score: log-probability per token, end token included.
-    """
+    """A candidate of a predictor that writes text; a task may add fields of its own."""
 
     text: str
-    score: float
+    score: float  # log-probability per token, end token included
 
     def as_dict(self) -> Record:
         """Return the candidate as the command line prints it."""

@@ -33,19 +33,13 @@ _TASK_NAME = re.compile(r"[a-z]\w*(\.[a-z]\w*)*", re.ASCII)
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe that was read, whose settings are not checked yet.
+    """A recipe that was read, whose settings are not checked yet."""
 
-    Args:
-        path: as it was named.
-        file: where it was read.
-        weights: the bundle to take, where one was named beside it.
-    """
-
-    path: str | Path
-    file: Path
+    path: str | Path  # as it was named
+    file: Path  # where it was read
     task: Task
     values: Mapping[str, Any]
-    weights: Path | None = None
+    weights: Path | None = None  # the bundle to take, where one was named beside it
 
     @property
     def ships_as(self) -> str | None:

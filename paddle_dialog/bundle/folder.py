@@ -39,23 +39,16 @@ _PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outsid
 
 @dataclass(frozen=True)
 class Bundle:
-    """The contents of a bundle folder.
-
-    Args:
-        config_text: the whole configuration as YAML.
-        vocabularies: by name, e.g. `text`.
-        weights: the network's parameters by their structured names.
-        extra: further files by name, e.g. the state of the optimiser.
-        eight_bits: whether the matrices of the weights are stored in 8 bits a number.
-    """
+    """The contents of a bundle folder."""
 
     task: str
-    config_text: str
-    vocabularies: Mapping[str, Vocabulary]
-    weights: Mapping[str, np.ndarray]
+    config_text: str  # the whole configuration as YAML
+    vocabularies: Mapping[str, Vocabulary]  # by name, e.g. `text`
+    weights: Mapping[str, np.ndarray]  # the network's parameters by their structured names
     card: str = ""
+    # Further files by name, e.g. the state of the optimiser.
     extra: Mapping[str, bytes] = field(default_factory=dict)
-    eight_bits: bool = False
+    eight_bits: bool = False  # whether the matrices of the weights are stored in 8 bits a number
 
 
 def save_bundle(bundle: Bundle, folder: Path) -> None:

@@ -25,14 +25,10 @@ logger = logging.getLogger("paddle_dialog")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A bundle in memory.
-
-    Args:
-        config: its own, with a recipe's seed and settings of inference where one was given.
-    """
+    """A bundle in memory."""
 
     task: Task
-    config: ExperimentConfig
+    config: ExperimentConfig  # its own, with a recipe's seed and settings of inference where one was given
     trained: TrainedModel
 
     @cached_property

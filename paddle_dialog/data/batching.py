@@ -77,21 +77,13 @@ def target_arrays(
 
 
 class PairBatch(NamedTuple):
-    """A training batch of sources and targets.
+    """A training batch of sources and targets."""
 
-    Args:
-        source: ids [B, S].
-        source_lengths: [B].
-        target: input ids [B, T], begin token first.
-        label: output ids [B, T], end token last.
-        mask: float32 [B, T], 1 on real target tokens.
-    """
-
-    source: Int64Array
-    source_lengths: Int64Array
-    target: Int64Array
-    label: Int64Array
-    mask: npt.NDArray[np.float32]
+    source: Int64Array  # ids [B, S]
+    source_lengths: Int64Array  # [B]
+    target: Int64Array  # input ids [B, T], begin token first
+    label: Int64Array  # output ids [B, T], end token last
+    mask: npt.NDArray[np.float32]  # float32 [B, T], 1 on real target tokens
 
 
 class EpochBatches(ABC):
@@ -221,16 +213,12 @@ def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:
 
 @dataclass(frozen=True)
 class StreamedData:
-    """Training examples in a text file, one a line.
+    """Training examples in a text file, one a line."""
 
-    Args:
-        path: the file, plain, `.gz` or `.xz`.
-        read_example: makes an encoded example of a line's number and text, or None where it is left out.
-        lengths: the sort key of an example: one length, or those of source and target.
-    """
-
-    path: Path
+    path: Path  # the file, plain, `.gz` or `.xz`
+    # Makes an encoded example of a line's number and text, or None where it is left out.
     read_example: Callable[[int, str], Any]
+    # The sort key of an example: one length, or those of source and target.
     lengths: Callable[[Any], Sequence[int]]
 
 

@@ -23,33 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass
 class EncodedData:
-    """Examples as ids.
+    """Examples as ids."""
 
-    Args:
-        dataset: one encoded example an index; one that varies from epoch to epoch offers `set_epoch(epoch)`.
-        lengths: sort keys [N] or [N, 2] that keep padding small.
-    """
-
+    # One encoded example an index; one that varies from epoch to epoch offers `set_epoch(epoch)`.
     dataset: io.Dataset
-    lengths: np.ndarray
+    lengths: np.ndarray  # sort keys [N] or [N, 2] that keep padding small
 
 
 @dataclass
 class TrainingData:
-    """All that a run needs to know of its data.
+    """All that a run needs to know of its data."""
 
-    Args:
-        train: the training examples, or where they are streamed from.
-        dev: the examples of the dev figure, or None.
-        notes: what was read, skipped and cut, a sentence each.
-        files: what answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
-    """
-
-    train: EncodedData | StreamedData
-    dev: EncodedData | None
+    train: EncodedData | StreamedData  # the training examples, or where they are streamed from
+    dev: EncodedData | None  # the examples of the dev figure, or None
     vocabularies: Mapping[str, Vocabulary]
     collate: Callable[[list[Any]], Any]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what was read, skipped and cut, a sentence each
+    # What answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 

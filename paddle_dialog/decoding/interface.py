@@ -93,22 +93,16 @@ class TextReader(Protocol):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One text the search found.
+    """One text the search found."""
 
-    Attributes:
-        tokens: ids without start and end token.
-        log_prob: the model's own log-probability of the text and its end token; logits processors,
-            temperature and length penalty do not touch it.
-        score: log_prob / (len(tokens) + 1), the end token counted; this is what users are shown.
-        finished: the model ended the text itself; False when it was cut at the length limit.
-        rank_score: what the candidates of one input are ordered by: the log-probability after the logits
-            processors, divided by the configured length penalty. Equals `log_prob` without either.
-    """
-
-    tokens: list[int]
+    tokens: list[int]  # ids without start and end token
+    # The model's own log-probability of the text and its end token; logits processors, temperature and length
+    # penalty do not touch it.
     log_prob: float
-    score: float
-    finished: bool
+    score: float  # log_prob / (len(tokens) + 1), the end token counted; this is what users are shown
+    finished: bool  # the model ended the text itself; False when it was cut at the length limit
+    # What the candidates of one input are ordered by: the log-probability after the logits processors, divided
+    # by the configured length penalty. Equals `log_prob` without either.
     rank_score: float
 
     @classmethod

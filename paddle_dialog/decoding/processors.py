@@ -20,17 +20,11 @@ FORBIDDEN = -np.inf
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What has been written so far in the rows of a step, all of the same length.
+    """What has been written so far in the rows of a step, all of the same length."""
 
-    Attributes:
-        tokens: ids without the start token, [N, t] int64.
-        inputs: number of the input in the batch each row belongs to, [N].
-        limits: length limit of each row's input in tokens, [N].
-    """
-
-    tokens: np.ndarray
-    inputs: np.ndarray
-    limits: np.ndarray
+    tokens: np.ndarray  # ids without the start token, [N, t] int64
+    inputs: np.ndarray  # number of the input in the batch each row belongs to, [N]
+    limits: np.ndarray  # length limit of each row's input in tokens, [N]
 
     @property
     def length(self) -> int:

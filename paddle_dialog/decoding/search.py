@@ -33,35 +33,29 @@ class SearchOptions:
 
     Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
 
-    Attributes:
-        beam_size: one number for all inputs, or one for each.
-        max_length: the same.
-        seed: of the draws. The stream of an input depends on the seed, its own ids and the number of the
-            draw, not on its place in the batch.
-        processors: applied in this order to the log-probabilities of each step.
-        early_stopping: stop searching for an input when no candidate can enter its n best; saves time and
-            never changes the result.
-        bos_id: start token, given to the first step.
-        eos_id: end token.
-
     Raises:
         UserError: a value is out of range, or two contradict each other.
     """
 
     strategy: str = "beam"
-    beam_size: int | Sequence[int] = 5
+    beam_size: int | Sequence[int] = 5  # one number for all inputs, or one for each
     n_best: int = 1
     length_penalty: str = "none"
     alpha: float = 1.0
-    max_length: int | Sequence[int] = 64
+    max_length: int | Sequence[int] = 64  # the same
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+    # Of the draws. The stream of an input depends on the seed, its own ids and the number of the draw, not on
+    # its place in the batch.
     seed: int = 0
+    # Applied in this order to the log-probabilities of each step.
     processors: Sequence[LogitsProcessor] = ()
+    # Stop searching for an input when no candidate can enter its n best; saves time and never changes the
+    # result.
     early_stopping: bool = True
-    bos_id: int = 2
-    eos_id: int = 3
+    bos_id: int = 2  # start token, given to the first step
+    eos_id: int = 3  # end token
 
     def __post_init__(self) -> None:
         values = {name: getattr(self, name) for name in _KEYS}
@@ -267,21 +261,13 @@ class _CachedModel:
 
 
 class Candidate(NamedTuple):
-    """A prefix with one more token.
+    """A prefix with one more token."""
 
-    Args:
-        input: number of the input.
-        row: of the prefix.
-        token: that follows it.
-        total: processed log-probability of the prefix with this token.
-        log_prob: the model's own.
-    """
-
-    input: int
-    row: int
-    token: int
-    total: float
-    log_prob: float
+    input: int  # number of the input
+    row: int  # of the prefix
+    token: int  # that follows it
+    total: float  # processed log-probability of the prefix with this token
+    log_prob: float  # the model's own
 
 
 @dataclass
@@ -292,21 +278,14 @@ class _Beam:
     their score at their own length. Without a length penalty a hypothesis that loses its slot is forgotten, which
     is the textbook search and that of `nn.BeamSearchDecoder`; with one it still counts for the answer, since
     normalised scores fall and rise again.
-
-    Args:
-        options: of the search.
-        size: number of slots.
-        limit: length limit in tokens.
-        divisor: of the length penalty.
-        in_beam: finished hypotheses with a slot, best first.
-        finished: all finished hypotheses, in the order they were found.
     """
 
-    options: SearchOptions
-    size: int
-    limit: int
-    divisor: Callable[[int], float]
-    in_beam: list[Hypothesis] = field(default_factory=list)
+    options: SearchOptions  # of the search
+    size: int  # number of slots
+    limit: int  # length limit in tokens
+    divisor: Callable[[int], float]  # of the length penalty
+    in_beam: list[Hypothesis] = field(default_factory=list)  # finished hypotheses with a slot, best first
+    # All finished hypotheses, in the order they were found.
     finished: list[Hypothesis] = field(default_factory=list)
 
     def advance(

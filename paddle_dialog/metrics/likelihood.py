@@ -15,17 +15,11 @@ from paddle_dialog.decoding.interface import evaluation_mode
 
 
 class TokenLosses(NamedTuple):
-    """The losses of one batch.
+    """The losses of one batch."""
 
-    Args:
-        indices: of its examples [B].
-        nll: -log p of each target token, 0 where there is none, in nats, float64 [B, T].
-        batch: its arrays.
-    """
-
-    indices: list[int]
-    nll: np.ndarray
-    batch: Any
+    indices: list[int]  # of its examples [B]
+    nll: np.ndarray  # -log p of each target token, 0 where there is none, in nats, float64 [B, T]
+    batch: Any  # its arrays
 
 
 def token_losses(

@@ -66,15 +66,10 @@ def bounded(model: type[R], **bounds: Any) -> type[R]:
 
 @dataclass(frozen=True)
 class Job:
-    """One checked request.
+    """One checked request."""
 
-    Args:
-        item: what is asked.
-        settings: how to decode it; only jobs of equal settings are decoded together.
-    """
-
-    item: Any
-    settings: Hashable
+    item: Any  # what is asked
+    settings: Hashable  # how to decode it; only jobs of equal settings are decoded together
 
 
 class Endpoint(ABC, Generic[R]):

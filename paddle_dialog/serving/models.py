@@ -33,17 +33,12 @@ _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model that can be loaded.
-
-    Args:
-        recipe: whose decoding it is served with.
-        endpoints: where it will answer, the main address first.
-    """
+    """A model that can be loaded."""
 
     task: Task
-    recipe: ExperimentConfig
+    recipe: ExperimentConfig  # whose decoding it is served with
     folder: Path
-    endpoints: Sequence[Endpoint[Any]]
+    endpoints: Sequence[Endpoint[Any]]  # where it will answer, the main address first
 
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:

@@ -31,17 +31,11 @@ FurtherSearch = Callable[[Sequence[int], LogitsProcessor], Sequence[Sequence[Can
 
 @dataclass(frozen=True)
 class Found:
-    """What the search found for one line.
+    """What the search found for one line."""
 
-    Args:
-        candidates: best first.
-        plan: that they keep.
-        beside: what the second beam found, see `BesideTheFirst`.
-    """
-
-    candidates: list[Candidate]
-    plan: LinePlan
-    beside: Sequence[Candidate] = ()
+    candidates: list[Candidate]  # best first
+    plan: LinePlan  # that they keep
+    beside: Sequence[Candidate] = ()  # what the second beam found, see `BesideTheFirst`
 
 
 def choose(

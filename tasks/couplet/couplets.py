@@ -31,21 +31,13 @@ class Couplet:
 
 @dataclass(frozen=True)
 class LengthReport:
-    """What `limit_length` found and did.
+    """What `limit_length` found and did."""
 
-    Attributes:
-        total: pairs looked at.
-        kept: pairs handed on, the truncated ones included.
-        skipped: pairs left out because a line was too long.
-        truncated: pairs of which at least one line was cut.
-        unequal: pairs, of the total, whose two lines differ in length before any cut.
-    """
-
-    total: int
-    kept: int
-    skipped: int
-    truncated: int
-    unequal: int
+    total: int  # pairs looked at
+    kept: int  # pairs handed on, the truncated ones included
+    skipped: int  # pairs left out because a line was too long
+    truncated: int  # pairs of which at least one line was cut
+    unequal: int  # pairs, of the total, whose two lines differ in length before any cut
 
     def __str__(self) -> str:
         return (

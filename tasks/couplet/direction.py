@@ -67,17 +67,11 @@ def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme
 
 @dataclass(frozen=True)
 class Direction:
-    """Which line is given and which is written: `TO_SECOND` or `TO_FIRST`.
+    """Which line is given and which is written: `TO_SECOND` or `TO_FIRST`."""
 
-    Args:
-        given: Chinese name of the line that is given.
-        written: of the line that answers it.
-        writes_first: whether that is the first line.
-    """
-
-    given: str
-    written: str
-    writes_first: bool
+    given: str  # Chinese name of the line that is given
+    written: str  # of the line that answers it
+    writes_first: bool  # whether that is the first line
 
     @property
     def back(self) -> Direction:

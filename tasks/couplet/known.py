@@ -38,16 +38,11 @@ BOTH: tuple[Line, ...] = ("first", "second")
 
 @dataclass(frozen=True)
 class Known:
-    """The couplet of a corpus that is nearest to another.
+    """The couplet of a corpus that is nearest to another."""
 
-    Args:
-        first: 上联.
-        second: 下联.
-        distance: positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
-    """
-
-    first: str
-    second: str
+    first: str  # 上联
+    second: str  # 下联
+    # Positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
     distance: int
 
     def as_dict(self) -> Record:

@@ -59,29 +59,20 @@ class CharacterTable:
 
 @dataclass(frozen=True)
 class LinePlan:
-    """The rules for one line, by position of the answer.
+    """The rules for one line, by position of the answer."""
 
-    Attributes:
-        forced: position → the only character that may stand there; one outside the vocabulary is written as the
-            unknown token and shown as itself.
-        origins: for each position of the given line the first one that must hold the same hanzi, or itself.
-        penalties: for each position that is neither forced nor a repetition, the penalty of each token, [V]; inf
-            forbids.
-        beyond: the same for positions past the end of the given line.
-        minimum: least number of characters of the answer.
-        exact: whether that is also the greatest number.
-        distinct: hanzi are equal only where `origins` says so.
-        ending: tone the answer must end on, where only its end shows which character is the last.
-    """
-
+    # Position → the only character that may stand there; one outside the vocabulary is written as the unknown
+    # token and shown as itself.
     forced: Mapping[int, str]
+    # For each position of the given line the first one that must hold the same hanzi, or itself.
     origins: Sequence[int]
+    # For each position that is neither forced nor a repetition, the penalty of each token, [V]; inf forbids.
     penalties: Mapping[int, np.ndarray]
-    beyond: np.ndarray
-    minimum: int
-    exact: bool
-    distinct: bool
-    ending: Tone | None
+    beyond: np.ndarray  # the same for positions past the end of the given line
+    minimum: int  # least number of characters of the answer
+    exact: bool  # whether that is also the greatest number
+    distinct: bool  # hanzi are equal only where `origins` says so
+    ending: Tone | None  # tone the answer must end on, where only its end shows which character is the last
 
     def origin(self, place: int) -> int:
         """Return the first position that holds the same character as this one."""

@@ -40,17 +40,13 @@ ALL_BANNED = "'{}': every {} that was found has a word of rules.banned_words; ch
 
 @dataclass(frozen=True)
 class CoupletPrediction(Prediction):
-    """A 下联, or a 上联 where that is asked for.
+    """A 下联, or a 上联 where that is asked for."""
 
-    Args:
-        form: which rules of the couplet the pair keeps.
-        relaxed: the rules of the config that it could not be held to, see `paddle_dialog.tasks.couplet.rules`.
-        known: the couplet of the training corpus nearest to it, where that was asked for and the index of the corpus
-            has lines of this length.
-    """
-
-    form: Form
+    form: Form  # which rules of the couplet the pair keeps
+    # The rules of the config that it could not be held to, see `paddle_dialog.tasks.couplet.rules`.
     relaxed: Sequence[str] = ()
+    # The couplet of the training corpus nearest to it, where that was asked for and the index of the corpus has
+    # lines of this length.
     known: Known | None = None
 
     def as_dict(self) -> Record:
@@ -73,15 +69,10 @@ def notes_of(prediction: Record) -> str:
 
 @dataclass(frozen=True)
 class GivenLine:
-    """A line to answer, checked.
+    """A line to answer, checked."""
 
-    Args:
-        text: as the model reads it.
-        locks: position → character that every answer has there.
-    """
-
-    text: str
-    locks: Mapping[int, str]
+    text: str  # as the model reads it
+    locks: Mapping[int, str]  # position → character that every answer has there
 
 
 class CoupletPredictor(GenerationPredictor):

@@ -20,16 +20,12 @@ Candidate = tuple[str, Hypothesis]  # the answer as shown, and how it was writte
 class ReverseModel:
     """A model of the line that was given, given its answer: one trained in both directions.
 
-    Args:
-        step_model: of the network.
-        vocabulary: of both lines.
-
     Raises:
         UserError: the model knows one direction alone.
     """
 
-    step_model: StepModel
-    vocabulary: Vocabulary
+    step_model: StepModel  # of the network
+    vocabulary: Vocabulary  # of both lines
 
     def __post_init__(self) -> None:
         if not knows_marks(self.vocabulary):

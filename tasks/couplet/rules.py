@@ -24,15 +24,10 @@ FREE = "？"  # in a template, the mark of a position left to the model; it is a
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one search.
+    """The rules of one search."""
 
-    Attributes:
-        active: those of `RELAXATION_ORDER` that are switched on.
-        tone_weight: nats taken off a hanzi whose tone cannot oppose.
-    """
-
-    active: frozenset[str] = frozenset()
-    tone_weight: float = 0.0
+    active: frozenset[str] = frozenset()  # those of `RELAXATION_ORDER` that are switched on
+    tone_weight: float = 0.0  # nats taken off a hanzi whose tone cannot oppose
 
     @classmethod
     def of(cls, config: RulesConfig) -> Rules:

@@ -28,22 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LineRequest:
-    """What is wanted of the lines of a batch.
+    """What is wanted of the lines of a batch."""
 
-    Args:
-        rules: of form.
-        decoding: how to search.
-        wanted: candidates for each line.
-        distance: how far apart they are, see `choose`; 0 is as the beam has them.
-        direction: which line is given.
-        refused: says which texts are not to be written; None refuses none.
-    """
-
-    rules: Rules
-    decoding: DecodingConfig
-    wanted: int
-    distance: float
-    direction: Direction
+    rules: Rules  # of form
+    decoding: DecodingConfig  # how to search
+    wanted: int  # candidates for each line
+    distance: float  # how far apart they are, see `choose`; 0 is as the beam has them
+    direction: Direction  # which line is given
+    # Says which texts are not to be written; None refuses none.
     refused: Callable[[str], bool] | None = None
 
     @property

@@ -18,25 +18,18 @@ TOP_EMOTIONS = 5
 
 @dataclass(frozen=True)
 class ReplyPrediction(Prediction):
-    """One reply.
+    """One reply."""
 
-    Args:
-        tokens: as the model wrote or reads it.
-        origin: who wrote it: the `model` that answers; this project beforehand (`written`); or the speaker, whose
-            words the reply says back (`reflected`). `care` marks the fixed sentence to somebody in danger, whose
-            score is 0.
-        act: which a written reply answers, a place in `ACTS`; None of others.
-        similarity: of the newest turn and the one beside a written reply, in 0–1; 0 of others.
-        emotion: that the speaker feels, as `Answer.emotion`; set by `predict`.
-        agreement: how far the speaker feels what a prepared reply is meant for, in 0–1; 0 of others.
-    """
-
-    tokens: tuple[str, ...]
+    tokens: tuple[str, ...]  # as the model wrote or reads it
+    # Who wrote it: the `model` that answers; this project beforehand (`written`); or the speaker, whose words
+    # the reply says back (`reflected`). `care` marks the fixed sentence to somebody in danger, whose score is
+    # 0.
     origin: Literal["model", "written", "reflected", "care"] = "model"
-    act: int | None = None
-    similarity: float = 0.0
+    act: int | None = None  # which a written reply answers, a place in `ACTS`; None of others
+    similarity: float = 0.0  # of the newest turn and the one beside a written reply, in 0–1; 0 of others
+    # How far the speaker feels what a prepared reply is meant for, in 0–1; 0 of others.
     agreement: float = 0.0
-    emotion: str | None = None
+    emotion: str | None = None  # that the speaker feels, as `Answer.emotion`; set by `predict`
 
     def as_dict(self) -> Record:
         """Return the reply as the command line prints it."""
@@ -51,27 +44,19 @@ def origin_note(record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a context.
+    """The answer to a context."""
 
-    Args:
-        context: its turns.
-        emotion: the most probable emotion, or the one that was given; None where none is likely enough, see
-            `EmpatheticDecodingConfig.clear_emotion`.
-        probabilities: of all emotions, as predicted [C].
-        predictions: the replies, best first.
-        emotions: that the probabilities are of [C].
-        act: the dialogue act of the newest turn; None where no judge was asked.
-        care: the newest turn speaks of danger, and a fixed sentence answers it; no emotion is told then.
-        hint: a sentence to the speaker, whose newest turn is in a language that the model does not read.
-    """
-
-    context: Sequence[str]
+    context: Sequence[str]  # its turns
+    # The most probable emotion, or the one that was given; None where none is likely enough, see
+    # `EmpatheticDecodingConfig.clear_emotion`.
     emotion: str | None
-    probabilities: np.ndarray
-    predictions: Sequence[ReplyPrediction]
-    emotions: Sequence[str] = EMOTIONS
-    act: Act | None = None
+    probabilities: np.ndarray  # of all emotions, as predicted [C]
+    predictions: Sequence[ReplyPrediction]  # the replies, best first
+    emotions: Sequence[str] = EMOTIONS  # that the probabilities are of [C]
+    act: Act | None = None  # the dialogue act of the newest turn; None where no judge was asked
+    # The newest turn speaks of danger, and a fixed sentence answers it; no emotion is told then.
     care: bool = False
+    # A sentence to the speaker, whose newest turn is in a language that the model does not read.
     hint: str | None = None
 
     @property

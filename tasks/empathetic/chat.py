@@ -24,15 +24,10 @@ _OTHER_FORMS = (".gz", ".xz", ".csv", ".tgz")  # which a reader would take for c
 
 @dataclass(frozen=True)
 class Response:
-    """The response to a line.
+    """The response to a line."""
 
-    Args:
-        reply: emotion and reply, for the user to read; None after a command.
-        note: a further message, e.g. what a command did; None if there is none.
-    """
-
-    reply: str | None = None
-    note: str | None = None
+    reply: str | None = None  # emotion and reply, for the user to read; None after a command
+    note: str | None = None  # a further message, e.g. what a command did; None if there is none
 
 
 class Chat:

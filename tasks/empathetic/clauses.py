@@ -51,17 +51,11 @@ _MISSED = re.compile("^我?(?:真的|很|好|非常)?想(?!要)(?:他|她|它|�
 
 @dataclass(frozen=True)
 class Clause:
-    """What the speaker has said, as the listener says it: "my dog died" is "your dog died".
+    """What the speaker has said, as the listener says it: "my dog died" is "your dog died"."""
 
-    Args:
-        text: without a full stop.
-        kind: what it is to the speaker, which decides what goes with it.
-        weight: the higher, the more it seems to be what the speaker wants heard.
-    """
-
-    text: str
-    kind: Kind
-    weight: float
+    text: str  # without a full stop
+    kind: Kind  # what it is to the speaker, which decides what goes with it
+    weight: float  # the higher, the more it seems to be what the speaker wants heard
 
 
 def clauses_of(turn: str, language: str) -> list[Clause]:

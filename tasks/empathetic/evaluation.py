@@ -28,18 +28,12 @@ TOGETHER = 4  # batches that a process answers, each of contexts of like length
 
 @dataclass(frozen=True)
 class ReplyLikelihood:
-    """How well a model predicts the replies.
+    """How well a model predicts the replies."""
 
-    Args:
-        nll: sum of -log p over the words and the end of each reply, in nats [N].
-        tokens: how many these are [N].
-        unknown: how many of these are outside the vocabulary, copied or not [N].
-        units: how many units of the language they are, the end one of them [N]: the same, or characters.
-    """
-
-    nll: np.ndarray
-    tokens: np.ndarray
-    unknown: np.ndarray
+    nll: np.ndarray  # sum of -log p over the words and the end of each reply, in nats [N]
+    tokens: np.ndarray  # how many these are [N]
+    unknown: np.ndarray  # how many of these are outside the vocabulary, copied or not [N]
+    # How many units of the language they are, the end one of them [N]: the same, or characters.
     units: np.ndarray
 
 

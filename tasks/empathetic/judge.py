@@ -31,15 +31,10 @@ FEATURES = len(ORIGINS) * OF_ORIGIN + PLAIN
 
 @dataclass(frozen=True)
 class ReplyJudge:
-    """Orders the candidates for a context.
+    """Orders the candidates for a context."""
 
-    Args:
-        acts: tells the dialogue act of a turn.
-        judge: of the numbers that `measured` returns.
-    """
-
-    acts: ActClassifier
-    judge: Judge
+    acts: ActClassifier  # tells the dialogue act of a turn
+    judge: Judge  # of the numbers that `measured` returns
 
     def order(
         self,

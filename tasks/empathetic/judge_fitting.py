@@ -35,27 +35,17 @@ PENALTY = 3000.0  # of the squared weights, chosen by cross-validation over conv
 
 
 class Rated(NamedTuple):
-    """A turn of a conversation with rated replies.
+    """A turn of a conversation with rated replies."""
 
-    Attributes:
-        talk: the conversation.
-        place: of the turn in it, from 1.
-        act: of the newest turn.
-        context: turns, the speaker's first and last.
-        replies: the texts.
-        origins: `reflected` of one in the speaker's words, else `model`; written replies are known by their texts.
-        sensible: whether each is [N].
-        values: what each is worth [N], see `WORTH`.
-    """
-
-    talk: str
-    place: int
-    act: str
-    context: list[str]
-    replies: list[str]
+    talk: str  # the conversation
+    place: int  # of the turn in it, from 1
+    act: str  # of the newest turn
+    context: list[str]  # turns, the speaker's first and last
+    replies: list[str]  # the texts
+    # `reflected` of one in the speaker's words, else `model`; written replies are known by their texts.
     origins: list[Any]
-    sensible: np.ndarray
-    values: np.ndarray
+    sensible: np.ndarray  # whether each is [N]
+    values: np.ndarray  # what each is worth [N], see `WORTH`
 
 
 def read_ratings(path: str) -> list[Rated]:

@@ -41,15 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """Contexts that a model has read together.
+    """Contexts that a model has read together."""
 
-    Args:
-        model: the model.
-        state: before the first word, a row for each context.
-    """
-
-    model: EmoPrepend | NumpyEmoPrepend
-    state: Any
+    model: EmoPrepend | NumpyEmoPrepend  # the model
+    state: Any  # before the first word, a row for each context
 
     def state_of(self, rows: Sequence[int]) -> Any:
         """Return the state of some of the contexts."""
@@ -59,26 +54,17 @@ class ReadBatch:
 
 @dataclass(frozen=True)
 class ReadContext:
-    """A context as a model reads it.
+    """A context as a model reads it."""
 
-    Attributes:
-        turns: of the conversation, the speaker's first and last.
-        packed: as the encoder packs it.
-        language: of the conversation.
-        given: the emotion that the user has given, a class id, or None.
-        predicted: probabilities of the emotions [C]; None before the model has run.
-        batch: the contexts that the model has read together, this one among them; None before the model has run.
-        row: of this one in the batch.
-        states: the decoder's mean and last outputs [2 D] over replies that were scored, by their tokens.
-    """
-
-    turns: Sequence[str]
-    packed: Packed
-    language: Language
-    given: int | None = None
-    predicted: np.ndarray | None = None
+    turns: Sequence[str]  # of the conversation, the speaker's first and last
+    packed: Packed  # as the encoder packs it
+    language: Language  # of the conversation
+    given: int | None = None  # the emotion that the user has given, a class id, or None
+    predicted: np.ndarray | None = None  # probabilities of the emotions [C]; None before the model has run
+    # The contexts that the model has read together, this one among them; None before the model has run.
     batch: ReadBatch | None = None
-    row: int = 0
+    row: int = 0  # of this one in the batch
+    # The decoder's mean and last outputs [2 D] over replies that were scored, by their tokens.
     states: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
 
     @property

@@ -38,14 +38,10 @@ _MEANT: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
 
 @dataclass(frozen=True)
 class Reflection:
-    """A reply that says a clause back.
+    """A reply that says a clause back."""
 
-    Args:
-        text: of the reply.
-        emotions: of the speaker, to which the frame belongs: one, or none where it is for any.
-    """
-
-    text: str
+    text: str  # of the reply
+    # Of the speaker, to which the frame belongs: one, or none where it is for any.
     emotions: tuple[str, ...]
 
 

@@ -23,36 +23,24 @@ LIKE = 0.35  # least similarity of the turns of a reply that is not general
 
 @dataclass(frozen=True)
 class WrittenReply:
-    """A reply that is right for nearly everybody who says such a thing.
+    """A reply that is right for nearly everybody who says such a thing."""
 
-    Attributes:
-        act: of the turns that it answers, a place in `ACTS`.
-        turn: one of them.
-        text: of the reply.
-        emotions: of the speaker for which a reply to a statement is meant; empty where it is for any.
-        general: whether it fits nearly every turn of the act; others assume what only turns like theirs have said.
-    """
-
-    act: int
-    turn: str
-    text: str
+    act: int  # of the turns that it answers, a place in `ACTS`
+    turn: str  # one of them
+    text: str  # of the reply
+    # Of the speaker for which a reply to a statement is meant; empty where it is for any.
     emotions: tuple[str, ...] = ()
+    # Whether it fits nearly every turn of the act; others assume what only turns like theirs have said.
     general: bool = False
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """A written reply that may answer a turn.
+    """A written reply that may answer a turn."""
 
-    Attributes:
-        reply: the reply.
-        similarity: of the turn and the one beside the reply, in 0–1.
-        agreement: of the speaker's emotion and those for which the reply is meant, see `agreement`.
-    """
-
-    reply: WrittenReply
-    similarity: float
-    agreement: float
+    reply: WrittenReply  # the reply
+    similarity: float  # of the turn and the one beside the reply, in 0–1
+    agreement: float  # of the speaker's emotion and those for which the reply is meant, see `agreement`
 
 
 class WrittenReplies:

@@ -40,17 +40,11 @@ _NEEDS = {"中": ANY, "平": LEVEL, "仄": OBLIQUE}
 
 @dataclass(frozen=True)
 class Form:
-    """A form of verse.
+    """A form of verse."""
 
-    Attributes:
-        name: e.g. 七绝.
-        lines: 4 or 8.
-        length: characters of a line, 5 or 7.
-    """
-
-    name: FormName
-    lines: int
-    length: int
+    name: FormName  # e.g. 七绝
+    lines: int  # 4 or 8
+    length: int  # characters of a line, 5 or 7
 
     @property
     def patterns(self) -> list[str]:
@@ -86,18 +80,12 @@ FORMS: dict[FormName, Form] = {
 
 @dataclass(frozen=True)
 class FormReport:
-    """The rules of a form that a poem keeps.
-
-    Args:
-        lengths: it has its lines, each of its length and of hanzi alone.
-        tones: its characters can be read in one of the patterns of tones.
-        rhyme: its even lines end in one rhyme, on different characters.
-    """
+    """The rules of a form that a poem keeps."""
 
     name: str
-    lengths: bool
-    tones: bool
-    rhyme: bool
+    lengths: bool  # it has its lines, each of its length and of hanzi alone
+    tones: bool  # its characters can be read in one of the patterns of tones
+    rhyme: bool  # its even lines end in one rhyme, on different characters
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as it is printed."""
@@ -182,23 +170,17 @@ class TonesAndRhymes:
 
 @dataclass(frozen=True)
 class FormPlan:
-    """The plan of one poem.
-
-    Args:
-        given: position in the poem → character.
-        needs: for each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given
-            characters need nothing.
-        relaxed: rules that the given characters cannot keep.
-        rhymes: those that the given ends leave, bool [30]; None where the ends need not rhyme.
-        once: whether characters stand once.
-    """
+    """The plan of one poem."""
 
     form: Form
-    given: Mapping[int, str]
+    given: Mapping[int, str]  # position in the poem → character
+    # For each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given characters
+    # need nothing.
     needs: np.ndarray
-    relaxed: tuple[str, ...]
+    relaxed: tuple[str, ...]  # rules that the given characters cannot keep
+    # Those that the given ends leave, bool [30]; None where the ends need not rhyme.
     rhymes: np.ndarray | None
-    once: bool = True
+    once: bool = True  # whether characters stand once
 
 
 def make_plan(

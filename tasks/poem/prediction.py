@@ -52,15 +52,10 @@ RELAXATIONS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class PoemPrediction(Prediction):
-    """A text that was written, the beginning included.
+    """A text that was written, the beginning included."""
 
-    Args:
-        form: what it keeps of the form that was asked for, or that it happens to have.
-        relaxed: rules it could not be held to.
-    """
-
-    form: FormReport | None
-    relaxed: tuple[str, ...] = ()
+    form: FormReport | None  # what it keeps of the form that was asked for, or that it happens to have
+    relaxed: tuple[str, ...] = ()  # rules it could not be held to
 
     def as_dict(self) -> Record:
         """Return the prediction as it is printed; `relaxed` only where something was."""
@@ -71,19 +66,12 @@ class PoemPrediction(Prediction):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What one text asks for, checked.
+    """What one text asks for, checked."""
 
-    Args:
-        form: that it is held to.
-        title: its characters.
-        begin: how the text begins.
-        given: where a form has given characters.
-    """
-
-    form: Form | None = None
-    title: str = ""
-    begin: tuple[str, ...] = ()
-    given: Mapping[int, str] = field(default_factory=dict)
+    form: Form | None = None  # that it is held to
+    title: str = ""  # its characters
+    begin: tuple[str, ...] = ()  # how the text begins
+    given: Mapping[int, str] = field(default_factory=dict)  # where a form has given characters
 
     @property
     def mark(self) -> list[str]:

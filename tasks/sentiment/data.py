@@ -168,21 +168,13 @@ class ReviewDataset:
 
 
 class ReviewBatch(NamedTuple):
-    """A training batch.
+    """A training batch."""
 
-    Args:
-        ids: [B, S].
-        lengths: [B].
-        buckets: of the n-grams [B, M].
-        label: int64 [B].
-        weight: float32 [B].
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    buckets: np.ndarray
-    label: np.ndarray
-    weight: np.ndarray
+    ids: np.ndarray  # [B, S]
+    lengths: np.ndarray  # [B]
+    buckets: np.ndarray  # of the n-grams [B, M]
+    label: np.ndarray  # int64 [B]
+    weight: np.ndarray  # float32 [B]
 
 
 def collate(reviews: Sequence[EncodedReview]) -> ReviewBatch:

@@ -30,20 +30,13 @@ EXAMPLES = {"zh": "房间很干净，下次还来。", "en": "The room was clean
 
 
 class Judgement(NamedTuple):
-    """The judgement of one review.
+    """The judgement of one review."""
 
-    Args:
-        label: 1 good, 0 bad, the likelier one.
-        probability: of that label.
-        clear: whether that is enough to say so; never where no word is known.
-        weights: share of each token in the logit of label 1 [S]; with the bias they add up to it.
-    """
-
-    label: int
-    probability: float
+    label: int  # 1 good, 0 bad, the likelier one
+    probability: float  # of that label
     tokens: list[str]
-    weights: np.ndarray
-    clear: bool
+    weights: np.ndarray  # share of each token in the logit of label 1 [S]; with the bias they add up to it
+    clear: bool  # whether that is enough to say so; never where no word is known
 
     @property
     def shown(self) -> int | None:

@@ -34,13 +34,9 @@ LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for ea
 
 @dataclass(frozen=True)
 class TranslationPrediction(Prediction):
-    """A translation.
+    """A translation."""
 
-    Args:
-        sentences: the tokens of the translation of each sentence.
-    """
-
-    sentences: list[list[str]]
+    sentences: list[list[str]]  # the tokens of the translation of each sentence
 
 
 class TranslationPredictor(GenerationPredictor):

@@ -34,21 +34,14 @@ Text = tuple[list[int], list[int]]  # ids of what is asked and of what is writte
 
 @dataclass(frozen=True)
 class RatedAnswer:
-    """A couplet and what it is worth.
+    """A couplet and what it is worth."""
 
-    Args:
-        first: 上联.
-        second: 下联, which the model wrote.
-        rating: the higher, the better; only those of one input are compared.
-        template: of a 上联 that the model wrote too, ？ where any character may stand; None where it was given.
-        told: characters of theme words that the model was told for it.
-    """
-
-    first: str
-    second: str
-    rating: float
+    first: str  # 上联
+    second: str  # 下联, which the model wrote
+    rating: float  # the higher, the better; only those of one input are compared
+    # Of a 上联 that the model wrote too, ？ where any character may stand; None where it was given.
     template: str | None = None
-    told: str = ""
+    told: str = ""  # characters of theme words that the model was told for it
 
     def texts(self, vocabulary: Vocabulary) -> list[Text]:
         """Return the texts that the model wrote of it, and what they were asked by."""

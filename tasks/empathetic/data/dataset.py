@@ -135,33 +135,20 @@ class DialogueDataset(io.Dataset):
 
 
 class DialogueBatch(NamedTuple):
-    """A training batch.
+    """A training batch."""
 
-    Args:
-        words: [B, S]; see `Source`, as the next four.
-        roles: [B, S] or None.
-        hints: [B, S] or None.
-        ngrams: [B, S, G] or None.
-        condition: [B].
-        source_lengths: [B].
-        next_words: ids that are learned at the positions of contexts, 0 for none [B, S]; None where none is learned.
-        target: input ids [B, T], begin token first.
-        emotion: class ids or `NO_EMOTION` [B].
-        label: output ids [B, T], end token last.
-        mask: float32 [B, T], 1 on real target tokens.
-    """
-
-    words: np.ndarray
-    roles: np.ndarray | None
-    hints: np.ndarray | None
-    ngrams: np.ndarray | None
-    condition: np.ndarray
-    source_lengths: np.ndarray
+    words: np.ndarray  # [B, S]; see `Source`, as the next four
+    roles: np.ndarray | None  # [B, S] or None
+    hints: np.ndarray | None  # [B, S] or None
+    ngrams: np.ndarray | None  # [B, S, G] or None
+    condition: np.ndarray  # [B]
+    source_lengths: np.ndarray  # [B]
+    # Ids that are learned at the positions of contexts, 0 for none [B, S]; None where none is learned.
     next_words: np.ndarray | None
-    target: np.ndarray
-    emotion: np.ndarray
-    label: np.ndarray
-    mask: np.ndarray
+    target: np.ndarray  # input ids [B, T], begin token first
+    emotion: np.ndarray  # class ids or `NO_EMOTION` [B]
+    label: np.ndarray  # output ids [B, T], end token last
+    mask: np.ndarray  # float32 [B, T], 1 on real target tokens
 
     @property
     def source(self) -> Source:

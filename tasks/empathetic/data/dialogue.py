@@ -13,21 +13,15 @@ from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A context and the listener's next turn.
+    """A context and the listener's next turn."""
 
-    Attributes:
-        context: the turns before it, oldest first; the speaker has the first, third, … and the last.
-        target: the listener's reply; empty where the example teaches the emotion alone.
-        emotion: the speaker's emotion, one of the language's, or None if unknown.
-        situation: what the speaker had in mind, or None if unknown. No model sees it.
-        new_turns: how many of the newest turns of the context are in no earlier example of the conversation, so
-            that a model that also learns contexts learns each turn once.
-    """
-
+    # The turns before it, oldest first; the speaker has the first, third, … and the last.
     context: list[str]
-    target: str
-    emotion: str | None = None
-    situation: str | None = None
+    target: str  # the listener's reply; empty where the example teaches the emotion alone
+    emotion: str | None = None  # the speaker's emotion, one of the language's, or None if unknown
+    situation: str | None = None  # what the speaker had in mind, or None if unknown. No model sees it.
+    # How many of the newest turns of the context are in no earlier example of the conversation, so that a model
+    # that also learns contexts learns each turn once.
     new_turns: int = 1
 
 

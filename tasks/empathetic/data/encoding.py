@@ -37,22 +37,18 @@ _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
 
 
 class Source(NamedTuple):
-    """A context as the network reads it, CLS first; in a batch [B, …] all are padded with 0.
+    """A context as the network reads it, CLS first; in a batch [B, …] all are padded with 0."""
 
-    Args:
-        words: extended ids [S]: V, V + 1, … for words outside the vocabulary, see
-            `paddle_dialog.layers.pointer_generator`.
-        roles: ids of the roles [S], 0 where nobody speaks; None for a network that does not read them.
-        hints: `HINT_ID` at words that hint at an emotion, else 0 [S]; None for a network that does not read them.
-        ngrams: buckets of the n-grams of each position, each where it first occurs, 0 for none [S, G]; None without a
-            classifier of n-grams.
-        condition: the emotion that the network is given, a class id, or `NO_EMOTION` where it predicts it, [].
-    """
-
+    # Extended ids [S]: V, V + 1, … for words outside the vocabulary, see
+    # `paddle_dialog.layers.pointer_generator`.
     words: Any
-    roles: Any
+    roles: Any  # ids of the roles [S], 0 where nobody speaks; None for a network that does not read them
+    # `HINT_ID` at words that hint at an emotion, else 0 [S]; None for a network that does not read them.
     hints: Any
+    # Buckets of the n-grams of each position, each where it first occurs, 0 for none [S, G]; None without a
+    # classifier of n-grams.
     ngrams: Any
+    # The emotion that the network is given, a class id, or `NO_EMOTION` where it predicts it, [].
     condition: Any
 
     def map(self, function: Callable[[Any], Any]) -> Source:
@@ -65,17 +61,11 @@ Packed = tuple[Source, dict[int, int]]  # and the extended ids of its words by t
 
 @dataclass(frozen=True, slots=True)
 class EncodedContext:
-    """A context as numbers of an encoder's words.
+    """A context as numbers of an encoder's words."""
 
-    Args:
-        words: [n], all kept turns, oldest first.
-        roles: role of each word [n].
-        first_turn: number of words that belong to the conversation's first turn.
-    """
-
-    words: np.ndarray
-    roles: np.ndarray
-    first_turn: int
+    words: np.ndarray  # [n], all kept turns, oldest first
+    roles: np.ndarray  # role of each word [n]
+    first_turn: int  # number of words that belong to the conversation's first turn
 
 
 class DialogueEncoder:
@@ -275,17 +265,11 @@ def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A flattened context.
+    """A flattened context."""
 
-    Attributes:
-        tokens: tokens of all kept turns, oldest first.
-        roles: SPEAKER or LISTENER for each token; same length as `tokens`.
-        dropped_tokens: tokens left out.
-    """
-
-    tokens: list[str]
-    roles: list[int]
-    dropped_tokens: int
+    tokens: list[str]  # tokens of all kept turns, oldest first
+    roles: list[int]  # SPEAKER or LISTENER for each token; same length as `tokens`
+    dropped_tokens: int  # tokens left out
 
 
 def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> History:

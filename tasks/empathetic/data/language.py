@@ -211,28 +211,17 @@ def _join_faces(tokens: list[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """One language, made once and handed on.
+    """One language, made once and handed on."""
 
-    Args:
-        name: as in the setting `language`.
-        emotions: that a model of it predicts.
-        tokenise: one turn to tokens.
-        detokenise: tokens of a reply to readable text.
-        units: tokens to what figures count: words, or the characters of pieces.
-        stock_phrase: the units of what listeners say too often.
-        opening: how many units begin a reply alike, for `common_openings`; 0 where that is not reported.
-
-    Attributes:
-        tokens_of: `tokenise` with a memory, which `forget` empties.
-    """
-
-    name: LanguageName
-    emotions: tuple[str, ...]
-    tokenise: Callable[[str], Tokens]
-    detokenise: Callable[[Iterable[str]], str]
-    units: Callable[[Tokens], Tokens]
-    stock_phrase: tuple[str, ...]
+    name: LanguageName  # as in the setting `language`
+    emotions: tuple[str, ...]  # that a model of it predicts
+    tokenise: Callable[[str], Tokens]  # one turn to tokens
+    detokenise: Callable[[Iterable[str]], str]  # tokens of a reply to readable text
+    units: Callable[[Tokens], Tokens]  # tokens to what figures count: words, or the characters of pieces
+    stock_phrase: tuple[str, ...]  # the units of what listeners say too often
+    # How many units begin a reply alike, for `common_openings`; 0 where that is not reported.
     opening: int = 0
+    # `tokenise` with a memory, which `forget` empties.
     tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
     _memory: Any = field(init=False)  # the same, as functools knows it
 

@@ -15,27 +15,17 @@ from paddle_dialog.training.losses import SequenceCrossEntropy
 
 
 class Outputs(NamedTuple):
-    """Scores of a batch; a part that this network or this mode does not have is an empty tensor.
+    """Scores of a batch; a part that this network or this mode does not have is an empty tensor."""
 
-    Args:
-        logits: of the reply's words [B, T, V].
-        gate: logits of generating over copying [B, T], of a network with a pointer.
-        attention: over the context [B, T, S], with a pointer.
-        copy_ids: the context's extended ids [B, S], with a pointer.
-        context_logits: of the K context words to learn [K, V], in training, where contexts are learned.
-        context_ids: of these words [K].
-        verdicts: logits of the adversary [B, 3], in training, where there is one.
-        emotion: logits [B, C] of the encoder's classifier.
-    """
-
-    logits: Tensor
-    gate: Tensor
-    attention: Tensor
-    copy_ids: Tensor
+    logits: Tensor  # of the reply's words [B, T, V]
+    gate: Tensor  # logits of generating over copying [B, T], of a network with a pointer
+    attention: Tensor  # over the context [B, T, S], with a pointer
+    copy_ids: Tensor  # the context's extended ids [B, S], with a pointer
+    # Of the K context words to learn [K, V], in training, where contexts are learned.
     context_logits: Tensor
-    context_ids: Tensor
-    verdicts: Tensor
-    emotion: Tensor
+    context_ids: Tensor  # of these words [K]
+    verdicts: Tensor  # logits of the adversary [B, 3], in training, where there is one
+    emotion: Tensor  # logits [B, C] of the encoder's classifier
 
     @classmethod
     def of(cls, logits: Tensor, emotion: Tensor, **others: Tensor) -> Outputs:
