@@ -11,6 +11,9 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
+    from paddle import nn
+
+    from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
 
 
@@ -73,6 +76,12 @@ class GenerationPredictor(Predictor):
     """A predictor that writes text, by the search that the section `decoding` describes."""
 
     config: GenerationConfig
+    _trained: TrainedModel
+
+    @property
+    def network(self) -> nn.Layer:
+        """The trained network in evaluation mode."""
+        return self._trained.network
 
     @property
     def batch_size(self) -> int:

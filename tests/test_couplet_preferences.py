@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
+from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.couplets import Couplet
@@ -201,7 +203,7 @@ def test_the_command_learns_the_order(trained: dict[str, Trained], recipe: Path)
         """Return by how much the better answers are likelier, in the mean."""
         loaded = load_model(folder, TASK)
         vocabulary = loaded.trained.vocabularies["text"]
-        model = loaded.trained.step_model(loaded.config.model, len(vocabulary))
+        model = loaded.trained.fastest(partial(numpy_seq2seq, loaded.config.model, len(vocabulary)))
         inputs = read_ratings(recipe.parent / "ratings.jsonl")
         texts = [text for answers in inputs for answer in answers for text in answer.texts(vocabulary)]
         source, lengths = encode_sources([np.array(asked) for asked, _ in texts])

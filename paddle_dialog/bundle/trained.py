@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.weights import set_weights
-from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.device import current_is_cpu
 from paddle_dialog.models.numpy_operators import UnsupportedModelError
-from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from paddle import nn
-
-    from paddle_dialog.config.models import ModelConfig, PretrainedConfig
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -102,14 +98,11 @@ class TrainedModel:
             )
             return None
 
-    def step_model(self, config: ModelConfig | PretrainedConfig, vocab_size: int) -> StepModel:
-        """Return the fastest step model on the current device, on the CPU one over arrays, which needs no Paddle.
+    def fastest(self, make: Callable[[Mapping[str, np.ndarray]], Any]) -> Any:
+        """Return the model over arrays that `numpy_model` returns, or else the network.
 
         Raises:
             UserError: the weights belong to another model.
         """
-        model = self.numpy_model(partial(numpy_seq2seq, config, vocab_size))
-        if model is not None:
-            return model
-        network: StepModel = self.network
-        return network
+        arrays = self.numpy_model(make)
+        return self.network if arrays is None else arrays

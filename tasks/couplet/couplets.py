@@ -1,9 +1,8 @@
 """Couplets: the example, where it is read from, and the rule for lines that are too long."""
 
-import importlib.resources
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,23 +28,6 @@ class Couplet:
     second: str
 
 
-@dataclass(frozen=True)
-class LengthReport:
-    """What `limit_length` found and did."""
-
-    total: int  # pairs looked at
-    kept: int  # pairs handed on, the truncated ones included
-    skipped: int  # pairs left out because a line was too long
-    truncated: int  # pairs of which at least one line was cut
-    unequal: int  # pairs, of the total, whose two lines differ in length before any cut
-
-    def __str__(self) -> str:
-        return (
-            f"{self.total} couplets: {self.kept} kept, {self.skipped} skipped as too long, "
-            f"{self.truncated} truncated, {self.unequal} with lines of unequal length"
-        )
-
-
 def read_couplets(source: str) -> list[Couplet]:
     """Read all couplets of a source.
 
@@ -61,9 +43,7 @@ def read_couplets(source: str) -> list[Couplet]:
         UserError: the source cannot be read, or a line of it is not a couplet (named by file and number).
     """
     if source == "sample":
-        sample = importlib.resources.files("paddle_dialog.tasks.couplet") / "sample.tsv"
-        with importlib.resources.as_file(sample) as path:
-            return _read_tsv(path)
+        return _read_tsv(Path(__file__).with_name("sample.tsv"))
     if source == "paddlenlp" or source.startswith("paddlenlp:"):
         return _read_paddlenlp(source.partition(":")[2] or "train")
     return _read_tsv(Path(source))
@@ -148,8 +128,8 @@ def _couplet(first: str, second: str) -> Couplet:
 
 
 def limit_length(
-    couplets: Iterable[Couplet], max_length: int, overlong: Literal["skip", "truncate"] = "skip"
-) -> tuple[list[Couplet], LengthReport]:
+    couplets: Sequence[Couplet], max_length: int, overlong: Literal["skip", "truncate"] = "skip"
+) -> tuple[list[Couplet], str]:
     """Skip or cut couplets with a line of more than `max_length` characters.
 
     Args:
@@ -158,26 +138,24 @@ def limit_length(
         overlong: `skip` leaves such a couplet out; `truncate` cuts each line after `max_length` characters.
 
     Returns:
-        The couplets kept, in order, and the counts of what was done.
+        The couplets kept, in order, and a note for the log.
 
     Raises:
-        UserError: `max_length` is below 1, `overlong` is neither word, or every couplet is too long.
+        UserError: every couplet is too long.
     """
-    kept: list[Couplet] = []
-    skipped = truncated = unequal = 0
-    for couplet in couplets:
-        unequal += len(couplet.first) != len(couplet.second)
-        limited = within_length(couplet, max_length, overlong)
-        if limited is None:
-            skipped += 1
-        else:
-            truncated += limited is not couplet
-            kept.append(limited)
-    if skipped and not kept:
+    limited = [within_length(couplet, max_length, overlong) for couplet in couplets]
+    kept = [couplet for couplet in limited if couplet is not None]
+    if couplets and not kept:
         raise UserError(
             f"max_length: every couplet has a line of more than {max_length} characters; set it higher"
         )
-    return kept, LengthReport(len(kept) + skipped, len(kept), skipped, truncated, unequal)
+    skipped = len(couplets) - len(kept)
+    truncated = len(kept) - sum(one is other for one, other in zip(limited, couplets, strict=True))
+    unequal = sum(len(couplet.first) != len(couplet.second) for couplet in couplets)
+    return kept, (
+        f"{len(couplets)} couplets: {len(kept)} kept, {skipped} skipped as too long, {truncated} truncated, "
+        f"{unequal} with lines of unequal length"
+    )
 
 
 def within_length(

@@ -91,7 +91,8 @@ def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:
     Raises:
         UserError: the source cannot be used.
     """
-    pairs, report = limit_length(read_couplets(source), predictor.longest_line)
+    read = read_couplets(source)
+    pairs, _ = limit_length(read, predictor.longest_line)
     nll, tokens, hanzi_nll, hanzi, unknown = _sums(predictor, pairs, TO_SECOND)
     mirrored = {}
     if knows_marks(predictor.vocabulary):
@@ -99,7 +100,7 @@ def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:
         mirrored["perplexity_first"] = token_perplexity(first_nll, int(first_tokens))
     return {
         "n": len(pairs),
-        "skipped": report.skipped,
+        "skipped": len(read) - len(pairs),
         "perplexity": token_perplexity(nll, int(tokens)),
         "perplexity_hanzi": token_perplexity(hanzi_nll, int(hanzi)),
         **mirrored,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
+from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
@@ -26,8 +28,6 @@ from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.simplified import simplified_line
 
 if TYPE_CHECKING:
-    from paddle import nn
-
     from paddle_dialog.config.schema import DecodingConfig
 
 
@@ -90,14 +90,10 @@ class CoupletPredictor(GenerationPredictor):
         self.config: CoupletConfig = config
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
-        self.step_model = model.step_model(config.model, len(self.vocabulary))
+        make = partial(numpy_seq2seq, config.model, len(self.vocabulary))
+        self.step_model: StepModel = model.fastest(make)
         self._table = CharacterTable(self.vocabulary)
         self._search = LineSearch(config, self.step_model, self._table, lambda: self.network)
-
-    @property
-    def network(self) -> nn.Layer:
-        """The trained network in evaluation mode."""
-        return self._trained.network
 
     @cached_property
     def banned_words(self) -> list[str]:

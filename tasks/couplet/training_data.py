@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.models.pretrained_base import character_vocabulary
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
@@ -135,7 +137,7 @@ def _with_ratings(
             "of more; start from weights trained for all uses"
         )
     logger.info("reading %s rated answers with %s, which takes minutes", f"{sum(map(len, rated)):,}", start)
-    before = loaded.trained.step_model(loaded.config.model, len(vocabulary))
+    before = loaded.trained.fastest(partial(numpy_seq2seq, loaded.config.model, len(vocabulary)))
     dataset = RatedDataset(examples, rated, vocabulary, before)
     return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))
 

@@ -14,7 +14,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
-from paddle_dialog.predictor import GenerationPredictor, check_request
+from paddle_dialog.predictor import check_request
 from paddle_dialog.tasks.empathetic.answer import Answer, ReplyPrediction, origin_note
 from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
@@ -41,7 +41,7 @@ _HINTS: dict[LanguageName, str] = {  # by the language of the turn
 }
 
 
-class EmpatheticPredictor(ContextReader, GenerationPredictor):
+class EmpatheticPredictor(ContextReader):
     """Answers conversations with an emotion and replies.
 
     Args:

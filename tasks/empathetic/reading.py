@@ -15,6 +15,7 @@ from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
+from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import checked_context
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
@@ -34,8 +35,6 @@ from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import (
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from paddle import nn
-
     from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 
 
@@ -93,7 +92,7 @@ class ReadContext:
         return self.predicted
 
 
-class ContextReader:
+class ContextReader(GenerationPredictor):
     """Reads conversations with a trained model.
 
     Args:
@@ -113,14 +112,9 @@ class ContextReader:
         self.config: EmpatheticConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        numpy_model = trained.numpy_model(partial(numpy_emo_prepend, config, len(self.vocabulary)))
-        self.model: EmoPrepend | NumpyEmoPrepend = self.network if numpy_model is None else numpy_model
+        make = partial(numpy_emo_prepend, config, len(self.vocabulary))
+        self.model: EmoPrepend | NumpyEmoPrepend = trained.fastest(make)
         self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
-
-    @property
-    def network(self) -> nn.Layer:
-        """The trained network in evaluation mode."""
-        return self._trained.network
 
     def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:
         """Return attention [T, S] of a target [T], begin token first, over a context."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -86,10 +86,6 @@ class FormReport:
     lengths: bool  # it has its lines, each of its length and of hanzi alone
     tones: bool  # its characters can be read in one of the patterns of tones
     rhyme: bool  # its even lines end in one rhyme, on different characters
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as it is printed."""
-        return asdict(self)
 
 
 def split_lines(body: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from paddle import nn
+    pass
 
 # What is dropped where a form leaves nothing to write, in the order in which it is tried.
 RELAXATIONS: tuple[tuple[str, ...], ...] = (
@@ -59,7 +59,7 @@ class PoemPrediction(Prediction):
 
     def as_dict(self) -> Record:
         """Return the prediction as it is printed; `relaxed` only where something was."""
-        form = None if self.form is None else self.form.as_dict()
+        form = None if self.form is None else asdict(self.form)
         record = {"text": self.text, "score": round(self.score, 4), "form": form}
         return {**record, "relaxed": list(self.relaxed)} if self.relaxed else record
 
@@ -86,14 +86,9 @@ class PoemPredictor(GenerationPredictor):
         self.config: PoemConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        numpy_model = trained.numpy_model(partial(NumpyCausalLm, config.model, len(self.vocabulary)))
-        self._model: StepModel = self.network if numpy_model is None else numpy_model
+        make = partial(NumpyCausalLm, config.model, len(self.vocabulary))
+        self._model: StepModel = trained.fastest(make)
         self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
-
-    @property
-    def network(self) -> nn.Layer:
-        """The network in evaluation mode."""
-        return self._trained.network
 
     @cached_property
     def _table(self) -> TonesAndRhymes:

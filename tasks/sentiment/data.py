@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib.resources
 import re
 import zlib
 from collections.abc import Sequence
@@ -60,7 +59,7 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
     """
     path = Path(source)
     if source in ("sample_zh", "sample_en"):
-        path = Path(str(importlib.resources.files(__package__) / f"{source}.tsv"))
+        path = Path(__file__).with_name(f"{source}.tsv")
     reviews = []
     for number, line in read_lines(path):
         if not line.strip():
@@ -93,7 +92,7 @@ def read_phrases(source: str, unit: Unit) -> list[Review]:
     """
     path = Path(source)
     if source in ("phrases_zh", "phrases_en"):
-        path = Path(str(importlib.resources.files(__package__) / f"{source}.txt"))
+        path = Path(__file__).with_name(f"{source}.txt")
     phrases = []
     for number, line in read_lines(path):
         if not line.strip() or line.startswith("#"):

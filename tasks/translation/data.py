@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -55,9 +54,7 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
     Raises:
         UserError: the source cannot be read, or a line of it is not a pair (named by file and number).
     """
-    path = Path(source)
-    if source == "sample":
-        path = Path(str(importlib.resources.files(__package__) / "sample.tsv"))
+    path = Path(__file__).with_name("sample.tsv") if source == "sample" else Path(source)
     pairs = []
     for number, line in read_lines(path):
         if not line.strip():

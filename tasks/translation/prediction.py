@@ -26,7 +26,7 @@ from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from paddle import nn
+    pass
 
 SENTENCE = re.compile("[^。！？；]*[。！？；]+[”’」』）]*|[^。！？；]+$")
 LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
@@ -53,13 +53,8 @@ class TranslationPredictor(GenerationPredictor):
         self.config: TranslationConfig = config
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
-        arrays = model.numpy_model(partial(NumpyPointerSeq2Seq.of_arrays, config.model, len(self.vocabulary)))
-        self.step_model: Any = self.network if arrays is None else arrays
-
-    @property
-    def network(self) -> nn.Layer:
-        """The trained network in evaluation mode."""
-        return self._trained.network
+        make = partial(NumpyPointerSeq2Seq.of_arrays, config.model, len(self.vocabulary))
+        self.step_model: Any = model.fastest(make)
 
     @cached_property
     def _reads_hanzi(self) -> bool:
