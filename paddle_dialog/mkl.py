@@ -50,6 +50,12 @@ def fast_path(vendor: str, flags: set[str]) -> str | None:
     return AVX512 if flags >= AVX512_FLAGS else AVX2
 
 
+def has_avx512() -> bool:
+    """Return whether the processor has AVX-512, True where it is unknown."""
+    flags = _vendor_and_flags()[1]
+    return not flags or flags >= AVX512_FLAGS
+
+
 def describe_path() -> str | None:
     """Return one line for the log: which path was chosen and by whom; None where none was."""
     value = os.environ.get(VARIABLE)

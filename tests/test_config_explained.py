@@ -150,6 +150,7 @@ WRONG = [
     2**63,
     10**23,
     -1e300,
+    1e-300,
     1e-320,
     1e39,
     1e308,
@@ -201,10 +202,18 @@ def test_every_key_takes_a_value_or_refuses_it_in_a_line(name):
                 else:
                     assert dump(config)
                     too_much = isinstance(value, float | int) and abs(value) > 2**31 - 1
-                    assert not too_much, f"{key.name} takes {value}"
+                    too_little = isinstance(value, float) and 0 < value < 1e-100 and "above" in key.accepts
+                    assert not too_much and not too_little, f"{key.name} takes {value}"
 
 
-def test_a_network_beyond_the_machine_s_memory_is_refused_before_it_is_built(monkeypatch):
+def test_beams_that_no_memory_holds_are_refused_together():
+    line = run_here(
+        "predict", "-c", "couplet", "-o", "decoding.beam_size=1000", "-o", "decoding.batch_size=66", "天"
+    )
+    assert "decoding.batch_size: is 66; beams of 1000 leave room for 65" in line.error_line()
+
+
+def test_a_network_beyond_the_machine_s_memory_is_refused_before_it_is_built(monkeypatch, tmp_path):
     monkeypatch.setattr("paddle_dialog.config.models.total_memory", lambda: 2**29)
     wide = ("-c", "couplet", "-o", "model.width=16384")
     for tool in ("train", "predict", "summary"):
@@ -216,6 +225,19 @@ def test_a_network_beyond_the_machine_s_memory_is_refused_before_it_is_built(mon
         "model: its weights would take"
         in run_here("summary", "-c", "couplet", "--vocab-size", 10**6).error_line()
     )
+    monkeypatch.setattr("paddle_dialog.config.models.total_memory", lambda: 2**23)
+    small = (
+        "train",
+        "-c",
+        "couplet_sample",
+        "-o",
+        f"output_dir={tmp_path / 'run'}",
+        "-o",
+        "training.max_steps=1",
+    )
+    assert run_here(*small, "-o", "data.batch_size=8").status == 0
+    line = run_here(*small, "--overwrite", "-o", "data.batch_size=65536").error_line()
+    assert "model: its batch would take at least" in line and "take a smaller data.batch_size" in line
     assert (
         "'10000000' is not a whole number"
         in run_here("summary", "-c", "couplet", "--vocab-size", 10**7).error_line()

@@ -227,6 +227,28 @@ def test_a_long_name_makes_several_couplets():
     assert read_request().parts == [""]
 
 
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [
+        ({"count": 5}, 128),
+        ({"pattern": "4+7", "count": 5}, 128),
+        ({"length": 15, "count": 20}, 93),
+        ({"name": "李明华建国春生", "length": 15, "count": 10}, 23),
+        ({"name": "李明华建国春生", "length": 15, "count": 20}, 40),
+    ],
+)
+def test_long_lines_and_names_are_tried_less_often(monkeypatch, asked, most):
+    answered, answer = [], TOY.answer
+
+    def counted(given, *arguments, **settings):
+        answered.append(len(given))
+        return answer(given, *arguments, **settings)
+
+    monkeypatch.setattr(TOY, "answer", counted)
+    assert TOY.compose(**asked)
+    assert 0 < max(answered) <= most
+
+
 NAMES = st.text("李明春江花月夜王芳伟秀英娜敏静强磊军洋", min_size=0, max_size=2)
 THEMES = st.lists(st.sampled_from([*main_themes(), "围棋", "程序员", "灯"]), max_size=2, unique=True)
 

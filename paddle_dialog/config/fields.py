@@ -13,6 +13,7 @@ from typing import Any, Literal
 Problem = tuple[str, str]  # relative key, what is wrong
 
 MOST = 65_536  # the bound of a number whose key declares none: more could not run
+LEAST = 1e-9  # the bound of a positive number whose key declares no minimum: less would be nothing
 ENDLESS = 2**31 - 1  # the bound of a count that costs nothing
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _BOUNDS = {"min": "at least", "above": "above", "max": "at most"}
@@ -32,7 +33,7 @@ def setting(
         help: what it does, in a short phrase; `--help-config` and docs/settings.md print it. A key declared again
             in a subclass keeps the phrase of the base class if it brings none.
         minimum: least number, inclusive.
-        above: number that the value must exceed.
+        above: number that the value must exceed; above 0 it must reach `LEAST` too.
         maximum: greatest number, inclusive; by default `MOST`.
     """
     bounds = {"min": minimum, "above": above, "max": maximum}

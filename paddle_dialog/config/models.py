@@ -175,15 +175,16 @@ class CausalLmConfig(OneWidth):
     dropout: float = rate(0.0, "share of activations dropped in training")
 
 
-def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
-    """Return a sentence where this machine's memory cannot hold a network's weights, known before it is built.
+def memory_problem(model: Any, tokens: int = 0, copies: int = 1, positions: int = 0) -> str | None:
+    """Return a sentence where this machine's memory cannot hold a network, known before it is built.
 
-    They are counted low: matrices of layers, positions and embeddings, 4 bytes a number; of a model that a task
-    brings itself only what is named as here.
+    It is counted low: matrices of layers, positions and embeddings, and what layers keep for their gradients, 4 bytes
+    a number; of a model that a task brings itself only what is named as here.
 
     Args:
         tokens: of its vocabularies.
         copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
+        positions: of the texts of a batch that is trained on.
     """
     if isinstance(model, PretrainedConfig):
         return None  # its size stands in its own files
@@ -194,13 +195,17 @@ def memory_problem(model: Any, tokens: int = 0, copies: int = 1) -> str | None:
     width, layers = size("width"), size("encoder_layers") + size("decoder_layers") or size("num_layers")
     across = 2 * (size("key_depth", width) + size("value_depth", width) + size("inner_width"))
     rows = layers * across + size("max_positions")
-    needed = 4 * copies * (rows * width + tokens * size("embedding_size", width))
+    weights = 4 * copies * (rows * width + tokens * size("embedding_size", width))
+    batch = 4 * positions * layers * (10 * width + 2 * size("inner_width"))
     there = total_memory()
-    if there is None or needed <= there:
+    if there is None or weights + batch <= there:
         return None
+    of, remedy = (
+        ("weights", "fewer or narrower layers") if weights > batch else ("batch", "a smaller data.batch_size")
+    )
     return (
-        f"its weights would take at least {needed / 2**30:,.0f} GiB of memory, and this machine has "
-        f"{there / 2**30:,.0f}; take fewer or narrower layers"
+        f"its {of} would take at least {max(weights, batch) / 2**30:,.0f} GiB of memory, and this machine has "
+        f"{there / 2**30:,.0f}; take {remedy}"
     )
 
 

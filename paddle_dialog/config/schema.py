@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import ENDLESS, Problem, at_least, rate, setting
+from paddle_dialog.config.fields import ENDLESS, MOST, Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig, memory_problem
 
 
@@ -60,11 +60,11 @@ class TrainingConfig:
         "AdamW for embeddings and vectors",
     )
     learning_rate: float = setting(
-        1e-3, "the highest learning rate; with `noam` a factor, usually 1 or 2", above=0.0
+        1e-3, "the highest learning rate; with `noam` a factor, usually 1 or 2", above=0.0, maximum=100.0
     )
     beta1: float = at_least(0.0, 0.9, "Adam's decay of the gradients' running mean", 0.999999)
     beta2: float = at_least(0.0, 0.999, "Adam's decay of the squared gradients' running mean", 0.999999)
-    epsilon: float = setting(1e-8, "Adam's constant against division by zero", above=0.0)
+    epsilon: float = at_least(1e-20, 1e-8, "Adam's constant against division by zero", maximum=1.0)
     weight_decay: float = at_least(
         0.0, 0.0, "decay of the matrices, not for `adam`; biases and layer norms are left alone"
     )
@@ -144,12 +144,15 @@ class DecodingConfig:
     engine: Literal["fast", "reference"] = setting(
         "fast", "`reference` is Paddle's own beam search, for comparison"
     )
-    batch_size: int = at_least(1, 64, "inputs decoded together")
+    batch_size: int = at_least(1, 64, "inputs decoded together", maximum=4096)
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
         if self.strategy == "beam" and self.n_best > self.beam_size:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
+        if self.strategy == "beam" and self.batch_size * self.beam_size > MOST:
+            most = MOST // self.beam_size
+            yield "batch_size", f"is {self.batch_size}; beams of {self.beam_size} leave room for {most}"
         if self.strategy == "greedy" and self.n_best > 1:
             yield "n_best", f"is {self.n_best}, but greedy search gives one candidate; take beam or sample"
         if self.engine == "reference" and self.strategy != "beam":
@@ -171,7 +174,7 @@ class PreferencesConfig:
     least_gap: float = setting(
         1.0, "least difference of two ratings of one input that makes an answer the better one", above=0.0
     )
-    inputs: int = at_least(1, 16, "rated inputs in a batch, beside `data.batch_size` examples")
+    inputs: int = at_least(1, 16, "rated inputs in a batch, beside `data.batch_size` examples", maximum=4096)
     examples_weight: float = at_least(
         0.0, 0.5, "weight of the examples' loss, which keeps the language, beside that of the preferences"
     )

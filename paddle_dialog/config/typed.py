@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from paddle_dialog.config.fields import (
+    LEAST,
     MOST,
     bounds_broken,
     describe,
@@ -167,6 +168,8 @@ class _Builder:
                 return self.wrong(hint, value, key, metadata)
         if choice in (int, float) and number > MOST:
             metadata = {"max": MOST, **metadata}
+        if metadata.get("above") == 0 and 0 < number < LEAST:
+            metadata = {"min": LEAST}
         if bounds_broken(number, metadata):
             return self.wrong(hint, value, key, metadata)
         return number

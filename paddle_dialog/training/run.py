@@ -426,7 +426,11 @@ def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     if config.data.streaming and not isinstance(data.train, StreamedData):
         raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
-    if too_large := memory_problem(config.model, sum(sizes.values()), copies=4):
+    positions = 0
+    if not isinstance(data.train, StreamedData) and paddle.get_device() == "cpu":
+        lengths = np.asarray(data.train.lengths)
+        positions = int(min(config.data.batch_size, len(lengths)) * lengths.mean())
+    if too_large := memory_problem(config.model, sum(sizes.values()), 4, positions):
         raise UserError(f"model: {too_large}")
     return task.build_network(config, sizes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import compress, islice, zip_longest
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import Tone
 
-DRAFTS, FEWEST_DRAFTS = 80, 20  # of each couplet in one round, see `_drafts`
+DRAFTS, FEWEST_DRAFTS = 80, 12  # of each couplet in one round, see `_drafts`
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
-ANSWERED = 128  # 上联 of a round that are answered
-# What a 上联 is held to in each round. The first two differ in their drafts; the others are for what else finds none.
-_ROUNDS = (TONE_RULES, TONE_RULES, *(TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)))
-_USUAL_ROUNDS = 2
+ANSWERED, CHARACTERS = 128, 1408  # of the 上联 of a round that are answered, see `_answered`
+_USUAL_ROUNDS = 2  # which differ in their drafts alone; twice as many where fewer 上联 are answered in one
+# What a 上联 is held to in the rounds after those, where they find nothing.
+_FURTHER_ROUNDS = [TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)]
 # How 上联 are drawn: near enough to the model's best to be good, far enough to differ.
 _SAMPLING = SearchOptions(strategy="sample", n_best=3, temperature=0.65, top_k=20, top_p=0.9)
 _BEAM = 5  # of the 下联, or as wide as `rerank.candidates` asks
@@ -92,11 +92,13 @@ class Composer:
             usual = max(request.patterns, key=lambda pattern: request.patterns[pattern])
             request = replace(request, patterns={usual: 1})
         pools: list[dict[str, Proposal]] = [{} for _ in request.parts]
-        chosen: list[list[Proposal]] = []
-        for number, rules in enumerate(_ROUNDS):
-            if number >= _USUAL_ROUNDS and all(pools):
+        chosen: list[list[Proposal]] = [[] for _ in pools]
+        rounds = _USUAL_ROUNDS if _answered(request) == ANSWERED else 2 * _USUAL_ROUNDS
+        for number, rules in enumerate([TONE_RULES] * rounds + _FURTHER_ROUNDS):
+            if number >= rounds and all(pools):
                 break
-            for part, pool in zip(request.parts, pools, strict=True):
+            short = [len(own) < request.count for own in chosen]
+            for part, pool in compress(zip(request.parts, pools, strict=True), short):
                 drafts = make_drafts(request, part, _drafts(request), random, rules)
                 written = self._written(request, drafts, int(random.integers(2**31)))
                 pool.update({proposal.first: proposal for proposal in self._new_first(written)})
@@ -124,7 +126,10 @@ class Composer:
         # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.
         ranks = zip_longest(*self._first_lines(drafts, seed))
         lines = {line.text: line for rank in ranks for line in rank if line is not None}
-        firsts = list(lines.values())[:ANSWERED]
+        firsts, most = list(lines.values()), _answered(request)
+        if most < ANSWERED:  # those come first whose 下联 need not happen to speak of the themes
+            firsts.sort(key=lambda first: not _speaks_of(request, first.text, first.draft.lock))
+        firsts = firsts[:most]
         if not firsts:
             return []
         answers = self._predictor.answer(
@@ -135,13 +140,12 @@ class Composer:
             distance=0.0,  # what is proposed is made to differ as a whole
             refused=self._refused,
         )
-        written = []
-        for first, seconds, *read in zip(firsts, answers, *self._read_back(firsts, answers), strict=True):
-            fitting = [n for n, second in enumerate(seconds) if _speaks_of(request, first.text, second.text)]
-            if fitting:
-                reverse, judged = (float(values[fitting[0]]) for values in read)
-                written.append(_proposal(request, first, seconds[fitting[0]], reverse, judged))
-        return written
+        pairs = []
+        for first, seconds in zip(firsts, answers, strict=True):
+            fitting = (second for second in seconds if _speaks_of(request, first.text, second.text))
+            pairs += [(first, second) for second in islice(fitting, 1)]
+        read = zip(pairs, *self._read_back(pairs), strict=True)
+        return [_proposal(request, *pair, float(back), float(said)) for pair, back, said in read]
 
     def _first_lines(self, drafts: Sequence[Draft], seed: int) -> list[list[FirstLine]]:
         """Write 上联 for each draft, held to its tones, best first; none where there is none."""
@@ -179,25 +183,30 @@ class Composer:
         )
 
     def _read_back(
-        self, firsts: Sequence[FirstLine], answers: Sequence[Sequence[CoupletPrediction]]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return scores of each 上联 after its answers, and what the judge says, [K] each; 0 without one."""
-        lines, seconds = (
-            [first.text for first in firsts],
-            [[answer.text for answer in own] for own in answers],
-        )
+        self, pairs: Sequence[tuple[FirstLine, CoupletPrediction]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores of each 上联 after its answer, and what the judge says, [N] each; 0 without one."""
+        lines, seconds = [first.text for first, _ in pairs], [[second.text] for _, second in pairs]
         back = ReverseModel(self._model, self._vocabulary)
-        if self._judge is None or not isinstance(self._model, TextReader) or not any(answers):
-            scores = back.scores(lines, seconds)
-            return scores, [np.zeros(len(own)) for own in scores]
+        if self._judge is None or not isinstance(self._model, TextReader) or not pairs:
+            return np.array(back.scores(lines, seconds)).ravel(), np.zeros(len(pairs))
         scores, states = back.read(lines, seconds)
-        return scores, [self._judge(own) for own in states]
+        return np.concatenate(scores), self._judge(np.concatenate(states))
 
 
 def _drafts(request: Request) -> int:
     """Return the drafts of each couplet in one round: fewer for long lines and names, which take longer."""
-    longest = max(pattern.length for pattern in request.patterns)
-    return min(DRAFTS, max(FEWEST_DRAFTS, DRAFTS * 7 // (longest * len(request.parts))))
+    return min(DRAFTS, max(FEWEST_DRAFTS, DRAFTS * 7 // _size(request)))
+
+
+def _answered(request: Request) -> int:
+    """Return how many 上联 of each couplet are answered in one round: fewer for long lines and names."""
+    return min(ANSWERED, max(2 * request.count, CHARACTERS // _size(request)))
+
+
+def _size(request: Request) -> int:
+    """Return the characters of the 上联 of one proposal, at most."""
+    return max(pattern.length for pattern in request.patterns) * len(request.parts)
 
 
 def _speaks_of(request: Request, first: str, second: str) -> bool:
