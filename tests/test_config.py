@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_dialog.config.fields import LEAST
 from paddle_dialog.config.loader import dump, escape, expand, read_config
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
@@ -267,7 +268,7 @@ MODELS = st.builds(
 TRAININGS = st.builds(
     TrainingConfig,
     epochs=st.integers(1, 65_536),
-    rate=st.floats(0, 1, exclude_min=True),
+    rate=st.floats(LEAST, 1),
     clip=st.none() | FLOATS,
     shuffle=st.booleans(),
     betas=st.lists(st.floats(0, 1), max_size=3),

@@ -13,7 +13,7 @@ from typing import Any, Literal
 Problem = tuple[str, str]  # relative key, what is wrong
 
 MOST = 65_536  # the bound of a number whose key declares none: more could not run
-LEAST = 1e-9  # the bound of a positive number whose key declares no minimum: less would be nothing
+LEAST = 1e-12  # the bound of a positive number whose key declares no minimum: less would be nothing
 ENDLESS = 2**31 - 1  # the bound of a count that costs nothing
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _BOUNDS = {"min": "at least", "above": "above", "max": "at most"}

@@ -29,7 +29,7 @@ class BatchingConfig:
         0.0,
         5.0,
         "milliseconds the first request of a batch waits for others while the worker is free",
-        maximum=1000.0,
+        maximum=10_000.0,
     )
     queue: int = at_least(1, 128, "requests that may wait; a further one is refused with status 503")
 
