@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paddle_dialog.data.batching import EpochBatches, StreamedBatches, StreamedData
+from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
@@ -97,21 +97,19 @@ class Task(ABC):
         return len(batch[0])
 
     def training_batches(
-        self, config: Any, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
+        self, config: Any, examples: EncodedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples: shuffled, and of similar length in a batch."""
         from paddle_dialog.data.batching import LengthBucketSampler
 
-        options = {
-            "batch_size": config.data.batch_size,
-            "seed": config.seed,
-            "bucket_batches": config.data.bucket_batches,
-            "num_replicas": processes,
-            "rank": rank,
-        }
-        if isinstance(examples, StreamedData):
-            return StreamedBatches(examples, **options)
-        return LengthBucketSampler(examples.lengths, **options)
+        return LengthBucketSampler(
+            examples.lengths,
+            config.data.batch_size,
+            seed=config.seed,
+            bucket_batches=config.data.bucket_batches,
+            num_replicas=processes,
+            rank=rank,
+        )
 
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
         """Return what the log shows of the first `count` dev, else training, examples; nothing by default."""

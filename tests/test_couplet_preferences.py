@@ -218,7 +218,6 @@ def test_the_command_learns_the_order(trained: dict[str, Trained], recipe: Path)
     ("override", "said"),
     [
         ("training.start_from=null", "name those weights by training.start_from"),
-        ("data.streaming=true", "preferences.ratings to null"),
         ("preferences.ratings=nowhere.jsonl", "nowhere.jsonl"),
         ("preferences.strength=0", "preferences.strength"),
         ("data.reverse=0.5", "start from weights trained for all uses"),

@@ -10,6 +10,8 @@ from typing import ClassVar, Literal
 from paddle_dialog.config.fields import ENDLESS, MOST, Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig, memory_problem
 
+MOST_ROWS = 1000  # of a beam
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -34,14 +36,6 @@ class DataConfig:
     workers: int = at_least(
         0, 0, "processes that prepare batches; 0 prepares them in the training process", maximum=256
     )
-    streaming: bool = setting(
-        False, "read the training file while training, `bucket_batches` batches at a time"
-    )
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        if self.streaming and self.workers > 1:
-            yield "workers", f"is {self.workers}, but a streamed file is read by one process; take 0 or 1"
 
 
 @dataclass(frozen=True)
@@ -113,6 +107,8 @@ class TrainingConfig:
         """Yield settings that contradict each other."""
         if self.schedule == "noam" and self.warmup_steps == 0:
             yield "warmup_steps", "must be at least 1 for the noam schedule, e.g. 4000"
+        if self.schedule != "noam" and self.learning_rate > 1:
+            yield "learning_rate", f"is {self.learning_rate:g}; above 1 no network learns, take e.g. 0.001"
         if self.weight_decay and self.optimizer == "adam":
             yield "weight_decay", "has no effect with adam; take optimizer: adamw"
         if self.optimizer == "muon" and self.amp == "O2":
@@ -126,7 +122,7 @@ class DecodingConfig:
     strategy: Literal["beam", "greedy", "sample"] = setting(
         "beam", "beam search, greedy search (a beam of 1) or ancestral sampling"
     )
-    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)", maximum=1000)
+    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)", maximum=MOST_ROWS)
     n_best: int = at_least(
         1, 1, "candidates for an input, best first; with `sample` the number of draws", maximum=10_000
     )

@@ -5,7 +5,6 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -14,7 +13,7 @@ from paddle_dialog.errors import UserError
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Iterate over the lines of a UTF-8 text file, one line in memory at a time.
 
     A leading byte-order mark and the line ends (LF or CRLF) are removed. The file is opened when the first
@@ -22,7 +21,6 @@ def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
 
     Args:
         path: text file; `.xz` and `.gz` are decompressed on the fly, any other suffix is plain text.
-        skip: lines to pass over at the beginning, which costs a fraction of reading them.
 
     Yields:
         (line number from 1, line without its end).
@@ -32,7 +30,7 @@ def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
             a line is not UTF-8.
     """
     path = Path(path)
-    for number, raw in islice(_raw_lines(path), skip, None):
+    for number, raw in _raw_lines(path):
         if number == 1:
             raw = raw.removeprefix(_BOM)
         try:
@@ -45,23 +43,11 @@ def read_lines(path: str | Path, skip: int = 0) -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
-def count_lines(path: str | Path) -> int:
-    """Count the lines that `read_lines` would give, in one pass and with one line in memory at a time.
-
-    Raises:
-        UserError: as `read_lines`, but for lines that are not UTF-8.
-    """
-    number = 0
-    for number, _ in _raw_lines(Path(path)):  # noqa: B007
-        pass
-    return number
-
-
 def share_of_lines(path: str | Path, other: str | Path) -> float:
     """Return the share of a file's lines, empty ones aside, that stand in another file too.
 
     Raises:
-        UserError: as `count_lines`.
+        UserError: as `read_lines`, but for lines that are not UTF-8.
     """
     wanted = {line for _, raw in _raw_lines(Path(path)) if (line := raw.strip())}
     found = {line for _, raw in _raw_lines(Path(other)) if (line := raw.strip()) in wanted}

@@ -8,17 +8,25 @@ default.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.data.batching import StreamedData
+from paddle_dialog.data.files import share_of_lines
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle import Tensor, io, nn
+
+    from paddle_dialog.config.schema import DataConfig
+
+logger = logging.getLogger("paddle_dialog")
+
+MANY_SHARED = 0.1  # of the dev set's lines
 
 
 @dataclass
@@ -34,13 +42,31 @@ class EncodedData:
 class TrainingData:
     """All that a run needs to know of its data."""
 
-    train: EncodedData | StreamedData  # the training examples, or where they are streamed from
+    train: EncodedData
     dev: EncodedData | None  # the examples of the dev figure, or None
     vocabularies: Mapping[str, Vocabulary]
     collate: Callable[[list[Any]], Any]
     notes: list[str] = field(default_factory=list)  # what was read, skipped and cut, a sentence each
     # What answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def warn_of_dev_data(data: DataConfig) -> None:
+    """Warn where the dev set tells nothing of new examples, or is of something else."""
+    if data.dev is None:
+        return
+    files = Path(data.train).is_file() and Path(data.dev).is_file()
+    share = float(data.dev == data.train) or (share_of_lines(data.dev, data.train) if files else 0.0)
+    if share > MANY_SHARED:
+        logger.warning(
+            "data.dev: %.0f %% of it is in data.train, so its figures tell what was learnt by heart; hold other "
+            "examples back, or set -o data.dev=null",
+            100 * share,
+        )
+    elif data.dev.startswith("sample") and not data.train.startswith("sample"):
+        logger.warning(
+            "data.dev is the sample that ships, and data.train is not; name a dev set of your own, or null"
+        )
 
 
 def run_network(network: nn.Layer, batch: Any) -> list[Tensor]:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from paddle import io
 
-from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
@@ -65,22 +64,14 @@ class TrainingBatches:
         self._collate = data.collate
         self._count = task.count_units
         self._accumulate = config.training.accumulate
-        self._set_epoch = lambda epoch: None
         # Paddle's thread dies of an error, and the run would wait for ever; its processes hand it over as many lines.
         self._caught = UserError if config.data.workers else Exception
-        source: dict[str, Any] = {"batch_size": 1, "collate_fn": _the_only}
-        if isinstance(data.train, StreamedData):
-            source["dataset"] = _Stream(self._read)
-        else:
-            dataset = data.train.dataset
-            self._set_epoch = getattr(dataset, "set_epoch", self._set_epoch)
-            source = {
-                "dataset": range(len(dataset)),
-                "batch_sampler": self._sampler,
-                "collate_fn": partial(self._take, dataset),
-            }
+        dataset = data.train.dataset
+        self._set_epoch = getattr(dataset, "set_epoch", lambda epoch: None)
         self._loader = io.DataLoader(
-            **source,
+            range(len(dataset)),
+            batch_sampler=self._sampler,
+            collate_fn=partial(self._take, dataset),
             num_workers=config.data.workers,
             worker_init_fn=_separate_worker,
             use_buffer_reader=True,  # the next batch is on its way to the GPU while this one is computed
@@ -119,39 +110,17 @@ class TrainingBatches:
         total = sum(everywhere)
         return [count / total if total else 1.0 / len(units) for count in everywhere]
 
-    def _read(self) -> Iterator[list[Any]]:
-        """Iterate over streamed batches; an error comes in place of a batch, see `__iter__`."""
-        try:
-            for examples in self._sampler:
-                yield self._collate_and_count(examples)
-        except self._caught as error:
-            yield [error, _NO_ARRAY]
-
     def _take(self, dataset: Any, indices: list[int]) -> list[Any]:
-        """Return a batch of a dataset, or the error that it raises."""
+        """Collate a batch; return its kind, which the loader would forget, its arrays, and its units.
+
+        A plain number stays on the host, where the loader would put an array on the GPU. An error that a dataset
+        raises comes in place of a batch, see `__iter__`.
+        """
         try:
-            return self._collate_and_count([dataset[index] for index in indices])
+            batch = self._collate([dataset[index] for index in indices])
         except self._caught as error:
             return [error, _NO_ARRAY]
-
-    def _collate_and_count(self, examples: list[Any]) -> list[Any]:
-        """Collate examples; return the kind of batch, which the loader would forget, its arrays, and its units.
-
-        A plain number stays on the host, where the loader would put an array on the GPU.
-        """
-        batch = self._collate(examples)
         return [type(batch), *batch, self._count(batch)]
-
-
-class _Stream(io.IterableDataset):
-    """What a function iterates over."""
-
-    def __init__(self, read: Callable[[], Iterator[list[Any]]]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        return self._read()
 
 
 @contextmanager
@@ -170,11 +139,6 @@ def lost_loader() -> Iterator[None]:
             "a process that prepares batches was killed, maybe for want of memory; --resume auto continues from the "
             "last checkpoint, with -o data.workers=0 in one process"
         ) from error
-
-
-def _the_only(batches: list[Any]) -> Any:
-    """Return the batch itself, of which the loader makes a list."""
-    return batches[0]
 
 
 def _separate_worker(worker: int) -> None:

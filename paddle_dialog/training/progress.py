@@ -55,21 +55,20 @@ class Progress:
             )
         self.objective = name
 
-    def set_layout(self, processes: int, batch_size: int, streaming: bool) -> None:
+    def set_layout(self, processes: int, batch_size: int) -> None:
         """Set the number of processes and the batch size of each, which a resumed run may not change freely.
 
-        Streamed batches depend on both; otherwise n processes with batches of b see the same as one with n·b.
+        n processes with batches of b see the same as one with n·b.
 
         Raises:
             UserError: the run's batches would differ from those counted here.
         """
         before, now = (self.processes, self.batch_size), (processes, batch_size)
-        same = before == now if streaming else before[0] * before[1] == processes * batch_size
-        if self.processes and not same:
-            wanted = "both the same" if streaming else f"a product of {before[0] * before[1]}"
+        product = before[0] * before[1]
+        if self.processes and product != processes * batch_size:
             raise UserError(
                 f"the run was started with {before[0]} processes and data.batch_size {before[1]}, and this is "
-                f"{processes} with {batch_size}; resume with {wanted}"
+                f"{processes} with {batch_size}; resume with a product of {product}"
             )
         self.processes, self.batch_size = now
 

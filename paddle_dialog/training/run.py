@@ -21,10 +21,8 @@ from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig, memory_problem
-from paddle_dialog.config.schema import DataConfig
-from paddle_dialog.data.batching import LengthBucketSampler, StreamedData
-from paddle_dialog.data.files import share_of_lines
-from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.training_data import TrainingData, warn_of_dev_data
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
 from paddle_dialog.models.pretrained_base import base_files, with_hash
@@ -65,8 +63,6 @@ if has_paddlenlp():
 
 logger = logging.getLogger("paddle_dialog")
 
-MANY_SHARED = 0.1  # of the dev set's lines
-
 
 class Run(paddle.callbacks.Callback):
     """A training run in its folder, made by `begin` or `resume`.
@@ -100,7 +96,7 @@ class Run(paddle.callbacks.Callback):
         self.stop: Stop | None = None
         require_agreement(progress.step, "the step they resume from")
         progress.set_objective(task.objective.name)
-        progress.set_layout(num_ranks(), config.data.batch_size, config.data.streaming)
+        progress.set_layout(num_ranks(), config.data.batch_size)
         self.batches = TrainingBatches(task, config, data, progress)
         if progress.batch == len(self.batches):  # as earlier versions counted the end of an epoch
             progress.count_batches(0, len(self.batches))
@@ -179,7 +175,7 @@ class Run(paddle.callbacks.Callback):
             set_weights(network, {**taken, **fitted}, named)
         elif fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
-        began = "" if start is None else _section_on_start(task, config, start, data)
+        began = "" if start is None else _section_on_start(task, config, start, data, fitted)
         return cls(task, config, data, network, Progress(start=began), lock)
 
     def _ready(self) -> Run:
@@ -192,13 +188,15 @@ class Run(paddle.callbacks.Callback):
         logger.info("%s parameters, %d steps in all", f"{count:,}", self.plan.total_steps)
         if not has_paddlenlp():
             logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
-        _warn_of_dev_data(self.config.data)
+        warn_of_dev_data(self.config.data)
         warm_up = self.config.training.warmup_steps
         if warm_up >= self.plan.total_steps:
             logger.warning(
-                "training.warmup_steps is %d and the run has %d steps: the rate never reaches training.learning_rate",
+                "training.warmup_steps is %d and the run has %d steps: the rate never reaches its height; "
+                "set -o training.warmup_steps=%d",
                 warm_up,
                 self.plan.total_steps,
+                self.plan.total_steps // 10,
             )
         return self
 
@@ -404,30 +402,10 @@ def _announce(task: Task, config: Any) -> FileLock:
     return lock
 
 
-def _warn_of_dev_data(data: DataConfig) -> None:
-    """Warn where the dev set tells nothing of new examples, or is of something else."""
-    if data.dev is None:
-        return
-    files = Path(data.train).is_file() and Path(data.dev).is_file()
-    share = float(data.dev == data.train) or (share_of_lines(data.dev, data.train) if files else 0.0)
-    if share > MANY_SHARED:
-        logger.warning(
-            "data.dev: %.0f %% of it is in data.train, so its figures tell what was learnt by heart; hold other "
-            "examples back, or set -o data.dev=null",
-            100 * share,
-        )
-    elif data.dev.startswith("sample") and not data.train.startswith("sample"):
-        logger.warning(
-            "data.dev is the sample that ships, and data.train is not; name a dev set of your own, or null"
-        )
-
-
 def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
-    if config.data.streaming and not isinstance(data.train, StreamedData):
-        raise UserError(f"data.streaming: the task '{task.name}' cannot stream its data; set it to false")
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     positions = 0
-    if not isinstance(data.train, StreamedData) and paddle.get_device() == "cpu":
+    if paddle.get_device() == "cpu":
         lengths = np.asarray(data.train.lengths)
         positions = int(min(config.data.batch_size, len(lengths)) * lengths.mean())
     if too_large := memory_problem(config.model, sum(sizes.values()), 4, positions):
@@ -444,18 +422,27 @@ def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) 
     return grown
 
 
-def _section_on_start(task: Task, config: Any, start: Bundle, data: TrainingData) -> str:
-    """Return what the card is to say of the weights that a run begins with, and tell what is not kept of them."""
+def _section_on_start(
+    task: Task, config: Any, start: Bundle, data: TrainingData, fitted: Mapping[str, np.ndarray]
+) -> str:
+    """Return what the card is to say of the weights that a run begins with, and tell what is not kept of them.
+
+    Args:
+        fitted: weights that are not trained, see `Task.fitted_weights`.
+    """
     named = config.training.start_from
     kept = {*task.bundle_files(config, data.vocabularies, data.files), *TRAINING_FILES}
+    if replaced := ", ".join(sorted(start.weights.keys() & fitted.keys())):
+        replaced = f"fitted to the new data, in place of those of {named}: {replaced}"
+        logger.warning("%s", replaced)
     lost = ", ".join(sorted(start.extra.keys() - kept))
     if lost:
         lost = f"not kept of {named}, as they were made for its weights or of its data: {lost}"
-        logger.warning("%s; docs/training.md tells how to make them anew", lost)
+        logger.warning("%s; docs/your_data.md tells how to make them anew", lost)
     told = re.findall(r"^## (?:Data|Data and licence|Began with)\n.*?(?=^## |\Z)", start.card, re.M | re.S)
     quoted = "".join(f"> {line}\n" for line in "".join(told).strip().replace("## ", "").splitlines())
     said = f"of which their card says:\n\n{quoted}" if quoted else "which have no card.\n"
-    return f"## Began with\nThe weights `{named}`, {said}\n{lost}".rstrip()
+    return f"## Began with\nThe weights `{named}`, {said}\n{replaced}\n\n{lost}".rstrip()
 
 
 def _dev_indices(config: Any, data: TrainingData) -> list[list[int]] | None:

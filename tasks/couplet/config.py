@@ -37,15 +37,6 @@ class CoupletDataConfig(DataConfig):
         marks = 1 + LONGEST_THEME if self.compose else 1 if self.reverse else 0
         return self.max_length + marks + (self.verse is not None)
 
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        yield from super().problems()
-        if self.streaming and self.has_uses:
-            yield (
-                "streaming",
-                "reads pairs of 上联 and 下联 alone; set reverse and compose to 0 and verse to null",
-            )
-
 
 @dataclass(frozen=True)
 class CoupletPreferencesConfig(PreferencesConfig):
@@ -136,17 +127,11 @@ class CoupletConfig(GenerationConfig):
                 f"must hold data.max_length ({self.data.max_length}) and the marks of the uses, "
                 f"{self.data.longest_source} in all, and is {self.model.max_positions}",
             )
-        if self.preferences.ratings is not None:
-            if self.training.start_from is None:
-                yield (
-                    "preferences.ratings",
-                    "are of answers by weights; name those weights by training.start_from",
-                )
-            if self.data.streaming:
-                yield (
-                    "data.streaming",
-                    "reads couplets alone; set it to false, or preferences.ratings to null",
-                )
+        if self.preferences.ratings is not None and self.training.start_from is None:
+            yield (
+                "preferences.ratings",
+                "are of answers by weights; name those weights by training.start_from",
+            )
         if self.decoding.engine == "reference" and isinstance(self.model, PretrainedConfig):
             yield "decoding.engine", "reference runs the families of this project; take fast"
         elif self.decoding.engine == "reference" and self.rules.enabled:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 from paddle import io
 
-from paddle_dialog.config.schema import DataConfig
-from paddle_dialog.data.batching import PairBatch, StreamedData, target_arrays
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.errors import UserError
+from paddle_dialog.data.batching import PairBatch, target_arrays
 from paddle_dialog.tasks.couplet.config import LONGEST_THEME, CoupletDataConfig
-from paddle_dialog.tasks.couplet.couplets import Couplet, parse_couplet, within_length
+from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.direction import BLANK, COMPOSE, FIRST, VERSE, encode_sources
 from paddle_dialog.tasks.couplet.form import final_character
 from paddle_dialog.text.characters import is_hanzi
@@ -142,54 +138,6 @@ def regulated(pairs: Sequence[Couplet]) -> list[Couplet]:
         for pair in pairs
         if can_be_oblique(final_character(pair.first)) and can_be_level(final_character(pair.second))
     ]
-
-
-def stream_couplets(settings: DataConfig, vocabulary: Vocabulary) -> StreamedData:
-    """Stream the training couplets: read, limit in length and encode them one at a time.
-
-    Raises:
-        UserError: `data.train` names no file.
-    """
-    path = _streamed_path(settings)
-
-    def read_example(number: int, line: str) -> Example | None:
-        couplet = _streamed_couplet(path, number, line, settings)
-        if couplet is None:
-            return None
-        first, second = (np.array(vocabulary.encode(line), np.int32) for line in couplet)
-        return first, second
-
-    return StreamedData(path, read_example, lambda example: (len(example[0]), len(example[1])))
-
-
-def streamed_vocabulary(settings: DataConfig) -> Vocabulary:
-    """Build the vocabulary of the training couplets in one pass, with only the counts in memory."""
-    path = _streamed_path(settings)
-
-    def lines() -> Iterator[str]:
-        for number, line in read_lines(path):
-            yield from _streamed_couplet(path, number, line, settings) or ()
-
-    return Vocabulary.of_data(settings, lines())
-
-
-def _streamed_couplet(path: Path, number: int, line: str, settings: DataConfig) -> tuple[str, str] | None:
-    """Return both lines of a couplet of the file; None where it is left out."""
-    couplet = parse_couplet(path, number, line)
-    if couplet is not None:
-        couplet = within_length(couplet, settings.max_length, settings.overlong)
-    return None if couplet is None else (couplet.first, couplet.second)
-
-
-def _streamed_path(settings: DataConfig) -> Path:
-    """Return the file that `data.train` names.
-
-    Raises:
-        UserError: it names another source.
-    """
-    if settings.train == "sample" or settings.train.partition(":")[0] == "paddlenlp":
-        raise UserError(f"data.streaming: data.train is '{settings.train}'; only a file can be streamed")
-    return Path(settings.train)
 
 
 def _flatten(lines: list[str], vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:

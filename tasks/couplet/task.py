@@ -13,7 +13,7 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.batching import EpochBatches, StreamedData
+from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.judge import JUDGE
@@ -53,12 +53,12 @@ class CoupletTask(GenerationTask):
         return training_data(self, config, vocabularies)
 
     def training_batches(
-        self, config: CoupletConfig, examples: EncodedData | StreamedData, processes: int = 1, rank: int = 0
+        self, config: CoupletConfig, examples: EncodedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples; those of rated answers come with ordinary ones."""
         from paddle_dialog.tasks.couplet.preferences.rated import RatedBatches, RatedDataset
 
-        dataset = None if isinstance(examples, StreamedData) else examples.dataset
+        dataset = examples.dataset
         if not isinstance(dataset, RatedDataset):
             return super().training_batches(config, examples, processes, rank)
         inputs = config.preferences.inputs
@@ -91,8 +91,6 @@ class CoupletTask(GenerationTask):
         from paddle_dialog.tasks.couplet.dataset import collate
 
         examples = data.dev if data.dev is not None else data.train
-        if isinstance(examples, StreamedData):
-            return Display([])
         vocabulary = data.vocabularies[VOCABULARY]
         pairs = [examples.dataset[index] for index in range(min(count, len(examples.dataset)))]
         if not pairs:

@@ -11,7 +11,6 @@ import numpy as np
 
 from paddle_dialog.bundle.loading import find_model, load_model
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.batching import StreamedData
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
@@ -23,8 +22,6 @@ from paddle_dialog.tasks.couplet.dataset import (
     CoupletDataset,
     UsesDataset,
     regulated,
-    stream_couplets,
-    streamed_vocabulary,
 )
 from paddle_dialog.tasks.couplet.direction import VOCABULARY, knows_marks, with_marks
 from paddle_dialog.tasks.couplet.preferences.rated import (
@@ -51,29 +48,23 @@ def training_data(
         vocabularies: of weights that exist; None makes one from the training pairs.
     """
     settings, notes = config.data, list[str]()
-    train: EncodedData | StreamedData
-    if settings.streaming:
-        notes.append(f"training data {settings.train}: streamed")
-        vocabulary = _vocabulary(config, vocabularies, [])
-        train = stream_couplets(settings, vocabulary)
+    pairs = _read(config, settings.train, "training data", notes)
+    verse = list[Couplet]()
+    if settings.verse is not None:
+        read = _read(config, settings.verse, "verse", notes)
+        verse = regulated(read)
+        notes.append(f"verse: {len(verse):,} of {len(read):,} end oblique and level")
+    vocabulary = _vocabulary(config, vocabularies, pairs + verse)
+    if isinstance(config.model, PretrainedConfig):
+        notes.append(_unknown_characters(config.model, vocabulary, pairs))
+    if settings.has_uses:
+        train = _encoded(UsesDataset(pairs, verse, settings, vocabulary, config.seed))
+        notes.append(f"{len(train.lengths):,} examples of all uses")
     else:
-        pairs = _read(config, settings.train, "training data", notes)
-        verse = list[Couplet]()
-        if settings.verse is not None:
-            read = _read(config, settings.verse, "verse", notes)
-            verse = regulated(read)
-            notes.append(f"verse: {len(verse):,} of {len(read):,} end oblique and level")
-        vocabulary = _vocabulary(config, vocabularies, pairs + verse)
-        if isinstance(config.model, PretrainedConfig):
-            notes.append(_unknown_characters(config.model, vocabulary, pairs))
-        if settings.has_uses:
-            train = _encoded(UsesDataset(pairs, verse, settings, vocabulary, config.seed))
-            notes.append(f"{len(train.lengths):,} examples of all uses")
-        else:
-            train = _encoded(CoupletDataset(pairs, vocabulary))
-        if config.preferences.ratings is not None:
-            rated = _rated(config.preferences, pairs, notes)
-            train = _with_ratings(task, config, train, rated, vocabulary)
+        train = _encoded(CoupletDataset(pairs, vocabulary))
+    if config.preferences.ratings is not None:
+        rated = _rated(config.preferences, pairs, notes)
+        train = _with_ratings(task, config, train, rated, vocabulary)
     notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
     dev = None
     if settings.dev is not None:
@@ -149,8 +140,6 @@ def _vocabulary(
     if isinstance(config.model, PretrainedConfig):
         return pretrained_vocabulary(config)
     settings, known = config.data, (vocabularies or {}).get(VOCABULARY)
-    if settings.streaming and known is None and settings.vocabulary is None:
-        return streamed_vocabulary(settings)
     lines = (line for pair in train for line in (pair.first, pair.second))
     vocabulary = Vocabulary.of_data(settings, lines, known)
     return with_marks(vocabulary) if settings.has_uses else vocabulary

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
@@ -36,9 +35,6 @@ from paddle_dialog.tasks.poem.forms import (
 )
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    pass
 
 # What is dropped where a form leaves nothing to write, in the order in which it is tried.
 RELAXATIONS: tuple[tuple[str, ...], ...] = (

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from paddle_dialog.tasks.translation.config import TranslationConfig
 from paddle_dialog.tasks.translation.data import Tokens, encode_source, join, split
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    pass
 
 SENTENCE = re.compile("[^。！？；]*[。！？；]+[”’」』）]*|[^。！？；]+$")
 LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
