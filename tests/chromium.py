@@ -19,7 +19,7 @@ PATIENCE = 120_000  # ms; an answer is there in a moment on an idle machine
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None or find_spec("playwright") is None,
-    reason="Playwright or Chromium is not installed (Debian: chromium)",
+    reason="no browser for the page: apt-get install chromium fonts-noto-cjk, and tools/setup_env.sh --dev",
 )
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -26,11 +27,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say in one line what was skipped for want of a browser, and how to have it."""
-    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
-    if count := sum("hromium" in reason for reason in reasons):
-        how = "apt-get install chromium fonts-noto-cjk"
-        terminalreporter.write_line(f"{count} tests of the page in a browser were skipped: {how}")
+    """Say in one line what was skipped and why, and how to have it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        told = "; ".join(f"{count} × {reason}" for reason, count in reasons.items())
+        terminalreporter.write_line(f"skipped: {told}")
 
 
 UPPER, LOWER = "天山春红风高来", "地水秋绿月低去"

@@ -253,6 +253,16 @@ def test_a_bundle_names_no_file_outside_of_it(damaged, tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_stands_in_a_bundle_but_is_no_file(damaged, kind):
+    path = damaged / "text.vocabulary.txt"
+    kept = path.rename(damaged.with_name("kept.txt"))
+    make = {"link": lambda: path.symlink_to(kept), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}
+    make[kind]()
+    line = run_here("predict", "--weights", damaged, "春").error_line()
+    assert f"{path}: is a link or no file" in line
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -288,14 +298,6 @@ def test_a_checkpoint_whose_damage_has_the_right_checksum(lstm, tmp_path, name, 
     tampered(last, name, content if isinstance(content, bytes) else content.encode())
     arguments = ("--resume", "auto", "-o", f"output_dir={tmp_path / 'run'}")
     assert str(last) in run_here("train", "-c", lstm.config, *arguments).error_line()
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_bad_line_that_is_met_while_streaming(lstm, train_on, workers):
-    words = f"data.vocabulary={lstm.folder / 'best' / 'text.vocabulary.txt'}"
-    settings = ["data.streaming=true", words, f"data.workers={workers}", "data.bucket_batches=1"]
-    outcome = train_on(PAIR * 100 + "天山\n", *(word for setting in settings for word in ("-o", setting)))
-    assert "couplets.tsv:101: 1 column found; a line must be 上联<TAB>下联" in outcome.error_line()
 
 
 def test_a_process_of_the_loader_that_is_killed(lstm, train_on, monkeypatch):

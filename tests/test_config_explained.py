@@ -158,6 +158,7 @@ WRONG = [
     inf,
     "many",
     "\ud800",
+    "a\0b",
     [],
     [1],
 ]
@@ -200,10 +201,15 @@ def test_every_key_takes_a_value_or_refuses_it_in_a_line(name):
                         lines,
                     )
                 else:
-                    assert dump(config)
+                    assert dump(config) and value != "a\0b"
                     too_much = isinstance(value, float | int) and abs(value) > 2**31 - 1
                     too_little = isinstance(value, float) and 0 < value < 1e-100 and "above" in key.accepts
                     assert not too_much and not too_little, f"{key.name} takes {value}"
+
+
+def test_a_rate_at_which_nothing_learns_is_refused():
+    line = run_here("train", "-c", "couplet_sample", "-o", "training.learning_rate=100").error_line()
+    assert "training.learning_rate: is 100; above 1 no network learns" in line
 
 
 def test_beams_that_no_memory_holds_are_refused_together():

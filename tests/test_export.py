@@ -98,6 +98,8 @@ def test_nothing_but_a_bundle_is_written_over(trained: dict[str, Trained], tmp_p
     assert file.is_file() and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
     line = run_here("export", "--weights", source, "--output", source).error_line()
     assert "is the model itself" in line
+    line = run_here("export", "--weights", trained["lstm"].folder / "best", "--output", source).error_line()
+    assert "is the checkpoint of a run" in line
     for _ in range(2):  # into an empty folder, and over a bundle
         (tmp_path / "new").mkdir(exist_ok=True)
         assert run_here("export", "--weights", source, "--output", tmp_path / "new").status == 0

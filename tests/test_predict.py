@@ -48,6 +48,11 @@ def test_predict_answers_readably(lstm):
     assert re.fullmatch(rf" +-\d+\.\d{{4}}  {answer[0]}", many[1])
 
 
+def test_as_many_candidates_as_may_be_asked_for(lstm):
+    outcome = run_here("predict", "-c", lstm.config, "--json", FIRST, "--n-best", 1000)
+    assert outcome.status == 0 and len(texts(outcome)[0]) > 100, outcome.stderr
+
+
 def test_options_may_stand_between_texts(lstm):
     usual = run_here("predict", "-c", lstm.config, "--json", FIRST, "高来")
     assert run_here("predict", FIRST, "-c", lstm.config, "高来", "--json").stdout == usual.stdout

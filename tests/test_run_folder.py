@@ -182,7 +182,7 @@ def test_a_warm_up_longer_than_the_run_is_told(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
     told = train(trained, tmp_path / "run", *data(pairs), "-o", "training.warmup_steps=9").stderr
-    assert "training.warmup_steps is 9 and the run has" in told
+    assert "training.warmup_steps is 9 and the run has" in told and "set -o training.warmup_steps=0" in told
 
 
 def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(

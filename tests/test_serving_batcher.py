@@ -171,14 +171,13 @@ def test_closing_answers_what_waits_and_takes_no_more(start, endpoint):
 
 def test_long_jobs_leave_a_decoder_for_others():
     long, quick = EchoEndpoint(), EchoEndpoint()
-    long.is_long = True
     long.open.clear()
     batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here, decode_here])
     batcher.start()
     eventually(lambda: batcher.is_ready and batcher._idle == 2)
 
     async def scenario():
-        first = [asyncio.ensure_future(batcher.submit(long, Job(text, text))) for text in "ab"]
+        first = [asyncio.ensure_future(batcher.submit(long, Job(text, text, is_long=True))) for text in "ab"]
         assert await asyncio.to_thread(long.busy.wait, PATIENCE)
         assert (await batcher.submit(quick, Job("c", None)))["echo"] == "c"
         assert long.batches == [["a"]]  # the other one waits, though a decoder is free

@@ -104,7 +104,8 @@ def decoding(trained):
         process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE)
     assert not Path(f"/proc/{fork_server}").exists()
-    assert process.returncode == (1 if "forks the decoders has died" in err.decode() else 0), err.decode()
+    died = "error: the process that forks the decoders has died" in err.decode()
+    assert process.returncode == died and "Traceback" not in err.decode(), err.decode()
 
 
 def texts(record):
@@ -185,7 +186,24 @@ def test_a_decoder_that_dies_while_it_waits_costs_no_request(decoding):
 def test_a_server_that_can_replace_no_decoder_ends(decoding):
     process, fork_server, _ = decoding
     os.kill(fork_server, signal.SIGKILL)
-    process.wait(PATIENCE)
+    process.wait(PATIENCE)  # and says why in one line, see the fixture
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /v1/models HTTP/1.1\r\n\r\n",
+        b"POST /v1/couplet HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"\x16\x03\x01",
+    ],
+)
+def test_what_is_no_http_is_refused_in_json(decoding, sent):
+    _process, _fork_server, client = decoding
+    with socket.create_connection((client.base_url.host, client.base_url.port), PATIENCE) as connection:
+        connection.sendall(sent + b"\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: connection.recv(4096), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ") and b"content-type: application/json" in head.lower()
+    assert json.loads(body)["error"]
 
 
 @linux

@@ -50,6 +50,14 @@ def test_the_answer_is_that_of_the_command_with_tones():
     assert card["details"]["rules"]["final_tone"] is True and card["details"]["reverse"] is False
 
 
+@pytest.mark.parametrize(("n_best", "is_long"), [(1, False), (20, False), (21, True)])
+def test_many_characters_in_all_candidates_are_a_long_job(n_best, is_long):
+    endpoint = CoupletEndpoint(LimitsConfig(n_best=50))
+    endpoint.use(toy(LEVEL + OBLIQUE), WordFilter())
+    asked = endpoint.request_model(first="雨水月雨水月雨水月雨", n_best=n_best)
+    assert endpoint.prepare(asked).is_long == is_long
+
+
 def test_a_second_line_is_answered_with_first_lines():
     predictor = toy(LEVEL + OBLIQUE, marks=True)
     (expected,) = predictor.predict_records(["雨水山"], 3, second=True)

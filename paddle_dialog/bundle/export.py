@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import Bundle, check_replaceable, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import PROGRESS, Bundle, check_replaceable, load_bundle, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
 from paddle_dialog.config.models import PretrainedConfig
@@ -49,6 +49,10 @@ def export_bundle(
             the task cannot use the data.
     """
     check_replaceable(target)
+    if (target / PROGRESS).is_file():
+        raise UserError(
+            f"{target}: is the checkpoint of a run, which could not go on without it; name a new folder"
+        )
     if target.resolve() == source.resolve():
         raise UserError(
             f"{target}: is the model itself, which would lose half of its precision; name a new folder"

@@ -33,6 +33,7 @@ MANIFEST = "bundle.json"
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 CARD = "README.md"
+PROGRESS = "progress.json"  # of a run, in the checkpoint that it can be continued from
 VOCABULARY_SUFFIX = ".vocabulary.txt"
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outside of the folder
 
@@ -156,6 +157,8 @@ def _read_bundle(folder: Path) -> Bundle:
     files: dict[str, bytes] = {}
     for name, expected in manifest["sha256"].items():
         path = folder / name
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise UserError(f"{path}: is a link or no file; a bundle's files stand in its folder themselves")
         try:
             files[name] = path.read_bytes()
         except OSError as error:

@@ -59,7 +59,8 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
     if missing or foreign:
         odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
         raise UserError(
-            f"{where}: these weights belong to another model ({odd}); check the config's model section"
+            f"{where}: these weights belong to another model ({odd}); take the model section of the config.yaml "
+            "beside them"
         )
     converted = {}
     for name, tensor in state.items():

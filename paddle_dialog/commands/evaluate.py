@@ -12,6 +12,7 @@ from pathlib import Path
 
 from paddle_dialog.command_line import base_parser, load_model, notes_on_stderr
 from paddle_dialog.config.loader import flat
+from paddle_dialog.data.training_data import warn_of_dev_data
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.folder import FigureFolder
 
@@ -31,6 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
         figures.close()
         print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
     with notes_on_stderr():
+        if source == model.config.data.dev:
+            warn_of_dev_data(model.config.data)
         if arguments.no_answers:
             result = model.task.measure_likelihood(model.predictor, source)
         else:

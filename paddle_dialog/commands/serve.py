@@ -10,12 +10,12 @@ import argparse
 from paddle_dialog.command_line import base_parser
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Serve until a signal ends it."""
+def main(arguments: argparse.Namespace) -> int:
+    """Serve until a signal ends it; return the exit status."""
     from paddle_dialog.serving.models import load_serve_config
     from paddle_dialog.serving.server import serve
 
-    serve(load_serve_config(arguments.config, arguments.override), arguments.device)
+    return serve(load_serve_config(arguments.config, arguments.override), arguments.device)
 
 
 def make_parser() -> argparse.ArgumentParser:

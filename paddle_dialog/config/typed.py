@@ -159,6 +159,8 @@ class _Builder:
         if type(number) not in accepted:
             quotes = choice is str and isinstance(value, (bool, int, float))
             return self.wrong(hint, value, key, metadata, _QUOTES if quotes else "")
+        if isinstance(number, str) and "\0" in number:
+            return self.fail(key, "must not hold the character NUL")
         if choice is float:
             try:
                 number = float(number)

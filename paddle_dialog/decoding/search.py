@@ -80,7 +80,8 @@ class SearchOptions:
             processors: applied in this order.
         """
         values = {name: getattr(settings, name) for name in _KEYS}
-        values.update(beam_size=max(settings.beam_size, n_best), n_best=n_best)
+        widened = settings.beam_size if settings.strategy == "sample" else max(settings.beam_size, n_best)
+        values.update(beam_size=widened, n_best=n_best)
         return cls(**values, seed=seed, processors=processors)
 
     def beam_sizes(self, inputs: int) -> list[int]:

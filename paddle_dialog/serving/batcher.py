@@ -47,7 +47,7 @@ class _Waiting:
     @property
     def kind(self) -> Hashable:
         """What jobs of one batch have in common."""
-        return self.endpoint.path, self.job.settings
+        return self.endpoint.path, self.job.settings, self.job.is_long
 
 
 class Batcher:
@@ -173,7 +173,7 @@ class Batcher:
     def _takeable(self) -> list[_Waiting]:
         """Return the waiting jobs that a free thread may take: no long ones where others would have none left."""
         takes_long = self._idle > 1 or len(self._threads) == 1 or self._closing
-        return [waiting for waiting in self._queue if takes_long or not waiting.endpoint.is_long]
+        return [waiting for waiting in self._queue if takes_long or not waiting.job.is_long]
 
     def _answer(self, batch: list[_Waiting], decode: Decode) -> None:
         endpoint, settings = batch[0].endpoint, batch[0].job.settings

@@ -24,7 +24,6 @@ from paddle_dialog.serving.endpoint import Endpoint, NoResult
 from paddle_dialog.serving.telemetry import fault
 
 LOG = logging.getLogger(__name__)
-DEAD = "the process that forks the decoders has died"
 NO_ANSWER = "the model finds no answer to this; write it differently, or ask with fewer rules"
 
 
@@ -34,6 +33,13 @@ class DecodingFailed(RuntimeError):
 
 class DecoderLost(Exception):
     """The process that was decoding has died."""
+
+
+class ForkServerLost(Exception):
+    """The process that forks the decoders has died, as one does that the system kills for want of memory."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that forks the decoders has died; the server cannot go on without it")
 
 
 Answer = Record | NoResult | DecodingFailed
@@ -77,7 +83,7 @@ class ForkServer:
         """Fork a decoder; return the pipe to it and its number as a process.
 
         Raises:
-            RuntimeError: the fork server has died.
+            ForkServerLost: the fork server has died.
         """
         ours, theirs = Pipe()
         try:
@@ -85,7 +91,7 @@ class ForkServer:
                 socket.send_fds(self._orders, [b"1"], [theirs.fileno()])
             return ours, ours.recv()
         except (OSError, EOFError) as error:
-            raise RuntimeError(DEAD) from error
+            raise ForkServerLost from error
 
     def watch(self, fail: Callable[[Exception], None]) -> None:
         """Call a function once the fork server dies, as no decoder can be replaced then."""
@@ -93,7 +99,7 @@ class ForkServer:
         def wait() -> None:
             self._orders.recv(1)  # it sends nothing, so this returns at its end
             if not self._closing:
-                fail(RuntimeError(DEAD))
+                fail(ForkServerLost())
 
         threading.Thread(target=wait, name="watch", daemon=True).start()
 

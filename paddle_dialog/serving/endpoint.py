@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import filterfalse
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -70,6 +70,7 @@ class Job:
 
     item: Any  # what is asked
     settings: Hashable  # how to decode it; only jobs of equal settings are decoded together
+    is_long: bool = False  # whether its answer takes seconds; then one decoder is left for others
 
 
 class Endpoint(ABC, Generic[R]):
@@ -84,7 +85,6 @@ class Endpoint(ABC, Generic[R]):
         answer_model: of the answer's JSON, for the API's description.
     """
 
-    is_long: ClassVar[bool] = False  # whether an answer takes seconds; then one decoder is left for others
     takes_models: ClassVar[bool] = False  # whether `use` may be called for several models, see `ByLanguage`
     task: str
     path: str
@@ -168,7 +168,7 @@ class ByLanguage(Endpoint[Any]):
         """See `Endpoint`."""
         language = self._language(request)
         job = self._endpoints[language].prepare(request)
-        return Job(job.item, (language, job.settings))
+        return replace(job, settings=(language, job.settings))
 
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""

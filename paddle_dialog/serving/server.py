@@ -8,27 +8,34 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.processes import can_fork, usable_cores
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.serving.decoders import Decode, ForkServer, RemoteDecoder, decode_here
+from paddle_dialog.serving.decoders import Decode, ForkServer, ForkServerLost, RemoteDecoder, decode_here
+from paddle_dialog.serving.middleware import error_response
 from paddle_dialog.serving.models import ModelCard, ServedModel, endpoints_of, find_models, load_models
 from paddle_dialog.serving.telemetry import configure_log
 from paddle_dialog.serving.word_filter import WordFilter
 
 _BACKLOG = 2048
+_FAILED = 1  # exit status
 
 
-def serve(config: ServeConfig, device: str = "auto") -> None:
-    """Serve until SIGTERM or SIGINT, then answer what was accepted and return.
+def serve(config: ServeConfig, device: str = "auto") -> int:
+    """Serve until SIGTERM or SIGINT, then answer what was accepted.
 
     Args:
         device: where the models run, see `paddle_dialog.device.select_device`.
+
+    Returns:
+        The exit status: 0, or 1 where the process that makes decoders has died.
 
     Raises:
         UserError: a model, the words or the address cannot be used.
@@ -58,8 +65,12 @@ def serve(config: ServeConfig, device: str = "auto") -> None:
             watch(app.state.batcher.fail)
             server.run(sockets=[listener])
     failure = app.state.batcher.failure
+    if isinstance(failure, ForkServerLost):
+        print(f"error: {failure}", file=sys.stderr)
+        return _FAILED
     if failure is not None:
         raise failure
+    return 0
 
 
 @contextmanager
@@ -95,7 +106,7 @@ def _leave(*_: object) -> None:
 def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -106,6 +117,18 @@ def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:
     )
 
 
+class _Protocol(H11Protocol):
+    """HTTP as uvicorn speaks it, with its own refusals in JSON like all others."""
+
+    def send_400_response(self, msg: str) -> None:
+        body = bytes(error_response(400, msg).body)
+        headers = [("content-type", "application/json"), ("connection", "close")]
+        response = h11.Response(status_code=400, headers=headers, reason="Bad Request")
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -113,10 +136,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         listener.listen(_BACKLOG)
-    except OSError as error:
+    except (OSError, TypeError) as error:  # a name of no characters that a host may have is a TypeError
         listener.close()
         raise UserError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}; "
+            f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}; "
             "choose others with -o host=… -o port=… (0 takes a free port)"
         ) from error
     return listener

@@ -17,7 +17,15 @@ from paddle import nn
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
-from paddle_dialog.bundle.folder import CONFIG, MANIFEST, Bundle, file_errors, finish_save, load_bundle
+from paddle_dialog.bundle.folder import (
+    CONFIG,
+    MANIFEST,
+    PROGRESS,
+    Bundle,
+    file_errors,
+    finish_save,
+    load_bundle,
+)
 from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.bundle.weights import read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
@@ -33,7 +41,6 @@ from paddle_dialog.training.report import configure_logging
 
 logger = logging.getLogger("paddle_dialog")
 
-PROGRESS = "progress.json"
 OPTIMIZER = "optimizer.safetensors"
 TRAINING_ONLY = "training_only.safetensors"
 TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)

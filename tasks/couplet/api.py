@@ -30,6 +30,7 @@ _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
     frozenset({Tone.OBLIQUE}): "ze",
 }
+LONG_ANSWER = 200  # characters in all candidates; more take a second and longer
 ALL_BANNED = "every {} that was found has a word that this server does not write; change the {}"
 ONE_LINE = "give exactly one of first (a 上联 to answer with 下联) and second (a 下联 to answer with 上联)"
 
@@ -170,7 +171,8 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         line = self._predictor.check(given[0], request.lock, direction)
         changes = {} if request.rules is None else request.rules.model_dump(exclude_none=True)
         rules = dataclasses.replace(self._predictor.config.rules, **changes)
-        return Job(CoupletItem(given[0], line), CoupletSettings(request.n_best, rules, direction))
+        is_long = len(given[0]) * request.n_best > LONG_ANSWER
+        return Job(CoupletItem(given[0], line), CoupletSettings(request.n_best, rules, direction), is_long)
 
     def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""

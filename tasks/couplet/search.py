@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.config.schema import MOST_ROWS
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
@@ -172,7 +173,7 @@ class LineSearch:
         options: SearchOptions,
     ) -> list[list[Candidate]]:
         """Return the best candidate of each line, and others that keep their distance."""
-        rows = 2 * self._rows_apart(request)  # the lines that come here are those where few texts fit
+        rows = min(2 * self._rows_apart(request), MOST_ROWS)  # for the lines to which few texts fit
         further = replace(options, beam_size=rows, n_best=rows)
 
         def search(numbers: Sequence[int], apart: LogitsProcessor) -> list[list[Candidate]]:
@@ -185,7 +186,7 @@ class LineSearch:
 
     def _rows_apart(self, request: LineRequest) -> int:
         """Return the size of a beam of candidates that keep their distance."""
-        return max(self._config.choice.beam_size, 2 * request.wanted)
+        return min(max(self._config.choice.beam_size, 2 * request.wanted), MOST_ROWS)
 
     def _written(
         self,

@@ -76,7 +76,6 @@ class ComposeAnswer(BaseModel):
 class ComposeEndpoint(Endpoint[ComposeRequest]):
     """Writes whole couplets from a theme, from a name or from nothing, each with its 横批."""
 
-    is_long = True
     task, path = "couplet", "/v1/compose"
     summary = "Whole couplets"
     answer_model = ComposeAnswer
@@ -102,7 +101,8 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
         """See `Endpoint`."""
         asked = read_request(**request.model_dump(exclude={"seed"}))
         self._predictor.check_composes(asked)
-        return Job(asked, (request.seed, repr(asked)))  # one costs as much as a batch: they are not gathered
+        # One costs as much as a batch: they are not gathered.
+        return Job(asked, (request.seed, repr(asked)), is_long=True)
 
     def answer(self, items: Sequence[Request], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
