@@ -49,13 +49,13 @@ def export_bundle(
             the task cannot use the data.
     """
     check_replaceable(target)
-    if (target / PROGRESS).is_file():
-        raise UserError(
-            f"{target}: is the checkpoint of a run, which could not go on without it; name a new folder"
-        )
     if target.resolve() == source.resolve():
         raise UserError(
             f"{target}: is the model itself, which would lose half of its precision; name a new folder"
+        )
+    if (target / PROGRESS).is_file():
+        raise UserError(
+            f"{target}: is the checkpoint of a run, which could not go on without it; name a new folder"
         )
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
