@@ -96,7 +96,13 @@ def fit_machine(
         machine = LinearSVC(C=settings.penalty, fit_intercept=False, tol=0.01, random_state=0)
     else:
         machine = LogisticRegression(
-            C=settings.penalty, solver="liblinear", dual=True, fit_intercept=False, tol=1e-3, random_state=0
+            C=settings.penalty,
+            solver="liblinear",
+            dual=True,
+            fit_intercept=False,
+            tol=1e-3,
+            random_state=0,
+            max_iter=1000,
         )
     machine.fit(features, is_label, sample_weight=weights)
     fitted: np.ndarray = machine.coef_[0]

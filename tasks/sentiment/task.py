@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("paddle_dialog")
 VOCABULARY = "text"
-PHRASE_COPIES = 2  # one phrase is an example among ten reviews, and each of these has a hundred n-grams
+PHRASE_COPIES = 3  # one phrase is an example among five reviews, and each of these has a hundred n-grams
 
 
 class SentimentTask(Task):
