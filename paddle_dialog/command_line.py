@@ -41,7 +41,7 @@ EXTRAS = {
         *("paddle", "paddlenlp", "visualdl", "matplotlib", "sacrebleu", "nrclex", "sklearn", "scipy"),
         *("datasets", "huggingface_hub", "pyarrow", "aistudio_sdk", "setuptools", "tool_helpers", "filelock"),
     ),
-    "serve": ("fastapi", "uvicorn", "starlette", "pydantic", "anyio", "prometheus_client"),
+    "serve": ("fastapi", "uvicorn", "h11", "starlette", "pydantic", "anyio", "prometheus_client"),
     "dev": ("ToJyutping", "pypinyin"),
     "pretrained": ("paddleformers", "transformers"),
 }
