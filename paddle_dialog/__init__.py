@@ -106,12 +106,15 @@ def evaluate(
     Raises:
         UserError: the model or the data cannot be used.
     """
+    from paddle_dialog.data.training_data import warn_of_dev_data
     from paddle_dialog.errors import UserError
 
     model, settings = _load(config, weights, override, device)
     source = data or settings.data.dev
     if source is None:
         raise UserError("no data: name a file with data=, or set data.dev in the config")
+    if source == model.config.data.dev:
+        warn_of_dev_data(model.config.data)
     if not answers:
         return model.task.measure_likelihood(model.predictor, source)
     return model.task.evaluate(model.predictor, source, None if predictions is None else Path(predictions))

@@ -94,14 +94,9 @@ def measure_training(task: Task, config: Any, steps: int, cpu_time: bool = False
 
 def first_batches(task: Task, data: TrainingData, config: Any) -> Iterator[Any]:
     """Iterate over the batches of a recipe's first epoch, as arrays; a small corpus starts over."""
-    from paddle_dialog.data.training_data import EncodedData
-
     order = task.training_batches(config, data.train)
     for examples in itertools.chain.from_iterable(itertools.repeat(order)):
-        if isinstance(data.train, EncodedData):
-            yield data.collate([data.train.dataset[index] for index in examples])
-        else:
-            yield data.collate(examples)
+        yield data.collate([data.train.dataset[index] for index in examples])
 
 
 def measure_decoding(

@@ -201,6 +201,7 @@ def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
     assert (
         told.count("data.dev: 50 % of it is in data.train, so its figures tell what was learnt by heart") == 1
     )
+    assert "data.dev: 50 % of it is in data.train" in run_here("evaluate", "-c", tmp_path / "run").stderr
     other = train(trained, tmp_path / "other", *files, "-o", "data.dev=null").stderr
     assert "data.dev" not in other and "not in the vocabulary" not in other
 

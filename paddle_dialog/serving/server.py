@@ -136,7 +136,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         listener.listen(_BACKLOG)
-    except (OSError, TypeError) as error:  # a name of no characters that a host may have is a TypeError
+    except (OSError, TypeError) as error:  # TypeError: a name that no host can have
         listener.close()
         raise UserError(
             f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}; "

@@ -10,7 +10,7 @@ import paddle
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import EncodedData, TrainingData, as_tensors
+from paddle_dialog.data.training_data import TrainingData, as_tensors
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
@@ -48,7 +48,7 @@ def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, c
         Beside the texts, attention and copying in the first example, and the accuracy of the emotion.
     """
     examples = data.dev if data.dev is not None else data.train
-    assert isinstance(examples, EncodedData) and isinstance(examples.dataset, DialogueDataset)
+    assert isinstance(examples.dataset, DialogueDataset)
     dataset = examples.dataset
     dialogues = dataset.dialogues[:count]
     accuracy = dev_emotion_accuracy(network, dataset, config.data.batch_size)

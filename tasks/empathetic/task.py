@@ -16,7 +16,7 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
@@ -104,7 +104,7 @@ class EmpatheticTask(GenerationTask):
         from paddle_dialog.tasks.empathetic.data.emotion_classifier import fit_emotions
 
         logger.info("fitting the emotions' n-gram classifier")
-        assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, DialogueDataset)
+        assert isinstance(data.train.dataset, DialogueDataset)
         dataset, plain = data.train.dataset, []
         if emotion.small_talk:
             plain = [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
@@ -92,7 +92,7 @@ class SentimentTask(Task):
         from paddle_dialog.tasks.sentiment.linear import fit_linear
 
         logger.info("fitting the linear classifier to the n-grams")
-        assert isinstance(data.train, EncodedData) and isinstance(data.train.dataset, ReviewDataset)
+        assert isinstance(data.train.dataset, ReviewDataset)
         reviews = data.train.dataset.own
         if settings.phrases is not None:
             encoder = ReviewEncoder(config, data.vocabularies[VOCABULARY])

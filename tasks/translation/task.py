@@ -68,7 +68,7 @@ class TranslationTask(GenerationTask):
     ) -> Display:
         """Show greedy translations of the first dev pairs."""
         examples = data.dev if data.dev is not None else data.train
-        assert isinstance(examples, EncodedData) and isinstance(examples.dataset, PairDataset)
+        assert isinstance(examples.dataset, PairDataset)
         pairs = examples.dataset.pairs[:count]
         predictor = TranslationPredictor(config, TrainedModel.of_network(network, data.vocabularies))
         answers = predictor.greedy([pair.source for pair in pairs])
