@@ -100,7 +100,8 @@ if [[ $requirements =~ light|pretrained ]]; then
     options=(--no-compile) # Python compiles what it imports, which is little; all of it takes as long as the rest
 fi
 echo "setup_env: installing $requirements into $venv, $($venv/bin/python --version); $time when it is new …" >&2
-"$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
+# Without PIP_USE_PEP517 the pip of Python 3.10 builds old source packages in a way that no longer works.
+PIP_USE_PEP517=1 "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
     fail "pip could not install $requirements, see its message above; mend that and run this script again."
 if [[ $requirements != requirements-light.txt ]]; then
     case $("$venv/bin/python" --version) in
