@@ -365,16 +365,6 @@ def test_no_name_becomes_the_beginning_of_an_unkind_word(monkeypatch):
     assert found and all(one.first[0] == "山" and one.first[:2] not in words for one in found)
 
 
-def test_banned_words_are_never_written(tmp_path):
-    words = tmp_path / "words.txt"
-    usual = TOY.compose(count=5)
-    pairs = sorted({line[i : i + 2] for p in usual for line in (p.first, p.second) for i in range(6)})[:12]
-    words.write_text("\n".join([*pairs, "春"]), encoding="utf-8")
-    found = composing_toy(rules={"banned_words": str(words)}).compose(count=5)
-    text = "".join(p.first + "|" + p.second + "|" for p in found)
-    assert found and not any(word in text for word in [*pairs, "春"])
-
-
 def test_a_model_that_can_write_nothing_says_so():
     with pytest.raises(NoneFound, match="the model finds no such couplet"):
         composing_toy("春江").compose()

@@ -176,16 +176,6 @@ def test_banned_words_are_refused_in_line_and_lock_and_never_written(tmp_path):
         assert status == 200 and record["predictions"]
 
 
-def test_words_of_the_server_and_of_the_recipe_are_both_left_out(tmp_path):
-    with start() as client:
-        texts = [p["text"] for p in ask(client, n_best=4)[1]["predictions"]]
-    own = tmp_path / "own.txt"
-    own.write_text(texts[1], encoding="utf-8")
-    with start(toy(LEVEL + OBLIQUE, rules={"banned_words": str(own)}), banned(tmp_path, texts[0])) as client:
-        kept = [p["text"] for p in ask(client, n_best=2)[1]["predictions"]]
-    assert kept == texts[2:4]
-
-
 def test_where_only_banned_words_are_left_there_is_no_answer(tmp_path):
     with start(toy("山雨"), banned(tmp_path, "山")) as client:
         status, record = ask(client, first="雨", lock=None)

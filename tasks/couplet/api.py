@@ -154,7 +154,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         predictor.predict([EXAMPLE])  # builds tables now, so that the first request is quick
         if predictor.couplet_index is not None:
             predictor.couplet_index.unpack()
-        shown = {key: value for key, value in dataclasses.asdict(rules).items() if key != "banned_words"}
+        shown = dataclasses.asdict(rules)
         can_reverse = knows_marks(predictor.vocabulary)
         return {"longest_line": predictor.longest_line, "reverse": can_reverse, "rules": shown}
 
@@ -183,7 +183,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
             self._decoding,
             settings.direction,
             known=self._predictor.couplet_index is not None,
-            refused=self._refused if self._words.words or self._predictor.banned_words else None,
+            refused=self._words.finds if self._words.words else None,
         )
         direction, answers = settings.direction, list[Record | NoResult]()
         for item, candidates in zip(items, found, strict=True):
@@ -191,9 +191,6 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
             none_left = NoResult(ALL_BANNED.format(direction.written, direction.given))
             answers.append(_record(item, direction, written) if written else none_left)
         return answers
-
-    def _refused(self, text: str) -> bool:
-        return self._words.finds(text) or self._predictor.has_banned_word(text)
 
     def _without_banned(self, record: Record) -> Record:
         """Leave out a couplet of the corpus that has a banned word."""

@@ -68,9 +68,6 @@ class RulesConfig:
         "nats taken off a character whose tone cannot oppose the one above it; 0 is off",
         maximum=1000,
     )
-    banned_words: str | None = setting(
-        None, "a UTF-8 file with a word of one or more characters a line; answers with one are left out"
-    )
 
 
 @dataclass(frozen=True)
@@ -81,12 +78,6 @@ class ChoiceConfig:
         1 / 3,
         "least share of the free characters (no punctuation, no locked ones) in which any two candidates differ; "
         "0 gives the list of the beam, whose candidates differ in a character or two",
-    )
-    beam_size: int = at_least(
-        1,
-        10,
-        "least size of the beam of candidates that keep their distance; twice the candidates where that is more",
-        maximum=1000,
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
@@ -24,7 +23,7 @@ from paddle_dialog.tasks.couplet.line_plan import CharacterTable
 from paddle_dialog.tasks.couplet.rerank import Candidate
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
 from paddle_dialog.tasks.couplet.search import LineRequest, LineSearch
-from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.simplified import simplified_line
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ NO_INDEX = (
     "this bundle has no index of its training corpus; take the shipped pretrained/couplet, or make one by "
     "tools/export.py --data"
 )
-ALL_BANNED = "'{}': every {} that was found has a word of rules.banned_words; change the {}"
 
 
 @dataclass(frozen=True)
@@ -96,17 +94,6 @@ class CoupletPredictor(GenerationPredictor):
         self._search = LineSearch(config, self.step_model, self._table, lambda: self.network)
 
     @cached_property
-    def banned_words(self) -> list[str]:
-        """The words of `rules.banned_words`, normalised; none without a file."""
-        path = self.config.rules.banned_words
-        words = [] if path is None else [normalise_line(line) for _, line in read_lines(path)]
-        return list(dict.fromkeys(filter(None, words)))
-
-    def has_banned_word(self, text: str) -> bool:
-        """Return whether a text has a word of `rules.banned_words`."""
-        return any(word in text for word in self.banned_words)
-
-    @cached_property
     def rules(self) -> Rules:
         """The rules of the config."""
         return Rules.of(self.config.rules)
@@ -153,7 +140,7 @@ class CoupletPredictor(GenerationPredictor):
             second: the same as `direction=TO_FIRST`.
 
         Returns:
-            The candidates of each line; none where all that were found have a word of `rules.banned_words`.
+            The candidates of each line.
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
@@ -200,15 +187,13 @@ class CoupletPredictor(GenerationPredictor):
             direction: which line is given.
             distance: of several candidates; the config's `choice.distance` by default.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
-            refused: says which texts are not to be written; by default those with a word of `rules.banned_words`.
+            refused: says which texts are not to be written; by default none.
         """
         if known and self.couplet_index is None:
             raise UserError(NO_INDEX)
         decoding = self.config.decoding if decoding is None else decoding
         rules = self.rules if rules is None else rules
         apart = self.config.choice.distance if distance is None else distance
-        if refused is None and self.banned_words:
-            refused = self.has_banned_word
         request = LineRequest(rules, decoding, wanted, apart, direction, refused)
         answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(given), decoding.batch_size):
@@ -236,11 +221,9 @@ class CoupletPredictor(GenerationPredictor):
         A `template` holds for all texts. With `second` they are 下联, stand under "second", and 上联 are written.
         With `known` a prediction has the nearest couplet of the training corpus, `{"first", "second", "distance"}`.
         """
-        direction, key = (TO_FIRST, "second") if second else (TO_SECOND, "first")
+        key = "second" if second else "first"
         answers = self.predict(texts, n_best, template=template, known=known, second=second)
         for text, predictions in zip(texts, answers, strict=True):
-            if not predictions:
-                raise UserError(ALL_BANNED.format(text, direction.written, direction.given))
             yield {key: text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:

@@ -47,12 +47,10 @@ class Rules:
 def describe(config: RulesConfig) -> str:
     """Describe the rules in a few words, e.g. "no rules" or "rules without final_tone, tone weight 0.5"."""
     if not config.enabled:
-        words = "no rules"
-    else:
-        off = [name for name in RELAXATION_ORDER if not getattr(config, name)]
-        words = "rules" + (f" without {', '.join(off)}" if off else "")
-        words += f", tone weight {config.tone_weight:g}"
-    return words + (", banned words" if config.banned_words else "")
+        return "no rules"
+    off = [name for name in RELAXATION_ORDER if not getattr(config, name)]
+    without = f" without {', '.join(off)}" if off else ""
+    return f"rules{without}, tone weight {config.tone_weight:g}"
 
 
 def broken_rules(

@@ -14,7 +14,7 @@ from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.choice import BesideTheFirst, Found, choose, free_positions
+from paddle_dialog.tasks.couplet.choice import BeamResult, DiverseBeamPenalty, choose, without_penalty
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.direction import Direction, encode_sources
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.config.schema import DecodingConfig
+
+DIVERSE_BEAM = 20  # least rows of the second beam
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,13 @@ class LineRequest:
         searched = self.decoding.strategy == "beam" and self.decoding.engine == "fast"
         return searched and self.wanted > 1 and self.distance > 0
 
-    def kept(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Return the candidates that are not refused."""
-        return [each for each in candidates if self.refused is None or not self.refused(each[0])]
+    def kept(self, result: BeamResult) -> BeamResult:
+        """Return a result without the candidates that are refused."""
+        if self.refused is None:
+            return result
+        lists = (result.candidates, result.diverse)
+        kept = [[each for each in own if not self.refused(each[0])] for own in lists]
+        return replace(result, candidates=kept[0], diverse=kept[1])
 
 
 class LineSearch:
@@ -99,7 +105,7 @@ class LineSearch:
         if not request.differ:
             return [own[:wanted] for own in ordered]
         found = [replace(each, candidates=own) for each, own in zip(found, ordered, strict=True)]
-        return self._differing(sources, found, request, options)
+        return [choose(each, wanted, request.distance) for each in found]
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[list[Hypothesis]]:
         """Answer encoded lines greedily, without rules; by the fast engine whatever the config says."""
@@ -138,85 +144,51 @@ class LineSearch:
         locks: Sequence[Mapping[int, str]],
         request: LineRequest,
         options: SearchOptions,
-    ) -> list[Found]:
+    ) -> list[BeamResult]:
         """Return what the search finds for each line, under rules that are relaxed as far as they must be."""
 
-        def search(numbers: Sequence[int], rules: Rules) -> list[Found | None]:
+        def search(numbers: Sequence[int], rules: Rules) -> list[BeamResult | None]:
             planner = Planner(self._table, rules, request.direction)
             plans = [planner.plan(lines[number], locks[number]) for number in numbers]
-            chosen = [sources[number] for number in numbers]
-            if not request.differ:
-                written = self._written(chosen, plans, options)
-                return [Found(own, plan) if own else None for own, plan in zip(written, plans, strict=True)]
-            first, beside = self._written_twice(chosen, plans, options, self._rows_apart(request))
-            parts = zip(first, plans, beside, strict=True)
-            return [Found(own, plan, others) if own else None for own, plan, others in parts]
+            results = self._written([sources[number] for number in numbers], plans, options, request)
+            return [each if each.candidates else None for each in results]
 
-        found: list[Found] = []
-        for line, each in zip(
-            lines, search_relaxed(len(lines), request.rules.relaxations(), search), strict=True
-        ):
+        found = search_relaxed(len(lines), request.rules.relaxations(), search)
+        for line, each in zip(lines, found, strict=True):
             if each is None:
                 raise UserError(
                     f"the model finds no {request.direction.written} for '{line}' even without rules; its vocabulary "
                     f"has only {len(self._vocabulary)} tokens"
                 )
-            kept, beside = request.kept(each.candidates), request.kept(each.beside)
-            found.append(replace(each, candidates=kept, beside=beside))
-        return found
-
-    def _differing(
-        self,
-        sources: Sequence[np.ndarray],
-        found: Sequence[Found],
-        request: LineRequest,
-        options: SearchOptions,
-    ) -> list[list[Candidate]]:
-        """Return the best candidate of each line, and others that keep their distance."""
-        rows = min(2 * self._rows_apart(request), MOST_ROWS)  # for the lines to which few texts fit
-        further = replace(options, beam_size=rows, n_best=rows)
-
-        def search(numbers: Sequence[int], apart: LogitsProcessor) -> list[list[Candidate]]:
-            plans = [found[number].plan for number in numbers]
-            written = self._written([sources[number] for number in numbers], plans, further, [apart])
-            return [request.kept(own) for own in written]
-
-        divisor = length_divisor(options.length_penalty, options.alpha)
-        return choose(found, request.wanted, request.distance, search, divisor)
-
-    def _rows_apart(self, request: LineRequest) -> int:
-        """Return the size of a beam of candidates that keep their distance."""
-        return min(max(self._config.choice.beam_size, 2 * request.wanted), MOST_ROWS)
+        return [request.kept(each) for each in found if each is not None]
 
     def _written(
         self,
         sources: Sequence[np.ndarray],
         plans: Sequence[LinePlan],
         options: SearchOptions,
-        further: Sequence[LogitsProcessor] = (),
-    ) -> list[list[Candidate]]:
-        """Return the answers that the search writes, held to a plan each."""
-        options = replace(options, processors=[PlannedLines(plans, self._table), *further])
-        written = decode(self._step_model, *encode_sources(sources), options)
-        return self._as_texts(written, plans)
-
-    def _written_twice(
-        self, sources: Sequence[np.ndarray], plans: Sequence[LinePlan], options: SearchOptions, rows: int
-    ) -> tuple[list[list[Candidate]], list[list[Candidate]]]:
-        """Return what `_written` does, and the answers of a beam of some rows beside it, see `BesideTheFirst`."""
-        sizes = [*options.beam_sizes(1), rows] * len(plans)
-        beside = BesideTheFirst([free_positions(plan) for plan in plans])
-        twice = [plan for plan in plans for _ in range(2)]
-        processors: list[LogitsProcessor] = [PlannedLines(twice, self._table), beside]
-        options = replace(options, beam_size=sizes, n_best=max(sizes), processors=processors)
-        written = decode(self._step_model, *encode_sources(sources), options, copies=2)
-        texts = self._as_texts(written, twice)
-        return texts[::2], texts[1::2]
-
-    def _as_texts(
-        self, written: Sequence[Sequence[Hypothesis]], plans: Sequence[LinePlan]
-    ) -> list[list[Candidate]]:
+        request: LineRequest,
+    ) -> list[BeamResult]:
+        """Search once under a plan for each line, with a second beam where candidates are to differ."""
+        copies = 2 if request.differ else 1
+        planned = [plan for plan in plans for _ in range(copies)]
+        processors: list[LogitsProcessor] = [PlannedLines(planned, self._table)]
+        if request.differ:
+            rows = min(max(DIVERSE_BEAM, 2 * request.wanted), MOST_ROWS)
+            sizes = [*options.beam_sizes(1), rows] * len(plans)
+            options = replace(options, beam_size=sizes, n_best=max(sizes))
+            processors.append(DiverseBeamPenalty(plans))
+        options = replace(options, processors=processors)
+        written = decode(self._step_model, *encode_sources(sources), options, copies=copies)
         tokens = self._vocabulary.decode
+        texts = [
+            [(plan.text(tokens(h.tokens)), h) for h in own]
+            for own, plan in zip(written, planned, strict=True)
+        ]
+        if not request.differ:
+            return [BeamResult(own, plan) for own, plan in zip(texts, plans, strict=True)]
+        divisor = length_divisor(options.length_penalty, options.alpha)
         return [
-            [(plan.text(tokens(h.tokens)), h) for h in own] for own, plan in zip(written, plans, strict=True)
+            BeamResult(own, plan, without_penalty(diverse, plan, divisor))
+            for own, diverse, plan in zip(texts[::2], texts[1::2], plans, strict=True)
         ]

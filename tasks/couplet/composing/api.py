@@ -110,14 +110,11 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
 
     def _composed(self, asked: Request, seed: int | None) -> Record | NoResult:
         try:
-            found = self._predictor.compose_checked(asked, seed, self._refused)
+            found = self._predictor.compose_checked(asked, seed, self._words.finds)
         except NoneFound as error:
             return NoResult(str(error))
         kept = [self._with_fit_scrolls(one) for one in found]
         return _record(self._predictor, kept, self._words)
-
-    def _refused(self, text: str) -> bool:
-        return self._words.finds(text) or self._predictor.has_banned_word(text)
 
     def _with_fit_scrolls(self, proposal: Proposal) -> Proposal:
         """Drop the 横批 that have a banned word."""

@@ -74,16 +74,15 @@ class ComposingPredictor(CoupletPredictor):
 
         Args:
             seed: of the draws; the config's by default.
-            refused: says which lines are not to be written; by default those with a word of `rules.banned_words`.
+            refused: says which lines are not to be written; by default none.
         """
         self.check_composes(request)
         if seed is not None and not 0 <= seed < 2**32:
             raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
         unkind = [word for word in UNKIND.split() if word[0] in request.name]
-        is_refused = refused or self.has_banned_word
 
         def refuses(line: str) -> bool:
-            return any(word in line for word in unkind) or is_refused(line)
+            return any(word in line for word in unkind) or (refused is not None and refused(line))
 
         composer = Composer(self, self._table, self.judge, refuses)
         found = composer.compose(request, self.config.seed if seed is None else seed)
