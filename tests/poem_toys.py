@@ -14,7 +14,7 @@ from paddle_dialog.tasks.poem.config import PoemConfig, PoemDecodingConfig, Vers
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from tools.data.rhyme_table import SEEDS
+from tools.weights.poem.rhyme_table import SEEDS
 
 CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟落"
 

@@ -39,7 +39,7 @@ from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.tones import Tone
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
-KNOWN = Path(__file__).parent / "data" / "known_scrolls.tsv"
+KNOWN = Path(__file__).parents[1] / "tools" / "weights" / "couplet" / "known_scrolls.tsv"
 CHOOSER = ScrollChooser()
 TOY = composing_toy()
 PATTERNS = ["4", "5", "7", "4+5", "4+7", "5+5+5"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections import Counter
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import paddle
 import pytest
 from command import run_here
 from composing_toys import CHARACTERS
 from conftest import Trained
 from couplet_toys import LEVEL, OBLIQUE, Table
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
@@ -29,18 +33,22 @@ from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, compose_source, encode_sources, with_marks
-from paddle_dialog.tasks.couplet.preferences.judge_fitting import main, make_parser, measured
-from paddle_dialog.tasks.couplet.preferences.rated import (
+from paddle_dialog.tasks.couplet.preferences import (
+    STRENGTH,
+    PreferenceLoss,
     RatedAnswer,
     RatedBatches,
     RatedDataset,
     collate_rated,
+    preference_nll,
     read_ratings,
     with_own,
 )
 from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from paddle_dialog.training.losses import SequenceCrossEntropy
+from tools.weights.couplet.judge_fitting import main, make_parser, measured
 
 VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, "，", *LEVEL, *OBLIQUE]))
 ANSWERED = [RatedAnswer("春雨", "秋霜", 7), RatedAnswer("春雨", "江山", 2)]
@@ -169,6 +177,68 @@ def test_a_judge_weighs_in_the_order_of_proposals() -> None:
     assert quality(lines, judged, (), (), False) == quality(lines, plain, (), (), False) + 0.25
 
 
+def of_order(rewards: list[float], ratings: list[float], inputs: list[int], gap: float = 1.0) -> list[float]:
+    total, count = preference_nll(
+        *(paddle.to_tensor(values, "float32") for values in (rewards, ratings)),
+        paddle.to_tensor(inputs, "int64"),
+        gap,
+    )
+    return [float(total), float(count)]
+
+
+def test_two_answers_are_a_logistic_regression() -> None:
+    found = of_order([0.3, 1.0], [2, 5], [0, 0])
+    assert found == pytest.approx([math.log(1 + math.exp(-0.7)), 1.0], rel=1e-5)
+    assert of_order([1.0, 0.3], [2, 5], [0, 0])[0] == pytest.approx(math.log(1 + math.exp(0.7)), rel=1e-5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), st.floats(-3, 3)), min_size=1, max_size=12))
+def test_it_is_the_mean_over_the_pairs_of_each_input(answers: list[tuple[int, int, float]]) -> None:
+    total, count = 0.0, 0
+    for wanted in range(4):
+        own = [(rating, reward) for number, rating, reward in answers if number == wanted]
+        pairs = [math.log1p(math.exp(s - r)) for a, r in own for b, s in own if a - b >= 2]
+        total, count = total + (sum(pairs) / len(pairs) if pairs else 0.0), count + bool(pairs)
+    inputs, ratings, rewards = (list(column) for column in zip(*answers, strict=True))
+    assert of_order(rewards, ratings, inputs, 2.0) == pytest.approx([total, count], abs=1e-4)
+
+
+def test_the_loss_is_that_of_the_examples_and_of_the_order() -> None:
+    """One example of two tokens, and an input with two answers, the first of which has two texts."""
+    draws = np.random.default_rng(3)
+    logits = draws.normal(size=(4, 2, 5)).astype(np.float32)
+    label = draws.integers(5, size=(4, 2))
+    text_mask = np.array([[1, 1], [1, 0], [1, 1]], np.float32)
+    before = np.array([-1.5, -2.5], np.float32)
+    criterion = PreferenceLoss(SequenceCrossEntropy(), least_gap=1.0)
+    mask, ratings = np.ones((1, 2), np.float32), np.array([7, 3], np.float32)
+    arrays = logits, label, mask, text_mask, np.array([0, 0, 1]), np.array([0, 0]), ratings, before
+    tensors = [paddle.to_tensor(array) for array in arrays]
+    tensors[0].stop_gradient = False
+    loss = criterion(*tensors)
+
+    exponentials = np.exp(logits.astype(np.float64))
+    log_probs = np.log(exponentials / exponentials.sum(-1, keepdims=True))
+    chosen = np.take_along_axis(log_probs, label[..., None], -1)[..., 0]  # [4, 2]
+    texts = (chosen[1:] * text_mask).sum(-1)
+    rewards = STRENGTH * (np.array([texts[0] + texts[1], texts[2]]) - before)
+    order = math.log1p(math.exp(rewards[1] - rewards[0]))
+    assert float(loss) == pytest.approx(-chosen[0].mean() + order, rel=1e-5)
+    assert criterion.token_nll.numpy() == pytest.approx(-chosen[:1], rel=1e-5)
+    loss.backward()
+    assert all(np.abs(tensors[0].grad.numpy()[row]).sum() > 0 for row in range(4))
+
+
+def test_without_rated_answers_it_is_the_cross_entropy() -> None:
+    draws = np.random.default_rng(4)
+    arrays = draws.normal(size=(2, 3, 5)).astype(np.float32), draws.integers(5, size=(2, 3))
+    tensors = [paddle.to_tensor(array) for array in (*arrays, np.ones((2, 3), np.float32))]
+    own = SequenceCrossEntropy()
+    found = PreferenceLoss(SequenceCrossEntropy(), least_gap=1.0)(*tensors)
+    assert float(found) == float(own(*tensors))
+
+
 @pytest.fixture
 def recipe(trained: dict[str, Trained], tmp_path: Path) -> Path:
     """Return a recipe that learns from ratings of the session's tiny model: it is to prefer the last answer."""
@@ -184,8 +254,8 @@ def recipe(trained: dict[str, Trained], tmp_path: Path) -> Path:
     path = tmp_path / "rated.yaml"
     path.write_text(
         f"""base: {model.config}
-preferences: {{ratings: {tmp_path}/ratings.jsonl, strength: 0.1, inputs: 4, examples_weight: 0.1, own_rating: 5}}
-training: {{start_from: {model.folder}/best, learning_rate: 3.0e-3, epochs: 8, eval_every: 0}}
+preferences: {{ratings: {tmp_path}/ratings.jsonl, own_rating: 5}}
+training: {{start_from: {model.folder}/best, learning_rate: 3.0e-3, epochs: 60, eval_every: 0}}
 output_dir: {tmp_path}/run
 """,
         encoding="utf-8",
@@ -219,7 +289,7 @@ def test_the_command_learns_the_order(trained: dict[str, Trained], recipe: Path)
     [
         ("training.start_from=null", "name those weights by training.start_from"),
         ("preferences.ratings=nowhere.jsonl", "nowhere.jsonl"),
-        ("preferences.strength=0", "preferences.strength"),
+        ("preferences.least_gap=0", "preferences.least_gap"),
         ("data.reverse=0.5", "start from weights trained for all uses"),
     ],
 )
@@ -246,13 +316,13 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     half = len(CHARACTERS) // 2
     line = f"{CHARACTERS[:half]}\t{CHARACTERS[half : 2 * half]}\n"
     (folder / "couplets.tsv").write_text(line * 8, encoding="utf-8")
-    settings = {
+    chosen = {
         "data.train": folder / "couplets.tsv", "data.dev": "null", "data.batch_size": 4, "output_dir": folder / "run",
         "model.width": 16, "model.inner_width": 16, "model.num_heads": 2, "model.encoder_layers": 1,
-        "model.decoder_layers": 1, "training.max_steps": 1,
+        "model.decoder_layers": 1, "training.max_steps": 1, "training.optimizer": "adamw",
     }  # fmt: skip
-    chosen = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
-    outcome = run_here("train", "-c", "configs/couplet.yaml", *chosen)
+    overrides = [part for key, value in chosen.items() for part in ("-o", f"{key}={value}")]
+    outcome = run_here("train", "-c", "configs/couplet.yaml", *overrides)
     assert outcome.status == 0, outcome.stderr
     return folder / "run" / "last"
 

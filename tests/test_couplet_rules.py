@@ -21,7 +21,7 @@ from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.direction import TO_SECOND
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
-from paddle_dialog.tasks.couplet.preferences.rated import RatedAnswer, with_own
+from paddle_dialog.tasks.couplet.preferences import RatedAnswer, with_own
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, describe
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import tones

@@ -12,9 +12,9 @@ from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.poem.forms import NAMES
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import TABLE, Tone, read_classes, tones
-from tools.data import associations as ASSOCIATIONS
-from tools.data import rhyme_table as RHYMES
-from tools.data import tone_table as TONES
+from tools.weights.couplet import associations as ASSOCIATIONS
+from tools.weights.couplet import tone_table as TONES
+from tools.weights.poem import rhyme_table as RHYMES
 
 LEVEL, OBLIQUE = frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE})
 
@@ -106,11 +106,13 @@ def test_rhymes_are_found_from_who_rhymes_with_whom():
     assert not any(set("甲乙丙丁戊己庚辛") & set(found[name]) for name in NAMES if name not in "东尤")
 
 
-@pytest.mark.parametrize("name", ["associations", "rhyme_table", "tone_table"])
+@pytest.mark.parametrize("name", ["couplet/associations", "poem/rhyme_table", "couplet/tone_table"])
 def test_a_script_has_help_and_tells_of_a_missing_file_in_one_plain_line(name):
-    option = {"associations": ["--data"], "rhyme_table": [], "tone_table": ["--verse"]}[name]
+    option = {"couplet/associations": ["--data"], "poem/rhyme_table": [], "couplet/tone_table": ["--verse"]}[
+        name
+    ]
     for arguments, status in ((["--help"], 0), ([*option, "/nonexistent/file"], 2)):
-        command = [sys.executable, f"tools/data/{name}.py", *arguments]
+        command = [sys.executable, f"tools/weights/{name}.py", *arguments]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
         assert ended.returncode == status
     assert ended.stderr.count("\n") == 1 and ended.stderr.startswith("error: /nonexistent/file: no such file")

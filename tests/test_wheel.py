@@ -134,7 +134,6 @@ def both_tasks_answer_from_any_folder(installed: Installed) -> None:
         "paddle_dialog/serving/page/index.html",
         "paddle_dialog/tasks/couplet/page/tab.html",
         "paddle_dialog/tasks/empathetic/page/tab.css",
-        "paddle_dialog/tasks/couplet/preferences/ratings.jsonl.xz",
     ):
         assert (packages / page).is_file()
 

@@ -156,27 +156,6 @@ class DecodingConfig:
 
 
 @dataclass(frozen=True)
-class PreferencesConfig:
-    """What is learned from rated answers, beside the examples."""
-
-    ratings: str | None = setting(
-        None, "a file of rated answers; the weights learn from where `training.start_from` stands; null: none"
-    )
-    strength: float = setting(
-        0.1,
-        "β, by which rewards are multiplied: the weights stay the nearer to those they start from, the greater it is",
-        above=0.0,
-    )
-    least_gap: float = setting(
-        1.0, "least difference of two ratings of one input that makes an answer the better one", above=0.0
-    )
-    inputs: int = at_least(1, 16, "rated inputs in a batch, beside `data.batch_size` examples", maximum=4096)
-    examples_weight: float = at_least(
-        0.0, 0.5, "weight of the examples' loss, which keeps the language, beside that of the preferences"
-    )
-
-
-@dataclass(frozen=True)
 class ExperimentConfig:
     """One recipe: the task, its model, its data and its training.
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, PretrainedConfig, TransformerConfig
-from paddle_dialog.config.schema import DataConfig, GenerationConfig, PreferencesConfig
+from paddle_dialog.config.schema import DataConfig, GenerationConfig
 
 LONGEST_THEME = 4  # characters that may follow the mark of a template in training
 
@@ -39,15 +39,20 @@ class CoupletDataConfig(DataConfig):
 
 
 @dataclass(frozen=True)
-class CoupletPreferencesConfig(PreferencesConfig):
-    """What is learned from rated couplets beside the corpus (direct preference optimisation)."""
+class PreferencesConfig:
+    """What is learned from rated answers in addition to the corpus (direct preference optimisation)."""
 
+    ratings: str | None = setting(
+        None, "a file of ratings of answers by the weights of `training.start_from`"
+    )
+    least_gap: float = setting(
+        1.0, "least difference of two ratings of one input that makes an answer the better one", above=0.0
+    )
     own_rating: float | None = setting(
         None,
-        "rating of the corpus's own 下联 among the answers to its 上联; null leaves it out",
+        "rating of the corpus's own 下联 among the answers to its longer 上联; null leaves it out",
         minimum=-1000,
     )
-    own_length: int = at_least(1, 12, "characters of the 上联 that have it, and of longer ones")
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class CoupletConfig(GenerationConfig):
 
     model: ModelConfig | PretrainedConfig = field(default_factory=LstmAttentionConfig)  # type: ignore[assignment]
     data: CoupletDataConfig = field(default_factory=CoupletDataConfig)
-    preferences: CoupletPreferencesConfig = field(default_factory=CoupletPreferencesConfig)
+    preferences: PreferencesConfig = field(default_factory=PreferencesConfig)
     rules: RulesConfig = field(default_factory=RulesConfig)
     choice: ChoiceConfig = field(default_factory=ChoiceConfig)
     rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)

@@ -56,20 +56,20 @@ class CoupletTask(GenerationTask):
         self, config: CoupletConfig, examples: EncodedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples; those of rated answers come with ordinary ones."""
-        from paddle_dialog.tasks.couplet.preferences.rated import RatedBatches, RatedDataset
+        from paddle_dialog.tasks.couplet.preferences import INPUTS, RatedBatches, RatedDataset
 
         dataset = examples.dataset
         if not isinstance(dataset, RatedDataset):
             return super().training_batches(config, examples, processes, rank)
-        inputs = config.preferences.inputs
-        return RatedBatches(dataset, config.data.batch_size, inputs, config.seed, processes, rank)
+        return RatedBatches(dataset, config.data.batch_size, INPUTS, config.seed, processes, rank)
 
     def build_criterion(self, config: CoupletConfig) -> nn.Layer:
         """Return the cross-entropy per token, with the order of rated answers where there are any."""
-        from paddle_dialog.training.losses import PreferenceLoss, SequenceCrossEntropy
+        from paddle_dialog.tasks.couplet.preferences import PreferenceLoss
+        from paddle_dialog.training.losses import SequenceCrossEntropy
 
-        own = SequenceCrossEntropy(config.training.label_smoothing)
-        return own if config.preferences.ratings is None else PreferenceLoss(own, config.preferences)
+        own, settings = SequenceCrossEntropy(config.training.label_smoothing), config.preferences
+        return own if settings.ratings is None else PreferenceLoss(own, settings.least_gap)
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build the model of the family that the config names."""

@@ -16,7 +16,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.models.pretrained_base import character_vocabulary
 from paddle_dialog.task import Task
-from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletPreferencesConfig
+from paddle_dialog.tasks.couplet.config import CoupletConfig, PreferencesConfig
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
 from paddle_dialog.tasks.couplet.dataset import (
     CoupletDataset,
@@ -24,7 +24,7 @@ from paddle_dialog.tasks.couplet.dataset import (
     regulated,
 )
 from paddle_dialog.tasks.couplet.direction import VOCABULARY, knows_marks, with_marks
-from paddle_dialog.tasks.couplet.preferences.rated import (
+from paddle_dialog.tasks.couplet.preferences import (
     RatedAnswer,
     RatedDataset,
     collate_rated,
@@ -84,9 +84,7 @@ def _encoded(dataset: CoupletDataset | UsesDataset) -> EncodedData:
     return EncodedData(dataset, dataset.lengths)
 
 
-def _rated(
-    settings: CoupletPreferencesConfig, pairs: list[Couplet], notes: list[str]
-) -> list[list[RatedAnswer]]:
+def _rated(settings: PreferencesConfig, pairs: list[Couplet], notes: list[str]) -> list[list[RatedAnswer]]:
     """Read the rated answers, and add the corpus's own where the settings give it a rating."""
     assert settings.ratings is not None
     rated = read_ratings(settings.ratings)
@@ -94,7 +92,7 @@ def _rated(
         f"rated answers {settings.ratings}: {sum(map(len, rated)):,} to {len(rated):,} inputs; an epoch has each once"
     )
     if settings.own_rating is not None:
-        owned = with_own(rated, pairs, settings.own_rating, settings.own_length)
+        owned = with_own(rated, pairs, settings.own_rating)
         notes.append(f"rated {settings.own_rating:g}: the corpus's own answers to {owned:,} of them")
     return rated
 

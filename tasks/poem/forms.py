@@ -4,7 +4,7 @@ Given characters stand whatever the rules say. Where no pattern of tones has roo
 only the ends of the even lines keep theirs. Where those among them that end even lines have no rhyme in common or
 stand there twice, `rhyme` is relaxed.
 
-The table of rhymes beside this file was made from verse: python tools/data/rhyme_table.py poems.txt.xz
+The table of rhymes beside this file was made from verse: python tools/weights/poem/rhyme_table.py poems.txt.xz
 """
 
 from __future__ import annotations

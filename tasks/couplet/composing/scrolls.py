@@ -2,7 +2,8 @@
 
 A scroll's score is the mean association of its two words with the characters of the couplet, and that of the occasion
 it belongs to: couplets on a wedding attract the words of all its scrolls. The tables of associations, of the words of
-scrolls and of themes, were counted by `tools/data/associations.py` over a training corpus; they have no line of it.
+scrolls and of themes, were counted over a training corpus (`tools/weights/couplet/associations.py`); they have no
+line of it.
 """
 
 from __future__ import annotations

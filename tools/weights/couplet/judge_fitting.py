@@ -1,6 +1,6 @@
 """Fit the judge of composed couplets to ratings, and write the bundle with it.
 
-python -m paddle_dialog.tasks.couplet.preferences.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+python tools/weights/couplet/judge_fitting.py -c CONFIG --weights BUNDLE --ratings FILE --output DIR
 
 Of the ratings those of couplets that were composed count (docs/couplets.md says how they stand in a file). The judge
 reads the decoder's mean state over the 上联 after its 下联, beside the order that composing has without it.
@@ -22,7 +22,7 @@ from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser, save_with
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.direction import encode_sources
-from paddle_dialog.tasks.couplet.preferences.rated import RatedAnswer, read_ratings
+from paddle_dialog.tasks.couplet.preferences import RatedAnswer, read_ratings
 from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
 

@@ -1,6 +1,6 @@
 """Make the table of rhymes from poems that keep them.
 
-python tools/data/rhyme_table.py poems.txt.xz
+python tools/weights/poem/rhyme_table.py poems.txt.xz
 
 The characters that end the even lines of a poem belong to one of thirty rhymes. Which one is not written there: a
 mixture model, started from a few characters of each rhyme, finds it by expectation and maximisation (Dempster et al.

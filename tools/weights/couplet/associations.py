@@ -1,7 +1,7 @@
 """Count how the words of scrolls (横批) and of themes go with characters, or measure the choice of scrolls.
 
-python tools/data/associations.py --data train.tsv.xz
-python tools/data/associations.py --known tests/data/known_scrolls.tsv
+python tools/weights/couplet/associations.py --data train.tsv.xz
+python tools/weights/couplet/associations.py --known tools/weights/couplet/known_scrolls.tsv
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from paddle_dialog.tasks.couplet.composing.scrolls import (
 from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
 from paddle_dialog.text.characters import is_hanzi
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "tasks" / "couplet" / "composing"
+FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "couplet" / "composing"
 LEAST = 1.0  # nats; weaker associations are noise, and are left out
 LEAST_COUNT = 5  # couplets with a character, for it to be in the table
 PRIOR = 20.0  # couplets without any association that are added to those of each word

@@ -1,4 +1,8 @@
-"""Rated answers as they stand in a file, and batches of them beside the ordinary examples of a run."""
+"""Learning from rated answers: their file, batches of them with ordinary examples, and the loss.
+
+Of two answers to one line the one that was rated better becomes likelier, compared with the weights before: direct
+preference optimisation (Rafailov et al. 2023).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from paddle import io
+import paddle
+import paddle.nn.functional as F
+from paddle import Tensor, io, nn
 
 from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record, read_records
@@ -22,11 +28,16 @@ from paddle_dialog.tasks.couplet.dataset import Example, collate
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.training.distributed import mean_over_ranks
+from paddle_dialog.training.losses import SequenceCrossEntropy
 
 _FORM = (
     '{"answers": [{"first": 上联, "second": 下联, "rating": number}, …]}, where the 上联 may stand once beside '
     '"answers", and an answer that was composed has its "template" and "told"'
 )
+STRENGTH = 0.1  # β, by which rewards are multiplied: the greater, the nearer the weights stay to those before
+INPUTS = 16  # rated inputs in a batch, with `data.batch_size` examples
+OWN_LENGTH = 12  # least characters of a 上联 to which the corpus's own answer is added
 SCORED = 256  # texts that are scored together
 POOLED = 20  # batches among whose rated inputs those of like length are put together
 Text = tuple[list[int], list[int]]  # ids of what is asked and of what is written, without begin and end
@@ -68,7 +79,7 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
 
 
 def with_own(
-    rated: Sequence[list[RatedAnswer]], couplets: Iterable[Couplet], rating: float, length: int
+    rated: Sequence[list[RatedAnswer]], couplets: Iterable[Couplet], rating: float, length: int = OWN_LENGTH
 ) -> int:
     """Add to the answers to a given 上联 the one that it has in a corpus, unless they have it.
 
@@ -251,6 +262,89 @@ def collate_rated(examples: Sequence[Example | RatedInput]) -> RatedBatch:
         np.concatenate([each.ratings for each in rated]),
         np.concatenate([each.before for each in rated]),
     )
+
+
+class PreferenceLoss(nn.Layer):
+    """Loss of ordinary examples, and of the order in which the answers to one input were rated.
+
+    The second is over all pairs of answers to an input of which one is rated better: the mean over the pairs of
+    -log σ(r_better - r_worse), and the mean over the inputs of that, with r = β · (log p - log p of the weights
+    before): direct preference optimisation (Rafailov et al. 2023, "Direct Preference Optimization", equation 7).
+
+    `token_nll` keeps the negative log-likelihoods of the ordinary examples of the last call.
+
+    Args:
+        own: loss of the ordinary examples.
+        least_gap: least difference of two ratings that makes an answer the better one.
+    """
+
+    def __init__(self, own: SequenceCrossEntropy, least_gap: float) -> None:
+        super().__init__()
+        self._own = own
+        self._least_gap = least_gap
+
+    @property
+    def token_nll(self) -> Tensor:
+        """Negative log-likelihoods [N, T] of the ordinary examples of the last call, masked."""
+        return self._own.token_nll
+
+    def forward(
+        self,
+        logits: Tensor,
+        label: Tensor,
+        mask: Tensor,
+        text_mask: Tensor | None = None,
+        answers: Tensor | None = None,
+        inputs: Tensor | None = None,
+        ratings: Tensor | None = None,
+        before: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss, a scalar.
+
+        Args:
+            logits: [N + M, T, V] of N ordinary examples and then the M texts of the rated answers.
+            label: int64 [N + M, T].
+            mask: of the ordinary examples [N, T].
+            text_mask: of the texts of the A rated answers [M, T]; None, as all below, without any (a dev batch).
+            answers: the answer of each text, int64 [M].
+            inputs: the input of each answer, int64 [A].
+            ratings: of the answers [A].
+            before: log-probabilities of the answers under the weights before [A].
+        """
+        count = mask.shape[0]
+        loss = self._own(logits[:count], label[:count], mask)
+        if text_mask is None or answers is None or inputs is None or ratings is None or before is None:
+            return loss
+        nll = F.cross_entropy(logits[count:], label[count:].unsqueeze(-1), reduction="none").squeeze(-1)
+        texts = -(nll * text_mask).sum(-1)  # [M]
+        log_probs = paddle.zeros_like(before).scatter_nd_add(answers.unsqueeze(-1), texts)  # [A]
+        rewards = STRENGTH * (log_probs - before)  # [A]
+        total, inputs_with_pairs = preference_nll(rewards, ratings, inputs, self._least_gap)
+        return loss + mean_over_ranks(total, inputs_with_pairs)
+
+
+def preference_nll(
+    rewards: Tensor, ratings: Tensor, inputs: Tensor, least_gap: float
+) -> tuple[Tensor, Tensor]:
+    """Return the summed negative log-likelihood of the order of ratings, and how many inputs have an order.
+
+    Args:
+        rewards: of answers, [A].
+        ratings: of the answers, [A].
+        inputs: which answers belong together, int64 [A].
+
+    Returns:
+        The sum over the inputs of the mean over their ordered pairs of -log σ(difference of rewards) (Bradley & Terry
+        1952), a scalar; the number of inputs with such a pair, a scalar.
+    """
+    together = inputs.unsqueeze(1) == inputs.unsqueeze(0)  # [A, A]
+    better = ratings.unsqueeze(1) - ratings.unsqueeze(0) >= least_gap  # [A, A]
+    pairs = paddle.logical_and(together, better).astype(rewards.dtype)  # [A, A]
+    per_answer = pairs.sum(1)  # [A], pairs that it wins
+    per_input = (together.astype(rewards.dtype) * per_answer.unsqueeze(0)).sum(1)  # [A], pairs of its input
+    weights = pairs / paddle.clip(per_input, min=1.0).unsqueeze(1)  # [A, A], sum to 1 over an input
+    nll = F.softplus(rewards.unsqueeze(0) - rewards.unsqueeze(1))  # [A, A]
+    return (nll * weights).sum(), weights.sum()
 
 
 def _encode(answers: Sequence[RatedAnswer], vocabulary: Vocabulary) -> RatedInput:

@@ -1,0 +1,114 @@
+"""The makers' workshop: every script of `tools/weights` runs to its end on tiny data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import ROOT
+
+import paddle_dialog
+
+TINY = {
+    "couplet": "model.width=16 model.inner_width=16 model.num_heads=2 data.min_count=1 training.max_steps=1",
+    "poem": "model.width=16 model.inner_width=16 model.num_heads=2 data.min_count=1 training.max_steps=1",
+    "translation": "model.width=16 model.inner_width=16 model.num_heads=2 data.min_count=1 training.max_steps=1",
+    "sentiment": "model.embedding_size=8 model.hidden_size=8 data.min_count=1 linear.buckets=64 training.max_steps=1",
+}
+ASKED = {
+    "couplet": "春风",
+    "poem": "明月",
+    "translation": "上闻之。",
+    "sentiment_zh": "很好",
+    "sentiment_en": "good",
+}
+
+
+def run_script(task: str, data: dict[str, Path | str], folder: Path) -> list[Path]:
+    """Run the script of a task; return the bundles that it made."""
+    options = " ".join(f"-o {override}" for override in TINY[task].split())
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {
+        **os.environ,
+        **{name: str(value) for name, value in data.items()},
+        "OPTIONS": options,
+        "PATH": path,
+    }
+    command = ["bash", f"tools/weights/{task}/make.sh", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr[-2000:]
+    made = folder / "bundles"
+    return sorted(made.iterdir()) if made.is_dir() else [folder / "bundle"]
+
+
+def answers(bundle: Path, text: str) -> bool:
+    return len(paddle_dialog.load(bundle).predict([text])) == 1
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_couplet_weights(tmp_path: Path) -> None:
+    pairs = [line.split("\t") for line in (ROOT / "tasks/couplet/sample.tsv").read_text("utf-8").splitlines()]
+    lines = [f"{a}\t{b}" for a, b in pairs[:24]]
+    couplets, verse = write(tmp_path / "couplets.tsv", *lines), write(tmp_path / "verse.tsv", *lines[:8])
+    rated = [
+        '{"answers": ['
+        + ", ".join(
+            f'{{"first": "{a}", "second": "{b}", "rating": {rating}, "template": "{"？" * len(a)}"}}'
+            for rating, (a, b) in enumerate(pairs[start : start + 6])
+        )
+        + "]}"
+        for start in (0, 6, 12)
+    ]
+    data = {
+        "COUPLET_TRAIN": couplets,
+        "COUPLET_DEV": couplets,
+        "COUPLET_VERSE": verse,
+        "COUPLET_RATINGS": write(tmp_path / "ratings.jsonl", *rated),
+    }
+    (bundle,) = run_script("couplet", data, tmp_path / "runs")
+    assert answers(bundle, ASKED["couplet"])
+    assert paddle_dialog.load(bundle).compose(count=1)
+
+
+@pytest.mark.parametrize(
+    ("task", "data"),
+    [
+        ("poem", {"POEM_TRAIN": "poem", "POEM_DEV": "poem", "POEM_PAIRS": "couplet"}),
+        ("translation", {"TRANSLATION_TRAIN": "translation", "TRANSLATION_DEV": "translation"}),
+    ],
+)
+def test_the_weights_of(task: str, data: dict[str, str], tmp_path: Path) -> None:
+    samples = {
+        "poem": "poem/sample.txt",
+        "couplet": "couplet/sample.tsv",
+        "translation": "translation/sample.tsv",
+    }
+    (bundle,) = run_script(
+        task, {key: ROOT / "tasks" / samples[name] for key, name in data.items()}, tmp_path / "runs"
+    )
+    assert answers(bundle, ASKED[task])
+
+
+def test_the_sentiment_weights(tmp_path: Path) -> None:
+    data: dict[str, Path | str] = {
+        f"ZH_{part}": ROOT / "tasks/sentiment/sample_zh.tsv" for part in ("TRAIN", "DEV")
+    }
+    data |= {f"EN_{part}": ROOT / "tasks/sentiment/sample_en.tsv" for part in ("TRAIN", "DEV")}
+    data["GOEMOTIONS"] = write(
+        tmp_path / "goemotions.tsv",
+        "train\tjoy\tthat is good",
+        "dev\tanger,joy\tboth at once",
+        "test\tanger,neutral\tthat is bad",
+        "train\tneutral\tthat is",
+    )
+    bundles = run_script("sentiment", data, tmp_path / "runs")
+    assert [bundle.name for bundle in bundles] == ["sentiment_en", "sentiment_zh"]
+    assert all(answers(bundle, ASKED[bundle.name]) for bundle in bundles)
+    assert (tmp_path / "runs/goemotions.tsv").read_text("utf-8") == "1\tthat is good\n0\tthat is bad\n"
