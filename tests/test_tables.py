@@ -13,7 +13,7 @@ from paddle_dialog.tasks.poem.forms import NAMES
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import TABLE, Tone, read_classes, tones
 from tools.weights.couplet import associations as ASSOCIATIONS
-from tools.weights.couplet import tone_table as TONES
+from tools.weights import tone_table as TONES
 from tools.weights.poem import rhyme_table as RHYMES
 
 LEVEL, OBLIQUE = frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE})
@@ -106,9 +106,9 @@ def test_rhymes_are_found_from_who_rhymes_with_whom():
     assert not any(set("甲乙丙丁戊己庚辛") & set(found[name]) for name in NAMES if name not in "东尤")
 
 
-@pytest.mark.parametrize("name", ["couplet/associations", "poem/rhyme_table", "couplet/tone_table"])
+@pytest.mark.parametrize("name", ["couplet/associations", "poem/rhyme_table", "tone_table"])
 def test_a_script_has_help_and_tells_of_a_missing_file_in_one_plain_line(name):
-    option = {"couplet/associations": ["--data"], "poem/rhyme_table": [], "couplet/tone_table": ["--verse"]}[
+    option = {"couplet/associations": ["--data"], "poem/rhyme_table": [], "tone_table": ["--verse"]}[
         name
     ]
     for arguments, status in ((["--help"], 0), ([*option, "/nonexistent/file"], 2)):

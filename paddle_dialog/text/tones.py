@@ -1,6 +1,6 @@
 """Level (平) and oblique (仄) tones of hanzi, from the table beside this file.
 
-`tools/weights/couplet/tone_table.py` makes the table and says where its classes come from.
+`tools/weights/tone_table.py` makes the table and says where its classes come from.
 """
 
 from __future__ import annotations

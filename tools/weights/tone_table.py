@@ -1,7 +1,7 @@
 """Make the table of tones from libraries of pronunciations and from how poets use characters.
 
-python tools/weights/couplet/tone_table.py
-python tools/weights/couplet/tone_table.py --verse verse.tsv
+python tools/weights/tone_table.py
+python tools/weights/tone_table.py --verse verse.tsv
 
 The classes of the rhyme books (平水韵) live on in Cantonese, which kept the entering tone: jyutping tones 1
 and 4 without a final p, t or k are level, all others oblique. Mandarin lost the entering tone, so it only
