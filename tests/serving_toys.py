@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, Text
 from paddle_dialog.serving.models import ModelCard, make_card
 from paddle_dialog.serving.word_filter import WordFilter
 
@@ -24,13 +24,14 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 
+BASE_URL = "http://127.0.0.1"
 PATIENCE = 120.0  # seconds; on an idle machine nothing here takes one
 
 
 class EchoRequest(RequestModel):
     """A text to send back."""
 
-    text: str = Field(min_length=1, max_length=50)
+    text: Text = Field(min_length=1)
     style: int = Field(0, ge=0, le=3)
 
 
@@ -47,16 +48,11 @@ class EchoEndpoint(Endpoint[EchoRequest]):
     request_model, answer_model = EchoRequest, EchoAnswer
 
     def __init__(self) -> None:
+        super().__init__(LimitsConfig())
         self.batches: list[list[str]] = []
         self.open = threading.Event()  # decoding waits for it
         self.open.set()
         self.busy = threading.Event()  # decoding has begun
-
-    def use(self, predictor: Any, words: WordFilter) -> dict[str, Any]:
-        return {}
-
-    def texts(self, request: EchoRequest) -> Iterable[str]:
-        yield request.text
 
     def prepare(self, request: EchoRequest) -> Job:
         if request.text == "bad":
@@ -101,7 +97,7 @@ def loader(
 @contextmanager
 def running(app: FastAPI) -> Iterator[TestClient]:
     """Yield a client of the application once it is ready."""
-    with TestClient(app, raise_server_exceptions=True) as client:
+    with TestClient(app, base_url=BASE_URL, raise_server_exceptions=True) as client:
         wait_until_ready(app)
         yield client
 

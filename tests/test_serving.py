@@ -8,6 +8,7 @@ import threading
 
 import pytest
 from serving_toys import (
+    BASE_URL,
     PATIENCE,
     EchoEndpoint,
     TestClient,
@@ -22,7 +23,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
 from paddle_dialog.serving.models import find_models, load_serve_config, without_folders
-from paddle_dialog.serving.telemetry import Seldom
+from paddle_dialog.serving.telemetry import RateLimit
 from paddle_dialog.serving.word_filter import WordFilter
 
 JSON = {"Content-Type": "application/json"}
@@ -64,6 +65,7 @@ def test_an_answer_and_its_headers(endpoint):
         (b'{"text": "a", "style": "1"}', JSON, 422, "style: "),
         (b'{"text": "a", "style": NaN}', JSON, 422, "style: "),
         (b'{"text": "a", "extra": 1}', JSON, 422, "extra: "),
+        (b'{"text": "a", "stile": 1}', JSON, 422, "'stile' is unknown; did you mean style?"),
         (b"[]", JSON, 422, "the body: "),
         (b"", JSON, 422, "the body: "),
         (b'{"text": "bad"}', JSON, 422, "give a good one"),
@@ -96,8 +98,44 @@ def test_unknown_addresses_and_methods(endpoint):
 
 def test_no_address_sends_a_client_elsewhere(endpoint):
     with running(make_app(endpoint)) as client:
-        answer = client.get("/metrics/", headers={"Host": "evil.example"}, follow_redirects=False)
-    refusal(answer, 404)
+        refusal(client.get("/metrics/", follow_redirects=False), 404)
+
+
+@pytest.mark.parametrize(
+    ("settings", "host", "status"),
+    [
+        ({}, "localhost:8000", 200),
+        ({}, "[::1]:8000", 200),
+        ({}, "evil.example", 400),
+        ({}, "127.0.0.1.evil.example:8000", 400),
+        ({"host": "0.0.0.0"}, "evil.example", 200),
+        ({"host": "verse.example"}, "Verse.Example:80", 200),
+        ({"hosts": ["verse.example"]}, "verse.example", 200),
+        ({"hosts": ["verse.example"]}, "127.0.0.1", 400),
+    ],
+)
+def test_a_server_answers_to_its_own_names_alone(endpoint, settings, host, status):
+    with running(make_app(endpoint, **settings)) as client:
+        assert client.get("/healthz", headers={"Host": host}).status_code == status
+
+
+def test_pages_elsewhere_ask_only_where_they_are_named(endpoint):
+    asked = {"Origin": "https://verse.example", "Access-Control-Request-Method": "POST"}
+    with running(make_app(endpoint)) as client:
+        assert "access-control-allow-origin" not in client.get("/healthz", headers=asked).headers
+    with running(make_app(endpoint, origins=["https://verse.example"])) as client:
+        allowed = client.options("/v1/echo", headers=asked)
+        other = client.get("/healthz", headers={"Origin": "https://other.example"})
+    assert allowed.headers["access-control-allow-origin"] == "https://verse.example"
+    assert "access-control-allow-origin" not in other.headers
+
+
+def test_the_description_names_the_keys(endpoint):
+    with running(make_app(endpoint, api_key="secret")) as client:
+        api = client.get("/openapi.json").json()
+    assert set(api["components"]["securitySchemes"]) == {"HTTPBearer", "APIKeyHeader"}
+    assert len(api["paths"]["/v1/echo"]["post"]["security"]) == 2
+    assert "security" not in api["paths"]["/healthz"]["get"]
 
 
 def test_readiness_follows_the_models(endpoint):
@@ -107,7 +145,7 @@ def test_readiness_follows_the_models(endpoint):
         assert gate.wait(PATIENCE)
         return []
 
-    with TestClient(make_app(endpoint, load=load)) as client:
+    with TestClient(make_app(endpoint, load=load), base_url=BASE_URL) as client:
         for response in (
             client.get("/readyz"),
             client.get("/v1/models"),
@@ -157,7 +195,7 @@ def test_the_log_has_no_user_text_unless_asked(endpoint, caplog, monkeypatch):
 
 def test_a_loop_without_file_descriptors_is_told_of_once_a_second():
     """Asyncio logs it for each of the 2,048 connections that may wait, with a traceback."""
-    seldom = Seldom()
+    seldom = RateLimit()
     times = [10.0, 10.1, 10.9, 11.1, 11.2, 40.0]
     assert [seldom.filter(logging.makeLogRecord({"created": time})) for time in times] == [
         *(True, False, False, True, False, True)
@@ -183,7 +221,7 @@ def test_the_addresses_are_described():
     statuses = {"200", "400", "413", "415", "422", "503", "504"}
     assert set(api["paths"]["/v1/echo"]["post"]["responses"]) >= statuses
     text = api["components"]["schemas"]["EchoRequest"]["properties"]["text"]
-    assert text["maxLength"] == 50
+    assert text["maxLength"] == 1000
 
 
 def tab(folder, **files):
@@ -369,7 +407,7 @@ async def call(app, receive):
         "path": "/v1/echo",
         "raw_path": b"/v1/echo",
         "query_string": b"",
-        "headers": [(b"content-type", b"application/json")],
+        "headers": [(b"content-type", b"application/json"), (b"host", b"localhost:8000")],
         "http_version": "1.1",
         "scheme": "http",
         "root_path": "",

@@ -8,7 +8,7 @@ import pytest
 from serving_toys import PATIENCE, EchoEndpoint, eventually
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.batcher import Batcher, Busy
+from paddle_dialog.serving.batcher import SLOW, STEPS_PER_SECOND, Batcher, Busy
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import NO_ANSWER, decode_here
 from paddle_dialog.serving.endpoint import Job, NoResult
@@ -169,7 +169,7 @@ def test_closing_answers_what_waits_and_takes_no_more(start, endpoint):
     assert endpoint.batches == [["first"], ["a", "b"], ["c"]]
 
 
-def test_long_jobs_leave_a_decoder_for_others():
+def test_slow_jobs_leave_a_decoder_for_others():
     long, quick = EchoEndpoint(), EchoEndpoint()
     long.open.clear()
     batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here, decode_here])
@@ -177,7 +177,7 @@ def test_long_jobs_leave_a_decoder_for_others():
     eventually(lambda: batcher.is_ready and batcher._idle == 2)
 
     async def scenario():
-        first = [asyncio.ensure_future(batcher.submit(long, Job(text, text, is_long=True))) for text in "ab"]
+        first = [asyncio.ensure_future(batcher.submit(long, Job(text, text, cost=SLOW + 1))) for text in "ab"]
         assert await asyncio.to_thread(long.busy.wait, PATIENCE)
         assert (await batcher.submit(quick, Job("c", None)))["echo"] == "c"
         assert long.batches == [["a"]]  # the other one waits, though a decoder is free
@@ -185,6 +185,44 @@ def test_long_jobs_leave_a_decoder_for_others():
         return [(await answer)["echo"] for answer in first]
 
     assert asyncio.run(scenario()) == ["a", "b"]
+    batcher.close()
+
+
+def test_slow_jobs_are_decoded_alone(start, endpoint):
+    batcher = start()
+
+    async def scenario():
+        waiting = await blocked(batcher, endpoint, *(Job(text, None, cost=SLOW + 1) for text in "ab"))
+        endpoint.open.set()
+        return [(await answer)["echo"] for answer in waiting]
+
+    assert asyncio.run(scenario()) == ["first", "a", "b"]
+    assert endpoint.batches == [["first"], ["a"], ["b"]]
+
+
+def test_a_job_that_would_wait_too_long_is_refused_at_once():
+    endpoint = EchoEndpoint()
+    endpoint.open.clear()
+    batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here], seconds=5.0)
+    batcher.start()
+    eventually(lambda: batcher.is_ready)
+
+    async def scenario():
+        first = asyncio.ensure_future(batcher.submit(endpoint, Job("a", None)))
+        assert await asyncio.to_thread(endpoint.busy.wait, PATIENCE)
+        second = asyncio.ensure_future(batcher.submit(endpoint, Job("b", None, int(6 * STEPS_PER_SECOND))))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy) as refused:
+            await batcher.submit(endpoint, Job("c", None, cost=SLOW + 1))
+        quick = asyncio.ensure_future(batcher.submit(endpoint, Job("d", None)))
+        await asyncio.sleep(0)
+        endpoint.open.set()
+        answers = [(await answer)["echo"] for answer in (first, second)]
+        with pytest.raises(Busy):
+            await quick
+        return refused.value.retry_after, answers
+
+    assert asyncio.run(scenario()) == (6, ["a", "b"])
     batcher.close()
 
 

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -197,13 +198,12 @@ def test_a_server_that_can_replace_no_decoder_ends(decoding):
         b"\x16\x03\x01",
     ],
 )
-def test_what_is_no_http_is_refused_in_json(decoding, sent):
+def test_what_is_no_http_is_refused(decoding, sent):
     _process, _fork_server, client = decoding
     with socket.create_connection((client.base_url.host, client.base_url.port), PATIENCE) as connection:
         connection.sendall(sent + b"\r\n\r\n")
-        head, _, body = b"".join(iter(lambda: connection.recv(4096), b"")).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ") and b"content-type: application/json" in head.lower()
-    assert json.loads(body)["error"]
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ") and b"Traceback" not in answer
 
 
 @linux
@@ -233,6 +233,39 @@ def test_decoders_end_with_a_server_that_is_killed(trained):
     process.kill()
     process.communicate(timeout=PATIENCE)  # ends when nobody holds its pipes any more
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (fork_server, *decoders)))
+
+
+def test_probes_are_answered_while_the_models_load(trained):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = begin(trained, f"port={port}")
+    found = []
+
+    def is_ready():
+        with suppress(httpx.TransportError):
+            alive, ready = (
+                httpx.get(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE)
+                for path in ("/healthz", "/readyz")
+            )
+            found.append((alive.status_code, ready.status_code, ready.headers.get("retry-after")))
+        return found and found[-1][1] == 200
+
+    try:
+        eventually(is_ready)
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    assert found[0] == (200, 503, "1") and found[-1] == (200, 200, None)
+    assert {alive for alive, _, _ in found} == {200}
+
+
+def test_a_server_for_everyone_says_so(trained):
+    process = begin(trained, "host=0.0.0.0")
+    assert process.stdout.readline().startswith(b"serving on http://0.0.0.0:")
+    process.terminate()
+    assert b"host 0.0.0.0 without api_key: everyone" in process.communicate(timeout=PATIENCE)[1]
+    assert "host: is empty" in run_here("serve", "-c", "configs/serve.yaml", "-o", "host=").error_line()
 
 
 def test_a_taken_port_is_told(trained):

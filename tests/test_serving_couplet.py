@@ -8,6 +8,7 @@ import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 from serving_toys import loader, make_app, running
 
+from paddle_dialog.serving.batcher import SLOW
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint, tone_names
@@ -50,12 +51,14 @@ def test_the_answer_is_that_of_the_command_with_tones():
     assert card["details"]["rules"]["final_tone"] is True and card["details"]["reverse"] is False
 
 
-@pytest.mark.parametrize(("n_best", "is_long"), [(1, False), (20, False), (21, True)])
-def test_many_characters_in_all_candidates_are_a_long_job(n_best, is_long):
+@pytest.mark.parametrize(
+    ("beam_size", "n_best", "is_slow"), [(10, 1, False), (10, 5, False), (190, 1, False), (190, 20, True)]
+)
+def test_many_rows_of_many_characters_are_slow(beam_size, n_best, is_slow):
     endpoint = CoupletEndpoint(LimitsConfig(n_best=50))
-    endpoint.use(toy(LEVEL + OBLIQUE), WordFilter())
+    endpoint.use(toy(LEVEL + OBLIQUE, beam_size=beam_size), WordFilter())
     asked = endpoint.request_model(first="雨水月雨水月雨水月雨", n_best=n_best)
-    assert endpoint.prepare(asked).is_long == is_long
+    assert (endpoint.prepare(asked).cost > SLOW) == is_slow
 
 
 def test_a_second_line_is_answered_with_first_lines():
@@ -196,7 +199,7 @@ def test_requests_at_the_same_time_are_answered_each_with_its_own(monkeypatch):
 
     async def scenario():
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = [client.post("/v1/couplet", json={"first": f, "n_best": 2}) for f in firsts]
             return [response.json() for response in await asyncio.gather(*requests)]
 

@@ -12,8 +12,8 @@ from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.poem.forms import NAMES
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import TABLE, Tone, read_classes, tones
-from tools.weights.couplet import associations as ASSOCIATIONS
 from tools.weights import tone_table as TONES
+from tools.weights.couplet import associations as ASSOCIATIONS
 from tools.weights.poem import rhyme_table as RHYMES
 
 LEVEL, OBLIQUE = frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE})
@@ -108,9 +108,7 @@ def test_rhymes_are_found_from_who_rhymes_with_whom():
 
 @pytest.mark.parametrize("name", ["couplet/associations", "poem/rhyme_table", "tone_table"])
 def test_a_script_has_help_and_tells_of_a_missing_file_in_one_plain_line(name):
-    option = {"couplet/associations": ["--data"], "poem/rhyme_table": [], "tone_table": ["--verse"]}[
-        name
-    ]
+    option = {"couplet/associations": ["--data"], "poem/rhyme_table": [], "tone_table": ["--verse"]}[name]
     for arguments, status in ((["--help"], 0), ([*option, "/nonexistent/file"], 2)):
         command = [sys.executable, f"tools/weights/{name}.py", *arguments]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from pydantic import BaseModel
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse, Response
 
@@ -89,7 +91,7 @@ def create_app(
         The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
     """
     cards, metrics = list[ModelCard](), Metrics()
-    batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders)
+    batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders, config.limits.seconds)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -102,6 +104,7 @@ def create_app(
     app = FastAPI(
         title="paddle_dialog",
         version="1",
+        servers=[{"url": "."}],  # also below a path of a proxy
         description='What trained models answer. Every error is `{"error": sentence}`.',
         docs_url=None,
         redoc_url=None,
@@ -110,22 +113,30 @@ def create_app(
     )
     app.state.batcher, app.state.metrics = batcher, metrics
     add_error_handlers(app)
+    # Checked by `RequestChecks`; these describe it.
+    bearer, header = HTTPBearer(auto_error=False), APIKeyHeader(name="X-API-Key", auto_error=False)
+    keys = [Security(bearer), Security(header)] if config.api_key else []
     for endpoint in endpoints:
-        _add_endpoint(app, endpoint, Service(config, batcher, words))
-    _add_models(app, batcher, cards)
-    _add_probes(app, batcher, metrics)
+        _add_endpoint(app, endpoint, Service(config, batcher, words), keys)
+    _add_models(app, batcher, cards, keys)
+    _add_probes(app, batcher, metrics, keys)
     add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
     posts = [endpoint.path for endpoint in endpoints]
-    app.add_middleware(RequestChecks, limits=config.limits, api_key=config.api_key, posts=posts)
+    app.add_middleware(RequestChecks, config=config, posts=posts)
+    if config.origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=config.origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+        )
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(RequestLog, metrics=metrics, paths=paths)
     return app
 
 
-def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard]) -> None:
+def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard], keys: list[Any]) -> None:
     @app.get(
         "/v1/models",
+        dependencies=keys,
         summary="The models that are served",
         response_model=ModelCards,
         responses={status: ERRORS[status] for status in (401, 405, 503)},
@@ -136,7 +147,7 @@ def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard]) -> None:
         return JSONResponse(ModelCards(models=cards).model_dump())
 
 
-def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
+def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics, keys: list[Any]) -> None:
     @app.get(
         "/healthz", summary="Whether the process answers", response_model=State, responses={405: ERRORS[405]}
     )
@@ -154,6 +165,7 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
 
     @app.get(
         "/metrics",
+        dependencies=keys,
         summary="Counters for Prometheus",
         response_class=Response,
         responses={200: {"content": {"text/plain": {}}}, 401: ERRORS[401], 405: ERRORS[405]},
@@ -162,7 +174,7 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics) -> None:
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service) -> None:
+def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service, keys: list[Any]) -> None:
     model = endpoint.request_model
 
     async def handle(body: model, request: Request) -> Response:  # type: ignore[valid-type]
@@ -170,6 +182,7 @@ def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service) -> No
 
     app.post(
         endpoint.path,
+        dependencies=keys,
         summary=endpoint.summary,
         description=endpoint.__doc__,
         operation_id=endpoint.path.removeprefix("/v1/"),

@@ -1,7 +1,8 @@
 """Dynamic batching: waiting requests with equal settings are answered together.
 
-The event loop queues jobs and waits; a thread for each decoder takes batches from the queue. The queue is bounded. A
-job whose request was abandoned (its client left, or its time was over) is removed from it.
+The event loop queues jobs and waits; a thread for each decoder takes batches from the queue. The queue is bounded, in
+number and in the time that it takes. A job whose request was abandoned (its client left, or its time was over) is
+removed from it. Slow jobs are decoded alone and never hold all decoders.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job
-from paddle_dialog.serving.telemetry import Metrics, fault
+from paddle_dialog.serving.telemetry import Metrics, log_exception
 
 LOG = logging.getLogger(__name__)
 LONGEST_RETRY = 60  # seconds
+SLOW = 2000  # decoder steps of a job; about half a second
+STEPS_PER_SECOND = 4000.0  # until batches have been measured
 
 
 class Busy(Exception):
@@ -47,7 +50,12 @@ class _Waiting:
     @property
     def kind(self) -> Hashable:
         """What jobs of one batch have in common."""
-        return self.endpoint.path, self.job.settings, self.job.is_long
+        return self.endpoint.path, self.job.settings
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its answer takes long."""
+        return self.job.cost > SLOW
 
 
 class Batcher:
@@ -56,6 +64,7 @@ class Batcher:
     Args:
         load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
         decoders: answer batches, one decoder a thread; by default one that decodes in the thread itself.
+        seconds: that a request waits at most; one that would wait longer is refused at once.
     """
 
     def __init__(
@@ -64,15 +73,16 @@ class Batcher:
         metrics: Metrics,
         load: Callable[[], None],
         decoders: Sequence[Decode] = (decode_here,),
+        seconds: float = math.inf,
     ) -> None:
-        self._settings = settings
+        self._settings, self._seconds = settings, seconds
         self._metrics = metrics
         self._load = load
         self._queue: list[_Waiting] = []
         self._changed = threading.Condition()
         self._closing = False
         self._ready = False
-        self._batch_seconds = 0.0  # a moving average
+        self._speed = STEPS_PER_SECOND  # of one decoder, a moving average
         self._idle = 0  # threads that wait for a batch
         targets = [self._begin, *[self._work] * (len(decoders) - 1)]
         self._threads = [
@@ -112,9 +122,10 @@ class Batcher:
         with self._changed:
             if not self._ready or self._closing:
                 raise Busy("the models are being loaded or put away; try again in a moment", 1)
-            if len(self._queue) >= self._settings.queue:
+            if len(self._queue) >= self._settings.queue or self._wait_for(waiting) > self._seconds:
                 self._metrics.refused.inc()
-                raise Busy("too many requests are waiting; try again in a moment", self._retry_after())
+                retry = min(max(1, math.ceil(self._wait_for(waiting))), LONGEST_RETRY)
+                raise Busy("too many requests are waiting; try again in a moment", retry)
             self._queue.append(waiting)
             self._changed.notify_all()
         try:
@@ -128,10 +139,11 @@ class Batcher:
                 self._queue.remove(waiting)
                 self._metrics.abandoned.inc()
 
-    def _retry_after(self) -> int:
-        """Estimate the seconds until the present queue is answered."""
-        batches = math.ceil(len(self._queue) / self._settings.max_batch)
-        return min(max(1, math.ceil(batches * self._batch_seconds / len(self._threads))), LONGEST_RETRY)
+    def _wait_for(self, waiting: _Waiting) -> float:
+        """Estimate the seconds until the queue before a job is answered; slow jobs leave one decoder to others."""
+        decoders = len(self._threads)
+        before = sum(w.job.cost for w in self._queue if decoders == 1 or w.is_slow == waiting.is_slow)
+        return before / self._speed / (decoders - 1 if waiting.is_slow and decoders > 1 else decoders)
 
     def _begin(self, decode: Decode) -> None:
         try:
@@ -161,9 +173,14 @@ class Batcher:
         """See `_next_batch`; waiting jobs are shared among the waiting threads."""
         while self._changed.wait_for(lambda: self._takeable() or self._closing) and self._takeable():
             first = self._takeable()[0]
-            alike = [w for w in self._queue if w.kind == first.kind][: self._settings.max_batch]
+            alike = (
+                [first]
+                if first.is_slow
+                else [w for w in self._queue if w.kind == first.kind and not w.is_slow]
+            )
+            alike = alike[: self._settings.max_batch]
             left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
-            if len(alike) == self._settings.max_batch or left <= 0 or self._closing:
+            if first.is_slow or len(alike) == self._settings.max_batch or left <= 0 or self._closing:
                 taken = alike[: math.ceil(len(alike) / self._idle)]
                 self._queue = [w for w in self._queue if w not in taken]
                 return taken
@@ -171,9 +188,9 @@ class Batcher:
         return []
 
     def _takeable(self) -> list[_Waiting]:
-        """Return the waiting jobs that a free thread may take: no long ones where others would have none left."""
-        takes_long = self._idle > 1 or len(self._threads) == 1 or self._closing
-        return [waiting for waiting in self._queue if takes_long or not waiting.job.is_long]
+        """Return the waiting jobs that a free thread may take: no slow ones where others would have none left."""
+        takes_slow = self._idle > 1 or len(self._threads) == 1 or self._closing
+        return [waiting for waiting in self._queue if takes_slow or not waiting.is_slow]
 
     def _answer(self, batch: list[_Waiting], decode: Decode) -> None:
         endpoint, settings = batch[0].endpoint, batch[0].job.settings
@@ -185,15 +202,14 @@ class Batcher:
             self._metrics.lost.inc()
             answers = [Busy("the process that was answering this has died; try again", 1)] * len(batch)
         except Exception as error:  # no other decoder could be made
-            fault(LOG, error)
+            log_exception(LOG, error)
             self.fail(error)
             answers = [Busy("the server is ending; try again in a moment", 1)] * len(batch)
         seconds = time.monotonic() - started
         if any(isinstance(answer, DecodingFailed) for answer in answers):
             self._metrics.failures.inc()
-        self._batch_seconds = (
-            seconds if not self._batch_seconds else 0.8 * self._batch_seconds + 0.2 * seconds
-        )
+        steps = sum(waiting.job.cost for waiting in batch)
+        self._speed = 0.9 * self._speed + 0.1 * steps / max(seconds, 1e-3)
         self._metrics.batch_size.labels(endpoint.task).observe(len(batch))
         self._metrics.decode_seconds.labels(endpoint.task).observe(seconds)
         for waiting, answer in zip(batch, answers, strict=True):

@@ -53,6 +53,15 @@ class ServeConfig:
     host: str = setting(
         "127.0.0.1", "address to listen on; the loopback address can be reached from this machine only"
     )
+    hosts: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "names that a request's Host may have; by default those of host, and any for 0.0.0.0"
+        },
+    )
+    origins: list[str] | None = field(
+        default=None, metadata={"help": "pages elsewhere that may ask, e.g. https://example.org (CORS)"}
+    )
     port: int = setting(8000, "port to listen on; 0 takes a free one", minimum=0, maximum=65535)
     models: dict[str, ModelSource | None] = field(default_factory=dict)
     batching: BatchingConfig = field(default_factory=BatchingConfig)
@@ -72,5 +81,22 @@ class ServeConfig:
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
+        if not self.host.strip():
+            yield "host", "is empty; give an address such as 127.0.0.1, or 0.0.0.0 for all interfaces"
         if not any(self.models.values()):
             yield "models", "names no model; add one as TASK: {config: RECIPE.yaml}"
+
+    @property
+    def listens_everywhere(self) -> bool:
+        """Whether the address is that of all interfaces."""
+        return self.host in ("0.0.0.0", "::")
+
+    @property
+    def allowed_hosts(self) -> frozenset[str] | None:
+        """The names that a request's Host may have; None where any is allowed."""
+        if self.hosts is not None:
+            return frozenset(name.lower() for name in self.hosts)
+        if self.listens_everywhere:
+            return None
+        loopback = {"localhost", "127.0.0.1", "::1"}
+        return frozenset({self.host.lower()} | (loopback if self.host.lower() in loopback else set()))

@@ -21,7 +21,7 @@ from typing import Any
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Endpoint, NoResult
-from paddle_dialog.serving.telemetry import fault
+from paddle_dialog.serving.telemetry import log_exception
 
 LOG = logging.getLogger(__name__)
 NO_ANSWER = "the model finds no answer to this; write it differently, or ask with fewer rules"
@@ -53,12 +53,12 @@ def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) ->
         return [*endpoint.answer(items, settings)]
     except UserError as error:
         if len(items) == 1:  # the message may name a file or quote the user
-            fault(LOG, error)
+            log_exception(LOG, error)
             return [NoResult(NO_ANSWER)]
         # One failing job must not fail the others.
         return [answer for item in items for answer in decode_here(endpoint, [item], settings)]
     except Exception as error:
-        fault(LOG, error)
+        log_exception(LOG, error)
         return [DecodingFailed()] * len(items)
 
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import filterfalse
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -15,10 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
+from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.text.language import LanguageName, is_one_word, language_of
 
 R = TypeVar("R", bound=BaseModel)
+_TEXT, _COUNT = object(), object()
+# Fields of requests that the server's limits bound: what a user wrote, and the number of candidates.
+Text = Annotated[str, _TEXT]
+OptionalText = Annotated[str | None, _TEXT]
+Count = Annotated[int, _COUNT]
+NOT_BLANK: dict[str, Any] = {"pattern": r"\S"}  # for the schema; the model refuses it with a plainer message
 ANSWERED: Any = Field(None, description="Of the model that answered.")
 LANGUAGE: Any = Field(
     None,
@@ -45,32 +53,51 @@ class RequestModel(BaseModel):
             raise ValueError("a text has half of a surrogate pair; write the whole character") from error
         return data
 
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_names(cls, data: Any) -> Any:
+        for name in data if isinstance(data, dict) else ():
+            near = get_close_matches(str(name), cls.model_fields, 1, cutoff=0.75)
+            if name not in cls.model_fields and near:
+                raise ValueError(f"'{str(name)[:40]}' is unknown; did you mean {near[0]}?")
+        return data
 
-def bounded(model: type[R], **bounds: Any) -> type[R]:
-    """Return a request model with a server's bounds on some of its fields.
+
+def bounded(model: type[R], limits: LimitsConfig, **bounds: Any) -> type[R]:
+    """Return a request model with a server's limits on its texts and counts.
 
     Args:
-        model: the model, whose fields keep their own bounds, defaults and descriptions.
-        bounds: a `Field` by the field's name, e.g. `text=Field(max_length=100)`, or its type and a `Field`; a
-            default in it replaces the field's.
+        model: the model, whose fields keep their other bounds, defaults and descriptions.
+        bounds: of further fields by name, each a type and a `Field`.
     """
     fields: dict[str, Any] = {}
-    for name, bound in bounds.items():
-        field = copy(model.model_fields[name])
-        kind, limit = bound if isinstance(bound, tuple) else (field.annotation, bound)
-        if not limit.is_required():
-            field.default = limit.default
+    for name, field in model.model_fields.items():
+        field, kind = copy(field), field.annotation
+        if name in bounds:
+            kind, limit = bounds[name]
+        elif _TEXT in field.metadata:
+            limit = Field(max_length=limits.characters)
+        elif _COUNT in field.metadata:
+            limit, field.default = Field(le=limits.n_best), min(field.default, limits.n_best)
+        else:
+            continue
         fields[name] = (Annotated[kind, limit], field)
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One checked request."""
+    """One checked request.
 
-    item: Any  # what is asked
-    settings: Hashable  # how to decode it; only jobs of equal settings are decoded together
-    is_long: bool = False  # whether its answer takes seconds; then one decoder is left for others
+    Args:
+        item: what is asked.
+        settings: how to decode it; only jobs of equal settings are decoded together.
+        cost: about how many decoder steps it takes, one for each row of a beam.
+    """
+
+    item: Any
+    settings: Hashable
+    cost: int = 1
 
 
 class Endpoint(ABC, Generic[R]):
@@ -81,7 +108,7 @@ class Endpoint(ABC, Generic[R]):
     Attributes:
         page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none, as at all but one
             of a task's addresses.
-        request_model: of the request's JSON, within the server's limits.
+        request_model: of the request's JSON; an instance has it within the server's limits.
         answer_model: of the answer's JSON, for the API's description.
     """
 
@@ -92,21 +119,33 @@ class Endpoint(ABC, Generic[R]):
     page: Path | None = None
     request_model: type[R]
     answer_model: type[BaseModel]
+    predictor: Any
+    words: WordFilter
 
-    @abstractmethod
+    def __init__(self, limits: LimitsConfig) -> None:
+        self.request_model = bounded(self.request_model, limits)
+
     def use(self, predictor: Any, words: WordFilter) -> Record:
         """Take a loaded model and the words it must not write.
 
         Returns:
-            What the model card tells of this endpoint, ready for JSON.
+            The `details` of the endpoint.
 
         Raises:
             UserError: the model cannot serve.
         """
+        self.predictor, self.words = predictor, words
+        return self.details()
 
-    @abstractmethod
+    def details(self) -> Record:
+        """Answer an example, to make the first request quick; return what the model card tells of this endpoint."""
+        return {}
+
     def texts(self, request: R) -> Iterable[str]:
         """Return everything a user wrote in a request."""
+        for name, field in type(self).request_model.model_fields.items():
+            if _TEXT in field.metadata:
+                yield getattr(request, name) or ""
 
     def takes_any_words(self, request: R) -> bool:
         """Return whether a request is answered even with words that the server does not take; by default none is.
@@ -127,6 +166,10 @@ class Endpoint(ABC, Generic[R]):
     @abstractmethod
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
         """Answer a batch of jobs of equal settings, in order."""
+
+    def without_banned(self, candidates: Iterable[Any]) -> list[Any]:
+        """Return the candidates whose `text` has no banned word."""
+        return [candidate for candidate in candidates if not self.words.finds(candidate.text)]
 
 
 class ByLanguage(Endpoint[Any]):

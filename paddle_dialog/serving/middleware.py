@@ -1,4 +1,4 @@
-"""What stands around the addresses: checks of every request, the log of every answer, and errors as JSON.
+"""Checks of every request, the log of every answer, and errors as JSON.
 
 Every error is `{"error": "one plain sentence"}`.
 """
@@ -20,8 +20,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.telemetry import Metrics, fault
+from paddle_dialog.serving.config import ServeConfig
+from paddle_dialog.serving.telemetry import Metrics, log_exception
 
 LOG = logging.getLogger(__name__)
 CLIENT_LEFT = 499  # as in nginx's log; nobody receives it
@@ -82,18 +82,17 @@ class RequestChecks:
     """ASGI middleware that checks a request before it is read: the key, JSON, a bounded body in bounded time.
 
     Args:
-        limits: of a body.
-        api_key: asked for as `Authorization: Bearer` or `X-API-Key`; None asks for none.
+        config: the limits of a body, the names that the server is called by, and the key that it asks for as
+            `Authorization: Bearer` or `X-API-Key`.
         posts: the addresses that take a body; others refuse the method.
     """
 
-    def __init__(
-        self, app: ASGIApp, limits: LimitsConfig, api_key: str | None, posts: Collection[str]
-    ) -> None:
+    def __init__(self, app: ASGIApp, config: ServeConfig, posts: Collection[str]) -> None:
         self._app = app
-        self._limits = limits
+        self._limits = config.limits
         self._posts = frozenset(posts)
-        self._key = api_key.encode("utf-8") if api_key else None
+        self._hosts = config.allowed_hosts
+        self._key = config.api_key.encode("utf-8") if config.api_key else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -121,6 +120,8 @@ class RequestChecks:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the error that the headers of a request deserve, if any."""
+        if self._hosts is not None and host_name(headers.get("host", "")) not in self._hosts:
+            return error_response(400, "this server is not called by that name; see hosts in its settings")
         if self._key is not None and scope["path"].startswith(_WITH_KEY) and not self._has_key(headers):
             sentence = "this server asks for a key; send it as Authorization: Bearer KEY, or as X-API-Key"
             return error_response(401, sentence, {"WWW-Authenticate": "Bearer"})
@@ -155,6 +156,12 @@ class RequestChecks:
             if not message.get("more_body", False):
                 break
         return b"".join(parts)
+
+
+def host_name(host: str) -> str:
+    """Return the name of a `Host` header, without its port."""
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() and name else host).strip("[]").lower()
 
 
 def _is_json(content_type: str) -> bool:
@@ -210,7 +217,7 @@ class RequestLog:
         try:
             await self._app(scope, receive, send_guarded)
         except Exception as error:
-            fault(LOG, error)
+            log_exception(LOG, error)
             if not status:
                 sentence = "a fault of the server; its log has more"
                 await error_response(500, sentence)(scope, receive, send_guarded)

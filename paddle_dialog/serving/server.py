@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-import h11
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.processes import can_fork, usable_cores
-from paddle_dialog.serving.app import create_app
+from paddle_dialog.serving.app import LOADING, create_app
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, ForkServer, ForkServerLost, RemoteDecoder, decode_here
-from paddle_dialog.serving.middleware import error_response
 from paddle_dialog.serving.models import ModelCard, ServedModel, endpoints_of, find_models, load_models
 from paddle_dialog.serving.telemetry import configure_log
 from paddle_dialog.serving.word_filter import WordFilter
@@ -49,9 +49,14 @@ def serve(config: ServeConfig, device: str = "auto") -> int:
     for model in models:
         print(f"{model.task.name}: weights {model.folder}", file=sys.stderr)
     configure_log()
+    if config.listens_everywhere and not config.api_key:
+        print(
+            f"host {config.host} without api_key: everyone who reaches this machine may ask", file=sys.stderr
+        )
     with _listen(config.host, config.port) as listener:
         # Import Paddle now, before the server runs: importing it replaces the signal handlers.
-        cards = load_models(models, words, device)
+        with _answering(listener):
+            cards = load_models(models, words, device)
 
         def load() -> list[ModelCard]:
             select_device(device)  # Paddle's belongs to a thread
@@ -71,6 +76,41 @@ def serve(config: ServeConfig, device: str = "auto") -> int:
     if failure is not None:
         raise failure
     return 0
+
+
+@contextmanager
+def _answering(listener: socket.socket) -> Iterator[None]:
+    """Answer probes, and refuse everything else, in a thread while the models are loaded."""
+    server = HTTPServer(listener.getsockname()[:2], _Loading, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="loading")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+class _Loading(BaseHTTPRequestHandler):
+    """What a server answers before its models are loaded."""
+
+    timeout = 1.0  # seconds for a client to send its request
+
+    def do_GET(self) -> None:
+        alive = self.path == "/healthz"
+        self.send_response(200 if alive else 503)
+        if not alive:
+            self.send_header("Retry-After", "1")
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps({"status": "ok"} if alive else {"error": LOADING}).encode())
+
+    do_POST = do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
 
 
 @contextmanager
@@ -106,7 +146,7 @@ def _leave(*_: object) -> None:
 def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_Protocol,
+        http="h11",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -115,18 +155,6 @@ def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:
         proxy_headers=False,
         timeout_graceful_shutdown=int(config.limits.seconds) + 5,
     )
-
-
-class _Protocol(H11Protocol):
-    """HTTP as uvicorn speaks it, with its own refusals in JSON like all others."""
-
-    def send_400_response(self, msg: str) -> None:
-        body = bytes(error_response(400, msg).body)
-        headers = [("content-type", "application/json"), ("connection", "close")]
-        response = h11.Response(status_code=400, headers=headers, reason="Bad Request")
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""What the server tells of itself: a log without what users write unless asked, and metrics for Prometheus."""
+"""Logging, without what users write unless asked, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def configure_log() -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
-    logging.getLogger("asyncio").addFilter(Seldom())
+    logging.getLogger("asyncio").addFilter(RateLimit())
 
 
-class Seldom(logging.Filter):
+class RateLimit(logging.Filter):
     """Lets one record pass in a second: without file descriptors asyncio logs as many as connections may wait."""
 
     _last = -math.inf
@@ -47,44 +47,34 @@ class Seldom(logging.Filter):
         return passes
 
 
-def fault(logger: logging.Logger, error: BaseException) -> None:
+def log_exception(logger: logging.Logger, error: BaseException) -> None:
     """Log where an exception came from but not its message, which may quote a user."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("fault of the program: %s\n%s", type(error).__name__, frames.rstrip())
 
 
 class Metrics:
-    """The counters of one server.
-
-    Attributes:
-        requests: by path, method and status.
-        seconds: from a request's arrival to the end of its answer, by path.
-        batch_size: requests decoded together, by task.
-        decode_seconds: how long a batch took, by task.
-        refused: requests that found the queue full.
-        abandoned: requests whose client left, or whose time was over, before they were decoded.
-        failures: batches that ended in a fault of the program.
-        lost: batches whose decoding process died.
-    """
+    """The counters of one server, which `GET /metrics` returns."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "paddle_dialog_requests", "Requests.", ["path", "method", "status"], registry=registry
+
+        def counter(name: str, help: str, labels: Sequence[str] = ()) -> Counter:
+            return Counter(f"paddle_dialog_{name}", help, labels, registry=registry)
+
+        def histogram(name: str, help: str, label: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(f"paddle_dialog_{name}", help, [label], buckets=buckets, registry=registry)
+
+        self.requests = counter("requests", "Requests.", ["path", "method", "status"])
+        self.seconds = histogram(
+            "request_seconds", "Time from a request to the end of its answer.", "path", _SECONDS
         )
-        self.seconds = _histogram(
-            registry, "request_seconds", "Time from a request to the end of its answer.", "path", _SECONDS
-        )
-        self.batch_size = _histogram(registry, "batch_size", "Requests decoded together.", "task", _SIZES)
-        self.decode_seconds = _histogram(
-            registry, "decode_seconds", "Time to decode a batch.", "task", _SECONDS
-        )
-        self.refused = _counter(registry, "refused", "Requests that found the queue full.")
-        self.abandoned = _counter(
-            registry, "abandoned", "Requests given up by client or time before they were decoded."
-        )
-        self.failures = _counter(registry, "failures", "Batches that failed by a fault.")
-        self.lost = _counter(registry, "lost", "Batches whose decoding process died.")
+        self.batch_size = histogram("batch_size", "Requests decoded together.", "task", _SIZES)
+        self.decode_seconds = histogram("decode_seconds", "Time to decode a batch.", "task", _SECONDS)
+        self.refused = counter("refused", "Requests that found the queue full.")
+        self.abandoned = counter("abandoned", "Requests given up by client or time before they were decoded.")
+        self.failures = counter("failures", "Batches that failed by a fault.")
+        self.lost = counter("lost", "Batches whose decoding process died.")
         self._queue = Gauge("paddle_dialog_queue_length", "Requests that wait.", registry=registry)
         ProcessCollector(registry=registry)
         for collector in (PLATFORM_COLLECTOR, GC_COLLECTOR):
@@ -97,13 +87,3 @@ class Metrics:
     def text(self) -> bytes:
         """Return all metrics in the text format 0.0.4."""
         return generate_latest(self.registry)
-
-
-def _counter(registry: CollectorRegistry, name: str, help: str) -> Counter:
-    return Counter(f"paddle_dialog_{name}", help, registry=registry)
-
-
-def _histogram(
-    registry: CollectorRegistry, name: str, help: str, label: str, buckets: Sequence[float]
-) -> Histogram:
-    return Histogram(f"paddle_dialog_{name}", help, [label], buckets=buckets, registry=registry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,14 +12,13 @@ from pydantic import BaseModel, Field
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.form import Form
 from paddle_dialog.tasks.couplet.prediction import CoupletPredictor, GivenLine
 from paddle_dialog.tasks.couplet.rules import Rules
+from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
 from paddle_dialog.text.characters import HANZI, is_punctuation
 from paddle_dialog.text.tones import Tone, tones
 
@@ -30,7 +29,6 @@ _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
     frozenset({Tone.OBLIQUE}): "ze",
 }
-LONG_ANSWER = 200  # characters in all candidates; more take a second and longer
 ALL_BANNED = "every {} that was found has a word that this server does not write; change the {}"
 ONE_LINE = "give exactly one of first (a 上联 to answer with 下联) and second (a 下联 to answer with 上联)"
 
@@ -54,18 +52,18 @@ class CoupletRules(RequestModel):
 class CoupletRequest(RequestModel):
     """A line to answer: exactly one of `first` and `second`."""
 
-    first: str | None = Field(
+    first: OptionalText = Field(
         None,
         min_length=1,
         description="A 上联 that wants a 下联, with one Chinese character at least.",
         examples=[EXAMPLE],
         json_schema_extra=_LINE,
     )
-    second: str | None = Field(
+    second: OptionalText = Field(
         None, min_length=1, description="Instead, a 下联 that wants a 上联.", json_schema_extra=_LINE
     )
-    n_best: int = Field(5, ge=1, description="How many answers, best first; they differ from each other.")
-    lock: str | None = Field(
+    n_best: Count = Field(5, ge=1, description="How many answers, best first; they differ from each other.")
+    lock: OptionalText = Field(
         None,
         min_length=1,
         description="One character for each of the line, ？ where any may stand.",
@@ -139,28 +137,21 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     path = "/v1/couplet"
     summary = "下联 to a 上联, or 上联 to a 下联"
     page = Path(__file__).parent / "page"
-    answer_model = CoupletAnswer
+    request_model, answer_model = CoupletRequest, CoupletAnswer
+    predictor: CoupletPredictor
 
-    def __init__(self, limits: LimitsConfig) -> None:
-        length, count = Field(max_length=limits.characters), Field(min(5, limits.n_best), le=limits.n_best)
-        self.request_model = bounded(CoupletRequest, first=length, second=length, n_best=count, lock=length)
-
-    def use(self, predictor: CoupletPredictor, words: WordFilter) -> Record:
+    def details(self) -> Record:
         """See `Endpoint`."""
-        rules, decoding = predictor.config.rules, predictor.config.decoding
+        predictor, decoding = self.predictor, self.predictor.config.decoding
         if decoding.strategy == "greedy":  # which gives only one candidate
             decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
-        self._predictor, self._words, self._decoding = predictor, words, decoding
-        predictor.predict([EXAMPLE])  # builds tables now, so that the first request is quick
+        self._decoding = decoding
+        predictor.predict([EXAMPLE])
         if predictor.couplet_index is not None:
             predictor.couplet_index.unpack()
-        shown = dataclasses.asdict(rules)
+        shown = dataclasses.asdict(predictor.config.rules)
         can_reverse = knows_marks(predictor.vocabulary)
         return {"longest_line": predictor.longest_line, "reverse": can_reverse, "rules": shown}
-
-    def texts(self, request: CoupletRequest) -> Iterable[str]:
-        """See `Endpoint`."""
-        yield from (text for text in (request.first, request.second, request.lock) if text is not None)
 
     def prepare(self, request: CoupletRequest) -> Job:
         """See `Endpoint`."""
@@ -168,22 +159,23 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         if len(given) != 1:
             raise UserError(ONE_LINE)
         direction = TO_SECOND if request.second is None else TO_FIRST
-        line = self._predictor.check(given[0], request.lock, direction)
+        line = self.predictor.check(given[0], request.lock, direction)
         changes = {} if request.rules is None else request.rules.model_dump(exclude_none=True)
-        rules = dataclasses.replace(self._predictor.config.rules, **changes)
-        is_long = len(given[0]) * request.n_best > LONG_ANSWER
-        return Job(CoupletItem(given[0], line), CoupletSettings(request.n_best, rules, direction), is_long)
+        rules = dataclasses.replace(self.predictor.config.rules, **changes)
+        rows = self._decoding.beam_size + (max(DIVERSE_BEAM, 2 * request.n_best) if request.n_best > 1 else 0)
+        settings = CoupletSettings(request.n_best, rules, direction)
+        return Job(CoupletItem(given[0], line), settings, cost=rows * len(given[0]))
 
     def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        found = self._predictor.answer(
+        found = self.predictor.answer(
             [item.given for item in items],
             settings.n_best,
             Rules.of(settings.rules),
             self._decoding,
             settings.direction,
-            known=self._predictor.couplet_index is not None,
-            refused=self._words.finds if self._words.words else None,
+            known=self.predictor.couplet_index is not None,
+            refused=self.words.finds if self.words.words else None,
         )
         direction, answers = settings.direction, list[Record | NoResult]()
         for item, candidates in zip(items, found, strict=True):
@@ -195,7 +187,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     def _without_banned(self, record: Record) -> Record:
         """Leave out a couplet of the corpus that has a banned word."""
         known = record.get("known")
-        if known is None or not self._words.finds(known["first"] + known["second"]):
+        if known is None or not self.words.finds(known["first"] + known["second"]):
             return record
         return {key: value for key, value in record.items() if key != "known"}
 

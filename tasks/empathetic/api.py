@@ -15,8 +15,16 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import (
+    ANSWERED,
+    LANGUAGE,
+    Count,
+    Endpoint,
+    Job,
+    NoResult,
+    RequestModel,
+    bounded,
+)
 from paddle_dialog.tasks.empathetic.answer import Answer
 from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
@@ -28,6 +36,7 @@ from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
 
 EXAMPLE = "I lost my dog yesterday."
+STEPS = 30  # tokens of a reply, as a rule
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 
@@ -68,7 +77,7 @@ class ReplyRequest(RequestModel):
         examples=["sad"],
     )
     language: LanguageName | None = LANGUAGE
-    n_best: int = Field(1, ge=1, description="How many replies, best first.")
+    n_best: Count = Field(1, ge=1, description="How many replies, best first.")
     decoding: ReplyDecoding | None = None
     attention: bool = Field(False, description="Whether to tell what the best reply attended to.")
 
@@ -141,21 +150,19 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     path = "/v1/reply"
     summary = "An empathetic reply"
     page = Path(__file__).parent / "page"
-    answer_model = ReplyAnswer
+    request_model, answer_model = ReplyRequest, ReplyAnswer
+    predictor: EmpatheticPredictor
 
     def __init__(self, limits: LimitsConfig) -> None:
         self._limits = limits
         # `prepare` checks this, with a plainer message.
         turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
         turns = list[Annotated[str, Field(json_schema_extra=turn)]]
-        self.request_model = bounded(
-            ReplyRequest, context=(turns, Field(max_length=limits.turns)), n_best=Field(le=limits.n_best)
-        )
+        self.request_model = bounded(ReplyRequest, limits, context=(turns, Field(max_length=limits.turns)))
 
-    def use(self, predictor: EmpatheticPredictor, words: WordFilter) -> Record:
+    def details(self) -> Record:
         """See `Endpoint`."""
-        self._predictor, self._words = predictor, words
-        # Fills caches, so that the first request is quick.
+        predictor = self.predictor
         predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
         return {
             "emotions": list(predictor.emotions),
@@ -170,7 +177,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def takes_any_words(self, request: ReplyRequest) -> bool:
         """Return whether the newest turn speaks of danger: nobody who does so is turned away for a word."""
-        predictor = self._predictor
+        predictor = self.predictor
         return predictor.care.answer(request.context[-1], predictor.language.name) is not None
 
     def prepare(self, request: ReplyRequest) -> Job:
@@ -182,24 +189,26 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             raise UserError(str(error)) from error
         emotion = None
         if request.emotion is not None:
-            known = self._predictor.emotions
+            known = self.predictor.emotions
             emotion = known[emotion_id(request.emotion, known)]
-        if emotion is None and self._predictor.needs_emotion:
+        if emotion is None and self.predictor.needs_emotion:
             raise UserError("this model is told the emotion; give one, e.g. sad")
-        if emotion is not None and self._predictor.config.emotion.prepend == "none":
+        if emotion is not None and self.predictor.config.emotion.prepend == "none":
             raise UserError("this model writes its replies without an emotion; leave it out")
-        return Job(ReplyItem(turns, emotion, request.attention), self._settings(request))
+        settings = self._settings(request)
+        rows = max(settings.decoding.beam_size, request.n_best)
+        return Job(ReplyItem(turns, emotion, request.attention), settings, cost=rows * STEPS)
 
     def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        predictor = self._predictor
+        predictor = self.predictor
         found = predictor.answer(
             [item.context for item in items],
             settings.n_best,
             [item.emotion for item in items],
             settings.decoding,
             settings.seed,
-            lambda text: not self._words.finds(text),
+            lambda text: not self.words.finds(text),
         )
         answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
         self._forget()
@@ -207,7 +216,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def _forget(self) -> None:
         """Empty the caches of tokeniser and encoder when they are full."""
-        encoder = self._predictor.encoder
+        encoder = self.predictor.encoder
         if max(len(encoder.words()), encoder.language.remembered()) > REMEMBERED:
             encoder.forget()
             encoder.language.forget()
@@ -215,7 +224,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
         """Return the server's settings with the request's changes, and without those that these rule out."""
-        config = self._predictor.config
+        config = self.predictor.config
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
         seed = changes.pop("seed", config.seed)
         if changes.get("beam_size", 1) > self._limits.beam_size:
@@ -231,7 +240,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             return NoResult(ALL_BANNED)
         record = answer.as_dict()
         if item.attention:
-            record["attention"] = _attention(self._predictor, item, answer.predictions[0].tokens)
+            record["attention"] = _attention(self.predictor, item, answer.predictions[0].tokens)
         return record
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,24 +11,23 @@ from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
 from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
 from paddle_dialog.tasks.poem.forms import FormName
 from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
 
+STEPS = 1500  # 24 draws of some sixty characters
 ALL_BANNED = "every poem that was written has a word that this server does not write; ask for another"
 
 
 class PoemRequest(RequestModel):
     """What a poem is written from."""
 
-    text: str = Field("", description="A beginning, the lines' first characters, or a title; may be empty.")
+    text: Text = Field("", description="A beginning, the lines' first characters, or a title; may be empty.")
     texts_are: InputKind = Field("begin", description="What `text` is.")
     form: FormName | None = Field(None, description="The form; without one the model goes on as it likes.")
-    title: str | None = Field(None, description="A title, where `text` is something else.")
-    n_best: int = Field(1, ge=1, description="How many poems, the likeliest first.")
+    title: OptionalText = Field(None, description="A title, where `text` is something else.")
+    n_best: Count = Field(1, ge=1, description="How many poems, the likeliest first.")
     seed: int | None = Field(None, ge=0, lt=2**32, description="Of the draws; another one gives other poems.")
 
 
@@ -79,40 +78,33 @@ class PoemEndpoint(Endpoint[PoemRequest]):
     path = "/v1/poem"
     summary = "A poem from a beginning, a title, or the first characters of its lines"
     page = Path(__file__).parent / "page"
-    answer_model = PoemAnswer
+    request_model, answer_model = PoemRequest, PoemAnswer
+    predictor: PoemPredictor
 
-    def __init__(self, limits: LimitsConfig) -> None:
-        length, count = Field(max_length=limits.characters), Field(le=limits.n_best)
-        self.request_model = bounded(PoemRequest, text=length, title=length, n_best=count)
-
-    def use(self, predictor: PoemPredictor, words: WordFilter) -> Record:
+    def details(self) -> Record:
         """See `Endpoint`."""
-        if predictor.config.decoding.strategy == "greedy":
+        decoding = self.predictor.config.decoding
+        if decoding.strategy == "greedy":
             raise UserError(
                 "decoding.strategy: greedy search writes one poem only; serve the task with sample"
             )
-        self._predictor, self._words = predictor, words
-        predictor.predict([""], 1)  # builds tables now, so that the first request is quick
-        return {"knows_forms": predictor.knows_forms, "longest": predictor.config.decoding.max_length}
-
-    def texts(self, request: PoemRequest) -> Iterable[str]:
-        """See `Endpoint`."""
-        yield request.text
-        yield request.title or ""
+        self.predictor.predict([""], 1)
+        return {"knows_forms": self.predictor.knows_forms, "longest": decoding.max_length}
 
     def prepare(self, request: PoemRequest) -> Job:
         """See `Endpoint`."""
         verse = replace(
-            self._predictor.config.verse, form=request.form, input=request.texts_are, title=request.title
+            self.predictor.config.verse, form=request.form, input=request.texts_are, title=request.title
         )
-        item = PoemItem(request.text, self._predictor.check(request.text, verse))
-        return Job(item, PoemSettings(request.n_best, verse, request.seed))
+        item = PoemItem(request.text, self.predictor.check(request.text, verse))
+        settings = PoemSettings(request.n_best, verse, request.seed)
+        return Job(item, settings, cost=STEPS)
 
     def answer(self, items: Sequence[PoemItem], settings: PoemSettings) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        found = self._predictor.write([item.prompt for item in items], *settings)
+        found = self.predictor.write([item.prompt for item in items], *settings)
         answers: list[Record | NoResult] = []
         for item, poems in zip(items, found, strict=True):
-            kept = [poem.as_dict() for poem in poems if not self._words.finds(poem.text)]
+            kept = [poem.as_dict() for poem in self.without_banned(poems)]
             answers.append({"begin": item.text, "predictions": kept} if kept else NoResult(ALL_BANNED))
         return answers

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
-from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import (
+    ANSWERED,
+    LANGUAGE,
+    NOT_BLANK,
+    Endpoint,
+    Job,
+    NoResult,
+    RequestModel,
+    Text,
+)
 from paddle_dialog.tasks.sentiment.prediction import EXAMPLES, SentimentPredictor
 from paddle_dialog.text.language import LanguageName
 
@@ -20,12 +27,7 @@ EXAMPLE = "房间很干净，服务员也很热情，下次还会住这里。"
 class SentimentRequest(RequestModel):
     """A review to judge."""
 
-    text: str = Field(
-        min_length=1,
-        description="A review.",
-        examples=[EXAMPLE],
-        json_schema_extra={"pattern": r"\S"},  # the model checks it, with a plainer message
-    )
+    text: Text = Field(min_length=1, description="A review.", examples=[EXAMPLE], json_schema_extra=NOT_BLANK)
     language: LanguageName | None = LANGUAGE
 
 
@@ -53,31 +55,23 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
     path = "/v1/sentiment"
     summary = "Good or bad?"
     page = Path(__file__).parent / "page"
-    answer_model = SentimentAnswer
+    request_model, answer_model = SentimentRequest, SentimentAnswer
+    predictor: SentimentPredictor
 
-    def __init__(self, limits: LimitsConfig) -> None:
-        self.request_model = bounded(SentimentRequest, text=Field(max_length=limits.characters))
-
-    def use(self, predictor: SentimentPredictor, words: WordFilter) -> Record:
+    def details(self) -> Record:
         """See `Endpoint`."""
-        self._predictor = predictor
-        # Any model reads it; the first request is quick then.
-        predictor.predict([" ".join(EXAMPLES.values())])
-        return {"tokens": predictor.config.data.tokens}
-
-    def texts(self, request: SentimentRequest) -> Iterable[str]:
-        """See `Endpoint`."""
-        yield request.text
+        self.predictor.predict([" ".join(EXAMPLES.values())])  # any model reads it
+        return {"tokens": self.predictor.config.data.tokens}
 
     def prepare(self, request: SentimentRequest) -> Job:
         """See `Endpoint`."""
-        self._predictor.check(request.text)
-        return Job(request.text, None)
+        self.predictor.check(request.text)
+        return Job(request.text, None, cost=1 + len(request.text) // 10)
 
     def answer(self, items: Sequence[str], settings: None) -> list[Record | NoResult]:
         """See `Endpoint`."""
         answers: list[Record | NoResult] = []
-        for text, one in zip(items, self._predictor.predict(items), strict=True):
+        for text, one in zip(items, self.predictor.predict(items), strict=True):
             words = [
                 {"text": token, "weight": round(float(weight), 4)}
                 for token, weight in zip(one.tokens, one.weights, strict=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
-from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, bounded
+from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
 from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.couplet.api import KnownCouplet, ToneName, tone_names
 from paddle_dialog.tasks.couplet.composing.composer import NoneFound
@@ -28,19 +27,20 @@ OPPOSED = "opposed_tones"  # a rule for a human's pair; the search only prefers 
 _KNOWN = (
     "The couplet of the training corpus with the line nearest to one of these; absent without an index of it."
 )
+STEPS = 8000  # of one request, about two seconds
 _MANY_SCROLLS = 50  # chosen where some may have a banned word
 
 
 class ComposeRequest(RequestModel):
     """What couplets are to be; nothing at all is allowed too."""
 
-    theme: str = Field("", description="Words with blanks between them: a usual theme or one's own.")
-    name: str = Field("", description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.")
+    theme: Text = Field("", description="Words with blanks between them: a usual theme or one's own.")
+    name: Text = Field("", description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.")
     place: int = Field(1, ge=1, description="Where they stand; 1 is first, punctuation is not counted.")
     length: int | None = Field(None, description="Characters of a line, 4 to 15, punctuation not counted.")
     pattern: str | None = Field(None, description="Characters of the clauses, e.g. 4+7.")
-    count: int = Field(5, ge=1, description="How many proposals.")
-    scroll: str | None = Field(None, description="A 横批 of one's own.")
+    count: Count = Field(5, ge=1, description="How many proposals.")
+    scroll: OptionalText = Field(None, description="A 横批 of one's own.")
     seed: int | None = Field(None, ge=0, le=2**32 - 1, description="Another one gives other proposals.")
 
 
@@ -78,55 +78,45 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
 
     task, path = "couplet", "/v1/compose"
     summary = "Whole couplets"
-    answer_model = ComposeAnswer
+    request_model, answer_model = ComposeRequest, ComposeAnswer
+    predictor: ComposingPredictor
 
-    def __init__(self, limits: LimitsConfig) -> None:
-        text = Field(max_length=limits.characters)
-        count = Field(min(5, limits.n_best), le=limits.n_best)
-        self.request_model = bounded(ComposeRequest, theme=text, name=text, count=count)
-
-    def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
+    def details(self) -> Record:
         """See `Endpoint`."""
-        self._predictor, self._words = predictor, words
-        if predictor.composes:
-            predictor.compose(count=1)  # reads tables now, so that the first request is quick
+        if self.predictor.composes:
+            self.predictor.compose(count=1)
         patterns = [str(pattern) for pattern in usual_patterns()]
-        return {"composes": predictor.composes, "themes": main_themes(), "patterns": patterns}
-
-    def texts(self, request: ComposeRequest) -> Iterable[str]:
-        """See `Endpoint`."""
-        yield from (request.theme, request.name, request.scroll or "")
+        return {"composes": self.predictor.composes, "themes": main_themes(), "patterns": patterns}
 
     def prepare(self, request: ComposeRequest) -> Job:
         """See `Endpoint`."""
         asked = read_request(**request.model_dump(exclude={"seed"}))
-        self._predictor.check_composes(asked)
-        # One costs as much as a batch: they are not gathered.
-        return Job(asked, (request.seed, repr(asked)), is_long=True)
+        self.predictor.check_composes(asked)
+        return Job(asked, request.seed, cost=STEPS)
 
     def answer(self, items: Sequence[Request], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        return [self._composed(asked, settings[0]) for asked in items]
+        return [self._composed(asked, settings) for asked in items]
 
     def _composed(self, asked: Request, seed: int | None) -> Record | NoResult:
         try:
-            found = self._predictor.compose_checked(asked, seed, self._words.finds)
+            found = self.predictor.compose_checked(asked, seed, self.words.finds)
         except NoneFound as error:
             return NoResult(str(error))
         kept = [self._with_fit_scrolls(one) for one in found]
-        return _record(self._predictor, kept, self._words)
+        return _record(self.predictor, kept, self.words)
 
     def _with_fit_scrolls(self, proposal: Proposal) -> Proposal:
         """Drop the 横批 that have a banned word."""
-        return replace(proposal, scrolls=tuple(s for s in proposal.scrolls if not self._words.finds(s)))
+        return replace(proposal, scrolls=tuple(s for s in proposal.scrolls if not self.words.finds(s)))
 
 
 class ScrollRequest(RequestModel):
     """A couplet that wants a 横批."""
 
-    first: str = Field(min_length=1, description="上联.", json_schema_extra={"pattern": HANZI})
-    second: str = Field(min_length=1, description="下联.", json_schema_extra={"pattern": HANZI})
-    n_best: int = Field(5, ge=1, description="How many, best first.")
+    first: Text = Field(min_length=1, description="上联.", json_schema_extra={"pattern": HANZI})
+    second: Text = Field(min_length=1, description="下联.", json_schema_extra={"pattern": HANZI})
+    n_best: Count = Field(5, ge=1, description="How many, best first.")
 
 
 class ScrollText(BaseModel):
@@ -147,39 +137,27 @@ class ScrollEndpoint(Endpoint[ScrollRequest]):
 
     task, path = "couplet", "/v1/scroll"
     summary = "横批 to a couplet"
-    answer_model = ScrollAnswer
-
-    def __init__(self, limits: LimitsConfig) -> None:
-        line, count = Field(max_length=limits.characters), Field(min(5, limits.n_best), le=limits.n_best)
-        self.request_model = bounded(ScrollRequest, first=line, second=line, n_best=count)
-
-    def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
-        """See `Endpoint`."""
-        self._predictor, self._words = predictor, words
-        return {}
-
-    def texts(self, request: ScrollRequest) -> Iterable[str]:
-        """See `Endpoint`."""
-        yield from (request.first, request.second)
+    request_model, answer_model = ScrollRequest, ScrollAnswer
+    predictor: ComposingPredictor
 
     def prepare(self, request: ScrollRequest) -> Job:
         """See `Endpoint`."""
-        self._predictor.scrolls(request.first, request.second, 1)
+        self.predictor.scrolls(request.first, request.second, 1)
         return Job((request.first, request.second), request.n_best)
 
     def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        asked = settings if not self._words.words else _MANY_SCROLLS
-        found = [self._predictor.scrolls(first, second, asked) for first, second in items]
-        fit = [[scroll for scroll in scrolls if not self._words.finds(scroll.text)] for scrolls in found]
+        asked = settings if not self.words.words else _MANY_SCROLLS
+        found = [self.predictor.scrolls(first, second, asked) for first, second in items]
+        fit = [[scroll for scroll in scrolls if not self.words.finds(scroll.text)] for scrolls in found]
         return [{"scrolls": [scroll.as_dict() for scroll in scrolls[:settings]]} for scrolls in fit]
 
 
 class FormRequest(RequestModel):
     """A couplet that somebody wrote; a line may still be empty."""
 
-    first: str = Field(description="上联.")
-    second: str = Field(description="下联.")
+    first: Text = Field(description="上联.")
+    second: Text = Field(description="下联.")
 
 
 class LineTones(BaseModel):
@@ -212,20 +190,8 @@ class FormEndpoint(Endpoint[FormRequest]):
 
     task, path = "couplet", "/v1/form"
     summary = "The form of a couplet"
-    answer_model = FormAnswer
-
-    def __init__(self, limits: LimitsConfig) -> None:
-        line = Field(max_length=limits.characters)
-        self.request_model = bounded(FormRequest, first=line, second=line)
-
-    def use(self, predictor: ComposingPredictor, words: WordFilter) -> Record:
-        """See `Endpoint`."""
-        self._predictor, self._rules, self._words = predictor, predictor.rules, words
-        return {}
-
-    def texts(self, request: FormRequest) -> Iterable[str]:
-        """See `Endpoint`."""
-        return ()  # nothing of it is written
+    request_model, answer_model = FormRequest, FormAnswer
+    predictor: ComposingPredictor
 
     def prepare(self, request: FormRequest) -> Job:
         """See `Endpoint`."""
@@ -233,7 +199,9 @@ class FormEndpoint(Endpoint[FormRequest]):
 
     def answer(self, items: Sequence[FormItem], settings: Any) -> list[Record | NoResult]:
         """See `Endpoint`."""
-        return [_form(item, self._rules) | _known(self._predictor, *item, self._words) for item in items]
+        return [
+            _form(item, self.predictor.rules) | _known(self.predictor, *item, self.words) for item in items
+        ]
 
 
 def _form(item: FormItem, rules: Rules) -> Record:
