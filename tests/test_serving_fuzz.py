@@ -30,7 +30,12 @@ def description():
     limits = LimitsConfig(beam_size=6)
     couplets, reply, writer = TASK.endpoints(limits), ReplyEndpoint(limits), composing_toy()
     loaders = [*(loader(endpoint, writer) for endpoint in couplets), loader(reply, make_predictor())]
-    app = make_app(*couplets, reply, load=lambda: [card for load in loaders for card in load()])
+    app = make_app(
+        *couplets,
+        reply,
+        load=lambda: [card for load in loaders for card in load()],
+        hosts=["testserver", "localhost"],
+    )
     app.state.batcher.start()
     eventually(lambda: app.state.batcher.is_ready)
 
