@@ -6,10 +6,10 @@ from unittest import mock
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from paddle_dialog.models.numpy_operators import COLUMNS, SMALL, NumpyLinear
 from paddle_dialog.models.numpy_pointer_generator import WORDS_AT_ONCE, label_log_softmax
 from paddle_dialog.models.numpy_state import RowSources
+
+from paddle_dialog.models.numpy_operators import COLUMNS, SMALL, NumpyLinear
 
 
 @settings(deadline=None, max_examples=60)

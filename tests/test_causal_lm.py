@@ -3,13 +3,13 @@
 import numpy as np
 import paddle
 import pytest
+from paddle_dialog.models.causal_lm import CausalLm
+from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
-from paddle_dialog.models.causal_lm import CausalLm
-from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
 
 VOCABULARY = 11
 CAUSAL = CausalLmConfig(width=12, num_heads=3, inner_width=20, num_layers=2, max_positions=16)

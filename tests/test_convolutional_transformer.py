@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import paddle
 import pytest
+from paddle_dialog.models.transformer import TransformerDecoder, TransformerEncoder
 
 from paddle_dialog.config.models import ConvolutionalTransformerConfig
 from paddle_dialog.layers.transformer import (
@@ -17,7 +18,6 @@ from paddle_dialog.layers.transformer import (
     SelfAttention,
     SequenceConvolution,
 )
-from paddle_dialog.models.transformer import TransformerDecoder, TransformerEncoder
 
 SIZES = ConvolutionalTransformerConfig(
     embedding_size=4,

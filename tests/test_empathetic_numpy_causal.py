@@ -9,13 +9,13 @@ from empathetic_array_cases import CAUSAL_CASES, CONTEXTS, VOCABULARY, Sections,
 from empathetic_toys import make_config, make_network, named, tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
 
 from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
 from paddle_dialog.tasks.empathetic.data.dataset import Example, collate
 from paddle_dialog.tasks.empathetic.data.encoding import Source
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
+from paddle_dialog.models.pair import gather_rows
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import (
@@ -22,7 +23,6 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.models.families import FAMILIES, build_pair, numpy_pair
 from paddle_dialog.models.numpy_operators import UnsupportedModelError, Weights
-from paddle_dialog.models.pair import gather_rows
 
 LSTM = LstmAttentionConfig(embedding_size=6, hidden_size=8)
 TRANSFORMER = TransformerConfig(

@@ -6,10 +6,10 @@ import numpy as np
 import paddle
 import pytest
 from paddle import Tensor, nn
+from paddle_dialog.models.pair import gather_rows
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
-from paddle_dialog.models.pair import gather_rows
 from paddle_dialog.models.seq2seq import Seq2Seq
 
 VOCABULARY, WIDTH = 20, 8

@@ -12,7 +12,7 @@ import numpy as np
 from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.weights import set_weights
 from paddle_dialog.device import current_is_cpu
-from paddle_dialog.models.numpy_operators import UnsupportedModelError
+from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -98,11 +98,25 @@ class TrainedModel:
             )
             return None
 
-    def fastest(self, make: Callable[[Mapping[str, np.ndarray]], Any]) -> Any:
-        """Return the model over arrays that `numpy_model` returns, or else the network.
+    def step_model(
+        self,
+        make: Callable[[Mapping[str, np.ndarray]], Any],
+        through_paddle: Callable[[nn.Layer], Any] | None = None,
+    ) -> Any:
+        """Return the model over arrays that `numpy_model` returns, or else one through Paddle.
+
+        Args:
+            make: makes the model over arrays.
+            through_paddle: makes that of the network; by default it offers `StepModel` by reading the prefix again.
 
         Raises:
             UserError: the weights belong to another model.
         """
         arrays = self.numpy_model(make)
-        return self.network if arrays is None else arrays
+        if arrays is not None:
+            return arrays
+        if through_paddle is not None:
+            return through_paddle(self.network)
+        from paddle_dialog.decoding.paddle_steps import step_model  # imports Paddle
+
+        return step_model(self.network)

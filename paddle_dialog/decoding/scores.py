@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import Array, to_array
 from paddle_dialog.errors import UserError
 
 CHUNKS = 128  # columns of the summary that bounds the best scores of a row
@@ -28,7 +27,7 @@ class ScoreTable:
         self._columns = 0
         self.padded = self.values = self._memory
 
-    def load(self, scores: Array, normalised: bool) -> None:
+    def load(self, scores: np.ndarray, normalised: bool) -> None:
         """Copy in the scores of a step.
 
         Args:
@@ -38,7 +37,7 @@ class ScoreTable:
         Raises:
             UserError: a row holds NaN or no finite score.
         """
-        self._raw = to_array(scores)  # [N, V], the model's own memory
+        self._raw = scores  # [N, V], the model's own memory
         self._resize()
         self._normalisers = np.zeros((len(self._raw), 1), dtype=self._raw.dtype)  # [N, 1]
         scratch = np.empty((BLOCK, self._columns), dtype=self._raw.dtype)

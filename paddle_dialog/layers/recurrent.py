@@ -215,7 +215,7 @@ class AttentionCell(nn.Layer):
         self.output_projection = nn.Linear(2 * hidden_size, hidden_size)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
-        """Project the encoder outputs [B, S, M] once for all steps; `mask` is bool [B, S]."""
+        """Project the encoder outputs [B, S, M], once for all steps; `mask` is bool [B, S]."""
         values = self.memory_projection(encoder_outputs)  # [B, S, H]
         return AttentionMemory(values, self.attention.score.prepare(values), mask)
 

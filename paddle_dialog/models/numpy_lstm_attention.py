@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.models.numpy_state import NumpyDecoder, NumpyEncoder, RowSources
+from paddle_dialog.models.numpy_layers import RowSources
+from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, known_choice, padding_mask, softmax
 
 
 class CellWeights(NamedTuple):
@@ -99,14 +99,14 @@ class NumpyLstmEncoder:
         hidden = cell = np.zeros((len(x), self._hidden_size), dtype=np.float32)
         for step in range(x.shape[1]):
             new_hidden, new_cell = lstm_step(of_hidden(hidden) + pre[:, step], cell)
-            goes_on = real[:, step, None]  # [B, 1]
-            if goes_on.all():
+            inside = real[:, step, None]  # [B, 1]
+            if inside.all():
                 outputs[:, step] = hidden = new_hidden
                 cell = new_cell
                 continue
-            hidden = np.where(goes_on, new_hidden, hidden)
-            cell = np.where(goes_on, new_cell, cell)
-            outputs[:, step] = hidden * goes_on
+            hidden = np.where(inside, new_hidden, hidden)
+            cell = np.where(inside, new_cell, cell)
+            outputs[:, step] = hidden * inside
         return outputs, hidden, cell
 
 
@@ -197,8 +197,8 @@ class NumpyLstmDecoder:
             x, cell = lstm_step(gates, state.cells[layer])  # [N, H] each
             hidden.append(x)
             cells.append(cell)
-        weights = softmax(self._score(state.rows.spread(x), state.keys) + state.mask)  # [B, R, S]
-        context = state.rows.collect(np.matmul(weights, state.values))  # [N, H]
+        weights = softmax(self._score(state.rows.scatter(x), state.keys) + state.mask)  # [B, R, S]
+        context = state.rows.gather(np.matmul(weights, state.values))  # [N, H]
         output = self._output_projection(np.concatenate([context, x], axis=1))  # [N, H]
         return output, weights, state._replace(hidden=hidden, cells=cells, feed=output)
 
@@ -207,6 +207,7 @@ class _Score:
     """The score functions of `layers.recurrent`."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
+        known_choice("model.score", config.score, "dot", "scaled_dot", "additive", "bilinear")
         size = config.hidden_size
         name = "decoder.cell.attention.score"
         self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
@@ -227,13 +228,3 @@ class _Score:
             together = np.tanh(self._query(query)[:, :, None] + keys[:, None])  # [B, R, S, H]
             return (together @ self._vector)[..., 0]
         return np.matmul(query * self._scale, keys.swapaxes(1, 2))
-
-
-def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
-    """
-    encoder = NumpyLstmEncoder(config, weights)
-    return encoder, NumpyLstmDecoder(config, weights, encoder.output_size)

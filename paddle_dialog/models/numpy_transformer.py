@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.config.models import AttentionConfig, TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.models.numpy_state import AttentionCache, NumpyDecoder, NumpyEncoder, RowSources
+from paddle_dialog.models.numpy_layers import (
+    AttentionCache,
+    NumpyTransformerLayer,
+    RowSources,
+    attend,
+    causal_mask,
+)
+from paddle_dialog.models.numpy_operators import (
+    NumpyLayerNorm,
+    NumpyLinear,
+    Weights,
+    known_choice,
+    padding_mask,
+    softmax,
+)
 
 SHORT = 16  # positions of a source up to which its keys and values absorb the projections
-
-
-class NumpyTransformerLayer:
-    """The common parts of all layers: self-attention, feed-forward, and a norm of each.
-
-    Args:
-        name: of the layer.
-    """
-
-    def __init__(self, config: AttentionConfig, weights: Weights, name: str) -> None:
-        width, bias = config.width, config.bias
-        self._weights, self._name, self._width, self._bias = weights, name, width, bias
-        self._heads = config.num_heads
-        self._query_key_value = self._linear("self_attention.query_key_value", width, 3 * width)
-        self._output = self._linear("self_attention.output", width, width)
-        self._expand = self._linear("feed_forward.expand", width, config.inner_width)
-        self._contract = self._linear("feed_forward.contract", config.inner_width, width)
-        self._self_norm = NumpyLayerNorm(weights, f"{name}.self_attention_norm", width)
-        self._feed_forward_norm = NumpyLayerNorm(weights, f"{name}.feed_forward_norm", width)
-
-    def _linear(self, name: str, inputs: int, outputs: int) -> NumpyLinear:
-        return NumpyLinear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
-
-    def _residual(
-        self, x: np.ndarray, norm: NumpyLayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """Add the output of a sublayer, after its norm, to `x` [..., D]."""
-        return x + sublayer(norm(x))
-
-    def _feed_forward(self, x: np.ndarray) -> np.ndarray:
-        inner = self._expand(x)  # [..., inner]
-        return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
 class NumpyEncoderLayer(NumpyTransformerLayer):
@@ -122,13 +102,13 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
             nonlocal weights
             key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
             if key.shape[1] > cache.mask.shape[-1]:
-                scores = np.matmul(cache.rows.spread(y), key.swapaxes(1, 2))  # [B, R, heads * S]
+                scores = np.matmul(cache.rows.scatter(y), key.swapaxes(1, 2))  # [B, R, heads * S]
                 weights = scores.reshape(*scores.shape[:2], self._heads, -1)  # [B, R, heads, S]
                 weights = softmax(np.add(weights, cache.mask, out=weights)).swapaxes(1, 2)
-                return cache.rows.collect(np.matmul(scores, value))  # [N, D]
-            query = cache.rows.spread(self._query(y))  # [B, R, D]
+                return cache.rows.gather(np.matmul(scores, value))  # [N, D]
+            query = cache.rows.scatter(self._query(y))  # [B, R, D]
             context, weights = attend(query, key, value, cache.mask, self._heads)  # [B, R, D]
-            return self._cross_output(cache.rows.collect(context))
+            return self._cross_output(cache.rows.gather(context))
 
         x = self._residual(x, self._self_norm, self_attention)
         x = self._residual(x, self._cross_norm, cross_attention)
@@ -163,38 +143,19 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
 
 
-def attend(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
-
-    Args:
-        query: [N, T, D].
-        key: [N, S, D].
-        value: [N, S, D].
-        mask: additive [N, 1, 1, S] or [T, S], or None.
-        heads: D = heads * d.
-
-    Returns:
-        Context [N, T, D] and the weights [N, heads, T, S].
-    """
-    rows, length, width = query.shape
-    size = width // heads
-    query, key, value = (
-        part.reshape(rows, -1, heads, size).swapaxes(1, 2) for part in (query, key, value)
-    )  # [N, heads, ·, d]
-    scores = np.matmul(query * np.float32(size**-0.5), key.swapaxes(2, 3))  # [N, heads, T, S]
-    if mask is not None:
-        scores += mask
-    weights = softmax(scores)
-    context = np.matmul(weights, value)  # [N, heads, T, d]
-    return context.swapaxes(1, 2).reshape(rows, length, width), weights
+def _check_form(config: TransformerConfig) -> None:
+    """Check that this is the form of the family that is written here; else raise `UnsupportedModelError`."""
+    known_choice("model.feed_forward", config.feed_forward, "ll")
+    known_choice("model.project_embeddings", config.project_embeddings, False)
+    for key in ("key_size", "value_size"):
+        known_choice(f"model.{key}", getattr(config, key), None, config.width)
 
 
 class NumpyTransformerEncoder:
     """The numbers of `TransformerEncoder`."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
+        _check_form(config)
         self.output_size = config.width
         self._positions = sinusoids(max_length=config.max_positions, width=config.width)
         self._layers = [
@@ -241,6 +202,7 @@ class NumpyTransformerDecoder:
     takes_embedded = True
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
+        _check_form(config)
         width = config.width
         self._positions = sinusoids(max_length=config.max_positions, width=config.width)
         self._layers = [
@@ -288,16 +250,7 @@ class NumpyTransformerDecoder:
         if self._aligned is not None:
             aligned = self._aligned(source[:, :length])  # [B, at most T, D]
             x[:, : source.shape[1]] += aligned if apart is None else aligned[apart]
-        mask = padding_mask(np.arange(1, length + 1), length)  # [T, T]
+        mask = causal_mask(length)  # [T, T]
         for layer in self._layers:
             x = layer.read_targets(x, source, apart, mask)  # [M, T, D]
         return self._norm(x)
-
-
-def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
-    """
-    return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

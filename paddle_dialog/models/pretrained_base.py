@@ -117,16 +117,6 @@ def with_hash(config: Any) -> Any:
     return dataclasses.replace(config, model=dataclasses.replace(model, sha256=base_hash(base_folder(model))))
 
 
-def with_place(config: Any, bundle: Path, recipe: Any = None) -> Any:
-    """Return a bundle's settings with the folder of its pre-trained model: the recipe's, its own without LoRA."""
-    place = config.model.pretrained
-    if config.model.lora is None:
-        place = str(bundle)
-    elif recipe is not None and isinstance(recipe.model, PretrainedConfig):
-        place = recipe.model.pretrained
-    return dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=place))
-
-
 def base_files(config: Any) -> dict[str, bytes]:
     """Return what the bundles of an experiment keep of a pre-trained model beside weights: settings, tokenizer."""
     folder = base_folder(config.model)

@@ -12,7 +12,14 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_encoder
-from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax, without_padding
+from paddle_dialog.models.numpy_operators import (
+    NumpyLinear,
+    Weights,
+    known_choice,
+    padding_mask,
+    softmax,
+    without_padding,
+)
 from paddle_dialog.predictor import Predictor, check_request
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.tasks.sentiment.data import (
@@ -136,6 +143,7 @@ class NumpySentiment:
     """
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
+        known_choice("pooling", config.pooling, "mean", "max", "attention")
         model, weights = config.model, Weights(arrays)
         table = without_padding(weights.take("embedding.table.weight", vocab_size, model.embedding_size))
         self._table = table * np.float32(model.embedding_size**0.5 if model.scale_embeddings else 1.0)

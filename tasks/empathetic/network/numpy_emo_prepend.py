@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
+from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.models.numpy_causal_transformer import CausalState, NumpyCausalDecoder
-from paddle_dialog.models.numpy_operators import UnsupportedModelError, Weights, attention_pool, softmax
-from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
-from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
-from paddle_dialog.models.numpy_state import PrefixTrie
+from paddle_dialog.models.numpy_layers import PrefixTrie
+from paddle_dialog.models.numpy_operators import (
+    Weights,
+    attention_pool,
+    known_choice,
+    label_log_softmax,
+    softmax,
+)
+from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
@@ -58,6 +64,8 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
     def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
         model, generator = config.model, config.generator
         assert not isinstance(model, PretrainedConfig)
+        known_choice("emotion.prepend", config.emotion.prepend, "predicted", "gold", "none")
+        known_choice("emotion.prepend_form", config.emotion.prepend_form, "weighted", "argmax")
         super().__init__(model, vocab_size, weights, generator.pointer, generator.temperature)
         self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
         self._reply_role = None
@@ -96,7 +104,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         """
         sums = np.zeros((len(target), self._width), np.float32)  # [K, D]
         last = np.empty_like(sums)  # [K, D]
-        growing = np.arange(len(target))  # replies that go on
+        growing = np.arange(len(target))  # replies that are not at their end
         rows = np.zeros(len(target), np.int64)  # theirs
         tokens, size = target[:1, 0], int(target.max()) + 1
         for place in range(1, target.shape[1] + 1):
@@ -104,8 +112,8 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             state = state._replace(past=past)
             sums[growing] += hidden[rows]
             last[growing] = hidden[rows]
-            goes_on = sizes[growing] > place
-            growing, rows = growing[goes_on], rows[goes_on]
+            longer = sizes[growing] > place
+            growing, rows = growing[longer], rows[longer]
             if not len(growing):
                 break
             grown, rows = np.unique(rows * size + target[growing, place], return_inverse=True)
@@ -197,6 +205,7 @@ class NumpyEmotionHead:
     """
 
     def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
+        known_choice("emotion.head", config.emotion.head, "cls", "attention")
         buckets, count = config.emotion.ngram_buckets, len(EMOTIONS_OF[config.language])
         self._query = None
         if config.emotion.head == "attention":
