@@ -52,7 +52,9 @@ PLAIN = {
     "transformer": TRANSFORMER,
     "transformer apart": replace(TRANSFORMER, share_embeddings=False),
     "transformer aligned": replace(TRANSFORMER, bias=False, aligned_input=True),
-    "transformer one head": replace(TRANSFORMER, num_heads=1, bias=False, tie_output=False, aligned_input=True),
+    "transformer one head": replace(
+        TRANSFORMER, num_heads=1, bias=False, tie_output=False, aligned_input=True
+    ),
     "convolutional": CONVOLUTIONAL,
 }
 COPYING: dict[str, Any] = {
@@ -61,7 +63,13 @@ COPYING: dict[str, Any] = {
     "copying causal": CAUSAL,
     "copying causal, bias": replace(CAUSAL, bias=True, num_heads=4),
 }
-NGRAMS = {"ngram_buckets": 50, "encoder_share": 0.3, "character_weight": 0.5, "small_talk": True, "temperature": 1.2}
+NGRAMS = {
+    "ngram_buckets": 50,
+    "encoder_share": 0.3,
+    "character_weight": 0.5,
+    "small_talk": True,
+    "temperature": 1.2,
+}
 EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "replies": ("transformer", {}),
     "replies, no pointer": (
@@ -80,7 +88,11 @@ EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "causal replies, n-grams": ("causal", {"emotion": {**NGRAMS, "hints": False, "prepend_form": "argmax"}}),
     "causal replies, gold": (
         "causal",
-        {"model": {"bias": True, **OWN_TABLES}, "generator": {"temperature": 0.7}, "emotion": {"prepend": "gold"}},
+        {
+            "model": {"bias": True, **OWN_TABLES},
+            "generator": {"temperature": 0.7},
+            "emotion": {"prepend": "gold"},
+        },
     ),
     "causal replies, none": (
         "causal",
@@ -89,7 +101,10 @@ EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "lstm replies": ("lstm", {}),
     "lstm replies, additive": (
         "lstm",
-        {"model": {"bidirectional": True, "score": "additive", **OWN_TABLES}, "emotion": {"ngram_buckets": 50}},
+        {
+            "model": {"bidirectional": True, "score": "additive", **OWN_TABLES},
+            "emotion": {"ngram_buckets": 50},
+        },
     ),
 }
 LM = {"language model": LANGUAGE_MODEL}
