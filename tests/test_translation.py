@@ -10,13 +10,13 @@ import paddle
 import pytest
 from chromium import launched, needs_chromium
 from command import run, run_here
-from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult
 from paddle_dialog.serving.word_filter import WordFilter
