@@ -34,7 +34,8 @@ def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
     """Check what every prediction is given.
 
     Raises:
-        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is not 1 to 1,000.
+        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is not 1 to
+            1,000.
     """
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")

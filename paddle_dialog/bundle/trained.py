@@ -72,11 +72,7 @@ class TrainedModel:
 
     @cached_property
     def network(self) -> nn.Layer:
-        """The network with its weights, in evaluation mode.
-
-        Raises:
-            UserError: the weights belong to another model.
-        """
+        """The network with its weights, in evaluation mode."""
         network = self._build()
         network.eval()
         return network
@@ -108,9 +104,6 @@ class TrainedModel:
         Args:
             make: makes the model over arrays.
             through_paddle: makes that of the network; by default it offers `StepModel` by reading the prefix again.
-
-        Raises:
-            UserError: the weights belong to another model.
         """
         arrays = self.numpy_model(make)
         if arrays is not None:

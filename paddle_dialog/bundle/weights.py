@@ -45,9 +45,6 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
 
     A parameter that several layers share may stand under any one of its names, or under all. Weights that only
     training needs may be missing, and then keep their values.
-
-    Raises:
-        UserError: names or shapes differ: the weights belong to another model.
     """
     state = network.state_dict()
     first_names = _first_names(state)

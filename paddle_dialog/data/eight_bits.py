@@ -35,9 +35,6 @@ class EightBitWeights(Mapping[str, np.ndarray]):
 
     Attributes:
         scales: name → the number that each row of the matrix is multiplied by [R, 1].
-
-    Raises:
-        KeyError: the scales of a matrix are missing.
     """
 
     def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:

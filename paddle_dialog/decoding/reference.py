@@ -102,9 +102,6 @@ def reference_beam_search(
 
     Returns:
         For each input at most `n_best` hypotheses, best first.
-
-    Raises:
-        UserError: `n_best` exceeds `beam_size`.
     """
     if not 1 <= n_best <= beam_size:
         raise UserError(

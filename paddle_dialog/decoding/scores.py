@@ -33,9 +33,6 @@ class ScoreTable:
         Args:
             scores: logits or log-probabilities, [N, V].
             normalised: they are log-probabilities already.
-
-        Raises:
-            UserError: a row holds NaN or no finite score.
         """
         self._raw = scores  # [N, V], the model's own memory
         self._resize()
@@ -98,9 +95,6 @@ def best_candidates(
     Returns:
         The row that each continues [M], its token [M], and the score of the row plus that of the token, float64
         [M]; ordered by group and within a group best first.
-
-    Raises:
-        ValueError: a logits processor raised a score above 0.
     """
     rows, width = table.padded.shape
     chunked = table.padded.reshape(rows, width // CHUNKS, CHUNKS)  # chunk c: columns c, c + CHUNKS, ...

@@ -12,13 +12,13 @@ from paddle_dialog.config.models import (
     PretrainedConfig,
     TransformerConfig,
 )
-from paddle_dialog.errors import UnsupportedModelError, UserError
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.numpy_operators import Weights, known_choice
 from paddle_dialog.processes import total_memory
 
 if TYPE_CHECKING:
     from paddle_dialog.models.networks import Decoder, Encoder
     from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
-    from paddle_dialog.models.numpy_operators import Weights
 
 FAMILIES = (LstmAttentionConfig.name, TransformerConfig.name, CausalTransformerConfig.name)
 
@@ -61,19 +61,15 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
     """
     from paddle_dialog.models import numpy_causal_transformer, numpy_lstm_attention, numpy_transformer
 
-    if config.name == LstmAttentionConfig.name:
-        assert isinstance(config, LstmAttentionConfig)
+    known_choice("model.name", config.name, *FAMILIES)
+    if isinstance(config, LstmAttentionConfig):
         lstm = numpy_lstm_attention.NumpyLstmEncoder(config, weights)
         return lstm, numpy_lstm_attention.NumpyLstmDecoder(config, weights, lstm.output_size)
-    if config.name == CausalTransformerConfig.name:
-        assert isinstance(config, CausalTransformerConfig)
+    if isinstance(config, CausalTransformerConfig):
         causal = numpy_causal_transformer.NumpyCausalEncoder(config, weights)
         return causal, numpy_causal_transformer.NumpyCausalDecoder(config, weights, causal)
-    if config.name == TransformerConfig.name:
-        assert isinstance(config, TransformerConfig)
-        encoder = numpy_transformer.NumpyTransformerEncoder(config, weights)
-        return encoder, numpy_transformer.NumpyTransformerDecoder(config, weights)
-    raise UnsupportedModelError(f"the model is {config.name}")
+    encoder = numpy_transformer.NumpyTransformerEncoder(config, weights)
+    return encoder, numpy_transformer.NumpyTransformerDecoder(config, weights)
 
 
 def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
@@ -81,13 +77,10 @@ def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
     from paddle_dialog.models.numpy_lstm_attention import NumpyLstmEncoder
     from paddle_dialog.models.numpy_transformer import NumpyTransformerEncoder
 
-    if config.name == LstmAttentionConfig.name:
-        assert isinstance(config, LstmAttentionConfig)
+    known_choice("model.name", config.name, LstmAttentionConfig.name, TransformerConfig.name)
+    if isinstance(config, LstmAttentionConfig):
         return NumpyLstmEncoder(config, weights)
-    if config.name == TransformerConfig.name:
-        assert isinstance(config, TransformerConfig)
-        return NumpyTransformerEncoder(config, weights)
-    raise UnsupportedModelError(f"the model is {config.name}")
+    return NumpyTransformerEncoder(config, weights)
 
 
 def check_memory(model: Any, tokens: int, copies: int) -> None:

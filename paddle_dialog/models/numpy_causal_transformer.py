@@ -7,7 +7,6 @@ its rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.models.numpy_layers import (
     AttentionCache,
+    NumpyDecoder,
     NumpyTransformerLayer,
     PrefixTrie,
-    RowSources,
     attend,
     causal_mask,
 )
@@ -183,60 +182,12 @@ class NumpyCausalEncoder:
         self.stack = NumpyCausalTransformer(config, weights, "encoder.stack")
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Encode; see `NumpyEncoder`; what the decoder begins with are keys and values [B, S, 2L, D]."""
+        """Read embedded sources; return outputs [B, S, D], and for the decoder keys and values [B, S, 2L, D]."""
         return self.stack.read(embedded + self.positions[: embedded.shape[1]])
 
-    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray) -> np.ndarray:
-        """Decode all positions of many texts after one source.
 
-        Args:
-            x: embedded nodes of the texts' tree [N, D].
-            tree: of the texts.
-            memory: of the source, without padding [S, 2L, D].
-
-        Returns:
-            Outputs [N, D].
-
-        Raises:
-            UserError: a text is longer than the model has positions for.
-        """
-        size = len(memory)
-        if size + tree.paths.shape[1] > len(self.positions):
-            raise UserError(
-                f"a reply of {tree.paths.shape[1] - 1} tokens cannot be scored: after this context the model has "
-                f"{len(self.positions) - size - 1} positions left; give a shorter one"
-            )
-        return self.stack.follow(x + self.positions[size + tree.places], tree, memory)
-
-
-class CausalState(NamedTuple):
-    """The state of a decoding step."""
-
-    cache: AttentionCache
-    keys: np.ndarray  # of the copying head [B, S, depth]
-    lengths: np.ndarray  # of the sources [B]
-
-    @property
-    def rows(self) -> RowSources:
-        """N rows of B sources."""
-        return self.cache.rows
-
-    def reorder(self, index: np.ndarray) -> tuple[CausalState, np.ndarray | None]:
-        """See `DecoderState`."""
-        cache, left = self.cache.reorder(index)
-        if left is None:
-            return self._replace(cache=cache), None
-        return CausalState(cache, self.keys[left], self.lengths[left]), left
-
-    def reorder_within(self, index: np.ndarray) -> CausalState:
-        """See `DecoderState`."""
-        return self._replace(cache=self.cache.reorder_within(index))
-
-
-class NumpyCausalDecoder:
+class NumpyCausalDecoder(NumpyDecoder):
     """The numbers of `CausalDecoder`."""
-
-    takes_embedded = True
 
     def __init__(
         self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
@@ -248,24 +199,20 @@ class NumpyCausalDecoder:
         self._key = NumpyLinear.named(weights, "decoder.copy.key", config.width, config.copy_size, bias=False)
         self._scale = np.float32(config.copy_size**-0.5)
 
-    def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """Return the embedded tokens themselves."""
-        return embedded
+    def prepare(self, outputs: np.ndarray, final: np.ndarray, lengths: np.ndarray) -> AttentionCache:
+        """Return the source's keys and values, and as `sources` the copying head's keys and the lengths."""
+        return AttentionCache.of(final, lengths, self._key(outputs), lengths)
 
-    def prepare(self, outputs: np.ndarray, final: np.ndarray, lengths: np.ndarray) -> CausalState:
-        """Return the source's keys and values, and the keys of the copying head."""
-        return CausalState(AttentionCache.of(final, lengths), self._key(outputs), lengths)
+    def step(
+        self, inputs: np.ndarray, state: AttentionCache
+    ) -> tuple[np.ndarray, np.ndarray, AttentionCache]:
+        """Decode one more position of every row; the attention is the copying head's."""
+        rows, (keys, lengths) = state.rows, state.sources
+        x = inputs + self._encoder.positions[lengths[rows.inputs] + state.length]  # [N, D]
+        hidden, state = self._encoder.stack.step(x, state)  # [N, D]
+        return hidden, self._copy(rows.scatter(hidden), keys, state.mask[:, 0]), state
 
-    def step(self, inputs: np.ndarray, state: CausalState) -> tuple[np.ndarray, np.ndarray, CausalState]:
-        """Decode one more position of every row; see `NumpyDecoder`."""
-        rows = state.rows
-        places = state.lengths[rows.inputs] + state.cache.length  # [N]
-        x = inputs + self._encoder.positions[places]  # [N, D]
-        hidden, cache = self._encoder.stack.step(x, state.cache)  # [N, D]
-        attention = self._copy(rows.scatter(hidden), state.keys, cache.mask[:, 0])  # [B, R, S]
-        return hidden, attention, state._replace(cache=cache)
-
-    def follow(self, x: np.ndarray, tree: PrefixTrie, state: CausalState) -> tuple[np.ndarray, np.ndarray]:
+    def follow(self, x: np.ndarray, tree: PrefixTrie, state: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
         """Decode all positions of many texts after one source.
 
         Args:
@@ -275,13 +222,16 @@ class NumpyCausalDecoder:
 
         Returns:
             Hidden [N, D] and attention over the source [N, S].
-
-        Raises:
-            UserError: a text is longer than the model has positions for.
         """
-        size = int(state.lengths[0])
-        hidden = self._encoder.follow(x, tree, state.cache.memory[0, :size])  # [N, D]
-        return hidden, self._copy(hidden[None], state.keys[:, :size])[0]
+        keys, (size,) = state.sources
+        positions, most = self._encoder.positions, tree.paths.shape[1]
+        if size + most > len(positions):
+            raise UserError(
+                f"a reply of {most - 1} tokens cannot be scored: after this context the model has "
+                f"{len(positions) - size - 1} positions left; give a shorter one"
+            )
+        hidden = self._encoder.stack.follow(x + positions[size + tree.places], tree, state.memory[0, :size])
+        return hidden, self._copy(hidden[None], keys[:, :size])[0]
 
     def _copy(self, x: np.ndarray, keys: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """Return the copying head's weights [B, R, S] from `x` [B, R, D]; `mask` is additive [B, 1, S]."""
@@ -297,9 +247,6 @@ class NumpyCausalLm:
     Args:
         vocab_size: V.
         arrays: weights of the network by structured name.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
     """
 
     uses_arrays = True
@@ -336,7 +283,7 @@ class NumpyCausalLm:
     def text_states(
         self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
     ) -> list[np.ndarray]:
-        """See `TextReader`; the texts of one input are read together."""
+        """Read texts, those of one input together; arguments as for `TextReader`."""
         states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
         for row in np.unique(inputs).tolist():
             together, before = np.flatnonzero(inputs == row).tolist(), source[row, : lengths[row]].tolist()
@@ -352,5 +299,5 @@ class NumpyCausalLm:
         return states
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """See `TextReader`."""
+        """Return log p(text, end | input) [M] from the states of the texts."""
         return log_probs_of_texts(self._output, states, texts)

@@ -89,13 +89,14 @@ class NumpyDecoder(Protocol):
     """Writes targets position by position.
 
     Attributes:
-        takes_embedded: whether `inputs` returns what it is given.
+        takes_embedded: whether `inputs` returns the embedded tokens themselves.
     """
 
-    takes_embedded: bool
+    takes_embedded: bool = True
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
         """Compute the part of a step that depends only on the embedded tokens [..., E]: [..., K]."""
+        return embedded
 
     def prepare(self, outputs: np.ndarray, final: Any, lengths: np.ndarray) -> Any:
         """Make the `DecoderState` before the first position from the encoder's output, with a row for each source."""
@@ -139,9 +140,12 @@ class AttentionCache(NamedTuple):
     mask: np.ndarray  # additive [B, 1, 1, S]
     past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
     length: int  # positions in `past`
+    sources: tuple[np.ndarray, ...] = ()  # what else a step needs of the sources, [B, …] each
 
     @classmethod
-    def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> AttentionCache:
+    def of(
+        cls, memory: np.ndarray, lengths: np.ndarray, *sources: np.ndarray, size: int | None = None
+    ) -> AttentionCache:
         """Make the cache before the first position, a row for each source of lengths [B]; `size` is S if not P."""
         batch, positions, parts, width = memory.shape
         return cls(
@@ -150,6 +154,7 @@ class AttentionCache(NamedTuple):
             padding_mask(lengths, positions if size is None else size)[:, None, None],
             np.empty((batch, GROWTH, parts, width), dtype=np.float32),
             0,
+            sources,
         )
 
     def with_one_more(self) -> AttentionCache:
@@ -166,7 +171,8 @@ class AttentionCache(NamedTuple):
         rows, left = self.rows.take(index)
         if len(left) == len(self.memory):
             return moved._replace(rows=rows), None
-        return moved._replace(rows=rows, memory=self.memory[left], mask=self.mask[left]), left
+        memory, mask, *sources = (array[left] for array in (self.memory, self.mask, *self.sources))
+        return moved._replace(rows=rows, memory=memory, mask=mask, sources=tuple(sources)), left
 
     def reorder_within(self, index: np.ndarray) -> AttentionCache:
         """Reorder rows that stay with their input; what belongs to the source is not copied."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.numpy_layers import RowSources
+from paddle_dialog.models.numpy_layers import NumpyDecoder, RowSources
 from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, known_choice, padding_mask, softmax
 
 
@@ -73,7 +73,7 @@ class NumpyLstmEncoder:
         ]  # for each direction
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Encode; see `NumpyEncoder`; outputs are zero on padding."""
+        """Read embedded sources; outputs are zero on padding."""
         x, size = embedded, embedded.shape[1]
         real = np.arange(size) < lengths[:, None]  # [B, S]
         # Reversing a row leaves its padding at the end.
@@ -122,7 +122,7 @@ class LstmState(NamedTuple):
     mask: np.ndarray  # additive [B, 1, S]
 
     def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
-        """See `DecoderState`."""
+        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
         moved = self.reorder_within(index)
         rows, left = self.rows.take(index)
         if len(left) == len(self.values):
@@ -131,7 +131,7 @@ class LstmState(NamedTuple):
         return moved._replace(rows=rows, values=values, keys=keys, mask=mask), left
 
     def reorder_within(self, index: np.ndarray) -> LstmState:
-        """See `DecoderState`."""
+        """Reorder rows that stay with their source."""
         return self._replace(
             hidden=[layer[index] for layer in self.hidden],
             cells=[layer[index] for layer in self.cells],
@@ -139,7 +139,7 @@ class LstmState(NamedTuple):
         )
 
 
-class NumpyLstmDecoder:
+class NumpyLstmDecoder(NumpyDecoder):
     """The numbers of `LstmDecoder`."""
 
     takes_embedded = False
@@ -187,7 +187,7 @@ class NumpyLstmDecoder:
         return LstmState(states[0::2], states[1::2], feed, rows, values, self._score.prepare(values), mask)
 
     def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
-        """Decode one more position of every row; see `NumpyDecoder`."""
+        """Decode one more position of every row."""
         hidden, cells = [], []
         x = state.feed if self._input_feeding else state.feed[:, :0]  # [N, H or 0]
         for layer, product in enumerate(self._cells):

@@ -28,7 +28,7 @@ EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 
 class Weights:
-    """The weights of a network, taken one by one.
+    """The weights of a network, taken one by one; one that is missing or misshapen raises `UnsupportedModelError`.
 
     Args:
         arrays: by structured name, float of any precision.
@@ -39,11 +39,7 @@ class Weights:
         self._taken: set[str] = set()
 
     def take(self, name: str, *shape: int) -> np.ndarray:
-        """Return a weight as float32, which must not be written to.
-
-        Raises:
-            UnsupportedModelError: there is none of this name and shape.
-        """
+        """Return a weight as float32, which must not be written to."""
         array = self._arrays.get(name)
         if array is None or array.shape != shape:
             found = "missing" if array is None else f"of shape {list(array.shape)}"
@@ -52,11 +48,7 @@ class Weights:
         return array.astype(np.float32, copy=False)
 
     def take_table(self, name: str, size: int, width: int) -> Table:
-        """Return a table of embeddings [V, E], in 8 bits where the weights are.
-
-        Raises:
-            UnsupportedModelError: there is none of this name and shape.
-        """
+        """Return a table of embeddings [V, E], in 8 bits where the weights are."""
         if not isinstance(self._arrays, EightBitWeights) or name not in self._arrays.scales:
             return Table(self.take(name, size, width))
         values = self._arrays.values_of(name)
@@ -66,22 +58,14 @@ class Weights:
         return Table(values, self._arrays.scales[name])
 
     def check_all_taken(self) -> None:
-        """Check that every weight was taken.
-
-        Raises:
-            UnsupportedModelError: a weight was not taken.
-        """
+        """Check that every weight was taken."""
         left = self._arrays.keys() - self._taken
         if left:
             raise UnsupportedModelError(f"{min(left)} is unknown")
 
 
 def known_choice(key: str, value: object, *known: object) -> None:
-    """Check that the NumPy steps know a setting that chooses what is computed.
-
-    Raises:
-        UnsupportedModelError: they do not, so that Paddle must answer.
-    """
+    """Raise `UnsupportedModelError` where the NumPy steps do not know a setting that chooses what is computed."""
     if value not in known:
         raise UnsupportedModelError(f"the steps over arrays do not know {key}: {value}")
 

@@ -32,9 +32,6 @@ class NumpySeq2Seq:
     Args:
         vocab_size: V.
         arrays: its weights by structured name.
-
-    Raises:
-        UnsupportedModelError: the family has no NumPy steps for these settings, or the weights are not the config's.
     """
 
     uses_arrays = True
@@ -88,7 +85,7 @@ class NumpyReadingSeq2Seq(NumpySeq2Seq):
     def text_states(
         self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
     ) -> list[np.ndarray]:
-        """See `TextReader`; texts that are alike in their own length and that of their source are read together."""
+        """Read texts, those of one length whose sources have one length together; arguments as for `TextReader`."""
         assert isinstance(self._decoder, NumpyTargetReader)
         states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
         sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
@@ -103,7 +100,7 @@ class NumpyReadingSeq2Seq(NumpySeq2Seq):
         return states
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """See `TextReader`."""
+        """Return log p(text, end | input) [M] from the states of the texts."""
         return log_probs_of_texts(self._output, states, texts)
 
 
@@ -119,7 +116,7 @@ def _alike(lengths: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
 def numpy_seq2seq(
     config: ModelConfig | PretrainedConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
 ) -> NumpySeq2Seq:
-    """Return the model over arrays, which offers `TextReader` where its family can; see `NumpySeq2Seq`."""
+    """Return the model over arrays, which offers `TextReader` where its family can."""
     if isinstance(config, PretrainedConfig):
         raise UnsupportedModelError("the model is pretrained")
     reads = config.name == TransformerConfig.name
@@ -224,12 +221,8 @@ class NumpyPointerSeq2Seq:
         config: of the network.
         vocab_size: V.
         weights: of the network; those that are not taken are left to who makes the model.
-        has_pointer: see `PointerSeq2Seq`.
-        temperature: see `PointerSeq2Seq`.
-
-    Raises:
-        UnsupportedModelError: the family has no steps over arrays for these settings, or the weights are not the
-            config's.
+        has_pointer: whether tokens can be copied.
+        temperature: divides the vocabulary's logits.
     """
 
     uses_arrays = True
@@ -301,14 +294,14 @@ class NumpyPointerSeq2Seq:
         return np.stack(weights, axis=1)
 
     def _begin(self, past: Any, copy_ids: np.ndarray, begin: np.ndarray | None = None) -> NumpyPointerState:
-        """Return the state before the first token; see `PointerSeq2Seq.begin`."""
+        """Return the state before the first token; `copy_ids` are the extended ids of the sources [B, S]."""
         extra = max(int(copy_ids.max()) + 1 - self._size, 0)
         return NumpyPointerState(past, begin, copy_ids, same_words(copy_ids), extra)
 
     def _append(
         self, token: np.ndarray, state: NumpyPointerState
     ) -> tuple[np.ndarray, np.ndarray, DecoderState]:
-        """Append one more token [N] to every row, see `NumpyDecoder.step`."""
+        """Append one more token [N] to every row; return as `NumpyDecoder.step`."""
         embedded = self._embed_target(token, state.begin, state.past.rows.inputs)  # [N, E]
         return self._decoder.step(self._decoder.inputs(embedded), state.past)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.models.numpy_layers import (
     AttentionCache,
+    NumpyDecoder,
     NumpyTransformerLayer,
-    RowSources,
     attend,
     causal_mask,
 )
@@ -165,7 +163,7 @@ class NumpyTransformerEncoder:
         self._norm = NumpyLayerNorm(weights, "encoder.stack.final_norm", config.width)
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
-        """Encode; see `NumpyEncoder`."""
+        """Read embedded sources; the decoder needs the outputs alone."""
         length = embedded.shape[1]
         x = embedded + self._positions[:length]  # [B, S, D]
         mask = padding_mask(lengths, length)[:, None, None]  # [B, 1, 1, S]
@@ -174,32 +172,8 @@ class NumpyTransformerEncoder:
         return self._norm(x), None
 
 
-class TransformerState(NamedTuple):
-    """The state of a decoding step."""
-
-    cache: AttentionCache
-    aligned: np.ndarray | None  # added to the decoder's input position by position [B, S, D]
-
-    @property
-    def rows(self) -> RowSources:
-        """N rows of B sources."""
-        return self.cache.rows
-
-    def reorder(self, index: np.ndarray) -> tuple[TransformerState, np.ndarray | None]:
-        """See `DecoderState`."""
-        cache, left = self.cache.reorder(index)
-        aligned = self.aligned if self.aligned is None or left is None else self.aligned[left]
-        return TransformerState(cache, aligned), left
-
-    def reorder_within(self, index: np.ndarray) -> TransformerState:
-        """See `DecoderState`."""
-        return self._replace(cache=self.cache.reorder_within(index))
-
-
-class NumpyTransformerDecoder:
+class NumpyTransformerDecoder(NumpyDecoder):
     """The numbers of `TransformerDecoder`."""
-
-    takes_embedded = True
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
         _check_form(config)
@@ -214,36 +188,30 @@ class NumpyTransformerDecoder:
         if config.aligned_input:
             self._aligned = NumpyLinear.named(weights, "decoder.aligned_projection", width, width, bias=False)
 
-    def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """Return the embedded tokens themselves."""
-        return embedded
-
-    def prepare(self, outputs: np.ndarray, final: None, lengths: np.ndarray) -> TransformerState:
+    def prepare(self, outputs: np.ndarray, final: None, lengths: np.ndarray) -> AttentionCache:
         """Return each layer's keys and values of the source."""
         length = outputs.shape[1]
-        aligned = None
-        if self._aligned is not None:
-            aligned = self._aligned(outputs) * (np.arange(length) < lengths[:, None])[..., None]  # [B, S, D]
+        sources = []
+        if self._aligned is not None:  # added to the decoder's input position by position [B, S, D]
+            sources = [self._aligned(outputs) * (np.arange(length) < lengths[:, None])[..., None]]
         memory = np.stack([part for layer in self._layers for part in layer.prepare(outputs)], axis=2)
-        return TransformerState(
-            AttentionCache.of(memory, lengths, length), aligned
-        )  # memory is [B, P, 2L, D]
+        return AttentionCache.of(memory, lengths, *sources, size=length)  # memory is [B, P, 2L, D]
 
     def step(
-        self, inputs: np.ndarray, state: TransformerState
-    ) -> tuple[np.ndarray, np.ndarray, TransformerState]:
-        """Decode one more position of every row; see `NumpyDecoder`; the attention is the last layer's."""
-        place, cache = state.cache.length, state.cache.with_one_more()
+        self, inputs: np.ndarray, state: AttentionCache
+    ) -> tuple[np.ndarray, np.ndarray, AttentionCache]:
+        """Decode one more position of every row; the attention is the last layer's."""
+        place, cache = state.length, state.with_one_more()
         x = inputs + self._positions[place]  # [N, D]
-        if state.aligned is not None and place < state.aligned.shape[1]:
-            x += state.aligned[cache.rows.inputs, place]
+        for aligned in cache.sources:
+            if place < aligned.shape[1]:
+                x += aligned[cache.rows.inputs, place]
         for layer in self._layers:
             x, weights = layer(x, cache)  # [N, D], [B, heads, R, S]
-        hidden = self._norm(x)
-        return hidden, weights.mean(axis=1), state._replace(cache=cache)
+        return self._norm(x), weights.mean(axis=1), cache
 
     def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of whole targets; see `NumpyTargetReader`."""
+        """Decode all positions of whole targets; arguments as for `NumpyTargetReader`."""
         length, count = inputs.shape[1], len(source)
         apart = None if count == 1 or np.array_equal(owners, np.arange(count)) else owners
         x = inputs + self._positions[:length]  # [M, T, D]

@@ -181,9 +181,6 @@ class PretrainedSeq2Seq(PretrainedLM):
         vocab_size: V, to be checked.
         vocabulary: characters, each a token of the model, and marks.
         prompt: makes the prompt of a source's tokens, as characters and phrases, all but its end `BEGIN`.
-
-    Raises:
-        UserError: the vocabulary is not that of the weights.
     """
 
     def __init__(
@@ -240,11 +237,7 @@ class PretrainedSeq2Seq(PretrainedLM):
 
 
 def load_model(config: PretrainedConfig) -> Any:
-    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them.
-
-    Raises:
-        UserError: it cannot be used.
-    """
+    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them."""
     folder = base_folder(config)
     in_bundle = (folder / MANIFEST).is_file()
     with quiet_import():

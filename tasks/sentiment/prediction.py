@@ -59,7 +59,8 @@ class SentimentPredictor(Predictor):
         self.trained = model
         (self._vocabulary,) = model.vocabularies.values()
         self._encoder = ReviewEncoder(config, self._vocabulary)
-        self._model = _judging_model(config, model, len(self._vocabulary))
+        make = partial(NumpySentiment, config, len(self._vocabulary))
+        self._model = model.step_model(make, PaddleSentiment)
 
     def predict(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge reviews.
@@ -178,11 +179,10 @@ class PaddleSentiment:
     """`SentimentNetwork` itself, with arrays in and out.
 
     Args:
-        network: the trained network, put into evaluation mode.
+        network: the trained network, in evaluation mode.
     """
 
     def __init__(self, network: Any) -> None:
-        network.eval()
         self.network = network
         table = network.linear_table
         self.linear_table = np.zeros(0, dtype=np.float32) if table is None else table.numpy()[:, 0]
@@ -194,9 +194,3 @@ class PaddleSentiment:
         with paddle.no_grad():
             shares, bias = self.network.contributions(paddle.to_tensor(ids), paddle.to_tensor(lengths))
         return shares.numpy(), float(bias.item())
-
-
-def _judging_model(config: SentimentConfig, model: TrainedModel, size: int) -> Any:
-    """Return a model with `contributions` and `linear_table` as arrays, without Paddle if possible."""
-    arrays = model.numpy_model(partial(NumpySentiment, config, size))
-    return PaddleSentiment(model.network) if arrays is None else arrays

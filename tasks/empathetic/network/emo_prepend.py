@@ -21,6 +21,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
 from paddle_dialog.tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
 from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
 from paddle_dialog.text.vocabulary import Vocabulary
 
 
@@ -45,9 +46,6 @@ class EmoPrepend(PointerSeq2Seq):
     Args:
         config: sizes and switches.
         vocab_size: V.
-
-    Raises:
-        UserError: V has no room for the reserved entries.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
@@ -179,9 +177,7 @@ class PaddleEmoPrepend(PrefixModel):
         hidden = self.call(
             lambda *inputs: self.network.decode(*inputs)[0], state.source, state.lengths, target
         )
-        real = (np.arange(target.shape[1]) < sizes[:, None])[..., None]  # [K, T, 1]
-        means = (hidden * real).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
-        return np.concatenate([means, hidden[np.arange(len(target)), sizes - 1]], axis=1)
+        return mean_and_last(hidden, sizes)
 
 
 class EmotionHead(nn.Layer):

@@ -39,9 +39,6 @@ class PretrainedEmoPrepend(PretrainedLM):
     Args:
         config: sizes and switches.
         vocab_size: V, to be checked.
-
-    Raises:
-        UserError: the vocabulary is not that of the weights, or a label has no tokens.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
