@@ -94,7 +94,7 @@ class TrainedModel:
             )
             return None
 
-    def step_model(
+    def fastest(
         self,
         make: Callable[[Mapping[str, np.ndarray]], Any],
         through_paddle: Callable[[nn.Layer], Any] | None = None,

@@ -91,7 +91,7 @@ class CoupletPredictor(GenerationPredictor):
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
         make = partial(numpy_seq2seq, config.model, len(self.vocabulary))
-        self.step_model: StepModel = model.step_model(make)
+        self.step_model: StepModel = model.fastest(make)
         self._table = CharacterTable(self.vocabulary)
         self._search = LineSearch(config, self.step_model, self._table, lambda: self.network)
 

@@ -128,7 +128,7 @@ def _with_ratings(
             "of more; start from weights trained for all uses"
         )
     logger.info("reading %s rated answers with %s, which takes minutes", f"{sum(map(len, rated)):,}", start)
-    before = loaded.trained.step_model(partial(numpy_seq2seq, loaded.config.model, len(vocabulary)))
+    before = loaded.trained.fastest(partial(numpy_seq2seq, loaded.config.model, len(vocabulary)))
     dataset = RatedDataset(examples, rated, vocabulary, before)
     return EncodedData(dataset, np.zeros(len(dataset), dtype=np.int64))
 

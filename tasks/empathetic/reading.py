@@ -107,7 +107,7 @@ class ContextReader(GenerationPredictor):
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
         make = partial(numpy_emo_prepend, config, len(self.vocabulary))
-        self.model: Any = trained.step_model(make, _through_paddle)
+        self.model: Any = trained.fastest(make, _through_paddle)
         self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
 
     def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:

@@ -83,7 +83,7 @@ class PoemPredictor(GenerationPredictor):
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
         make = partial(NumpyCausalLm, config.model, len(self.vocabulary))
-        self._model: StepModel = trained.step_model(make)
+        self._model: StepModel = trained.fastest(make)
         self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
 
     @cached_property

@@ -60,7 +60,7 @@ class SentimentPredictor(Predictor):
         (self._vocabulary,) = model.vocabularies.values()
         self._encoder = ReviewEncoder(config, self._vocabulary)
         make = partial(NumpySentiment, config, len(self._vocabulary))
-        self._model = model.step_model(make, PaddleSentiment)
+        self._model = model.fastest(make, PaddleSentiment)
 
     def predict(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge reviews.

@@ -50,7 +50,7 @@ class TranslationPredictor(GenerationPredictor):
         (self.vocabulary,) = model.vocabularies.values()
         self._trained = model
         make = partial(NumpyPointerSeq2Seq.of_arrays, config.model, len(self.vocabulary))
-        self.step_model: Any = model.step_model(make)
+        self.step_model: Any = model.fastest(make)
 
     @cached_property
     def _reads_hanzi(self) -> bool:
