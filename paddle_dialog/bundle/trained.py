@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from paddle import nn
 
 logger = logging.getLogger("paddle_dialog")
-
-Model = TypeVar("Model")
 
 
 class TrainedModel:
@@ -77,37 +75,26 @@ class TrainedModel:
         network.eval()
         return network
 
-    def numpy_model(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
-        """Return a model over arrays, which answers on the CPU without Paddle.
-
-        Returns:
-            None where it does not support this network, which is logged, where the device is not a CPU, or for a
-            network that exists already.
-        """
-        if self._weights is None or not current_is_cpu():
-            return None
-        try:
-            return make(self._weights)
-        except UnsupportedModelError as reason:
-            logger.warning(
-                "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
-            )
-            return None
-
     def fastest(
         self,
         make: Callable[[Mapping[str, np.ndarray]], Any],
         through_paddle: Callable[[nn.Layer], Any] | None = None,
     ) -> Any:
-        """Return the model over arrays that `numpy_model` returns, or else one through Paddle.
+        """Return a model over arrays, or one through Paddle: for a GPU, and for a network that exists already.
+
+        Where the arrays do not support the network, Paddle answers too, and the log says why.
 
         Args:
             make: makes the model over arrays.
             through_paddle: makes that of the network; by default it offers `StepModel` by reading the prefix again.
         """
-        arrays = self.numpy_model(make)
-        if arrays is not None:
-            return arrays
+        if self._weights is not None and current_is_cpu():
+            try:
+                return make(self._weights)
+            except UnsupportedModelError as reason:
+                logger.warning(
+                    "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
+                )
         if through_paddle is not None:
             return through_paddle(self.network)
         from paddle_dialog.decoding.paddle_steps import step_model  # imports Paddle

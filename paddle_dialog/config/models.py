@@ -120,7 +120,7 @@ class TransformerConfig(OneWidth, NetworkConfig):
 
 @dataclass(frozen=True)
 class CausalTransformerConfig(OneWidth, NetworkConfig):
-    """One causal Transformer that reads the source and goes on with the target."""
+    """One causal Transformer that reads the source and then the target."""
 
     scale_embeddings: ClassVar[bool] = True
 
@@ -149,15 +149,15 @@ class CausalLmConfig(OneWidth):
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers have a bias")
-    max_positions: int = at_least(2, 256, "longest text in tokens, what stands before it included")
+    max_positions: int = at_least(2, 256, "longest text in tokens, title and form included")
     dropout: float = rate(0.0, "share of activations dropped in training")
 
 
 @dataclass(frozen=True)
 class LoraConfig:
-    """Small matrices that are trained beside the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
+    """Small matrices that are trained with the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
 
-    rank: int = at_least(1, 8, "the inner size of the two small matrices beside each frozen one")
+    rank: int = at_least(1, 8, "the inner size of the two small matrices of each frozen one")
     alpha: float = setting(16.0, "their product counts alpha / rank", above=0.0)
     dropout: float = rate(0.0, "share of their inputs dropped in training")
 

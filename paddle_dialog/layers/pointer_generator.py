@@ -14,7 +14,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 
-LEAST = 1e-30  # stands for a probability of 0 under a logarithm
+LEAST = 1e-30  # replaces a probability of 0 under a logarithm
 
 
 class PointerGenerator(nn.Layer):

@@ -262,7 +262,7 @@ class NumpyCausalLm:
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> AttentionCache:
-        """Return the state before the begin token, after what stands before it: ids [B, S] of the lengths [B]."""
+        """Return the state before the begin token, after the ids [B, S] that precede it, of lengths [B]."""
         places = np.arange(source.shape[1]) - lengths[:, None]  # [B, S], negative
         x = self._table[source] + self._positions[places % len(self._positions)]  # [B, S, D]
         return AttentionCache.of(self._stack.read(x)[1], lengths)

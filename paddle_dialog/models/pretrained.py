@@ -1,6 +1,6 @@
 """A pre-trained causal language model as a family: PaddleFormers' network behind the interface of our search.
 
-A vocabulary of ours stands for some of the model's tokens. A source becomes a prompt; the search and the loss see the
+A vocabulary of ours represents some of the model's tokens. A source becomes a prompt; the search and the loss see the
 logits of the vocabulary's tokens alone.
 """
 
@@ -111,7 +111,7 @@ class PretrainedLM(nn.Layer):
 
         Args:
             ids: [N, L].
-            state: what stands before.
+            state: of the tokens before.
             seen: bool [L, L], which of them each of them sees; itself and those before by default.
             depth: how far each is from the state [L]; one after the other by default.
 
@@ -159,7 +159,7 @@ class PretrainedLM(nn.Layer):
         return PretrainedState(layers, state.real[rows], state.place[rows])
 
     def save_whole(self, folder: Path) -> None:
-        """Write the weights in Hugging Face's form, with LoRA's matrices added to those beside them.
+        """Write the weights in Hugging Face's form, with LoRA's matrices added to theirs.
 
         Args:
             folder: an empty one.
@@ -253,7 +253,7 @@ def load_model(config: PretrainedConfig) -> Any:
         model = AutoModelForCausalLM.from_config(settings, dtype="float32")
     else:
         held = "float32" if paddle.get_device() == "cpu" else config.dtype
-        # The library writes a file beside the weights and trusts one that it finds there, so it gets links to them.
+        # The library writes a file next to the weights and trusts one that it finds there, so it gets links to them.
         with TemporaryDirectory() as links:
             for path in [folder / SETTINGS, *folder.glob("*.safetensors*")]:
                 (Path(links) / path.name).symlink_to(path.resolve())

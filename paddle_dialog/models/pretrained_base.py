@@ -30,7 +30,7 @@ SMALL_FILES = (
     *("special_tokens_map.json", "added_tokens.json", *TOKENIZERS),
 )
 T = TypeVar("T")
-_BLANK = "▁"  # stands for a blank inside a token
+_BLANK = "▁"  # a blank inside a token
 
 
 def _remembered(function: Callable[[Path], T]) -> Callable[[Path], T]:
@@ -104,7 +104,7 @@ def with_hash(config: Any) -> Any:
 
 
 def base_files(config: Any) -> dict[str, bytes]:
-    """Return what the bundles of an experiment keep of a pre-trained model beside weights: settings, tokenizer."""
+    """Return what the bundles of an experiment keep of a pre-trained model besides weights: settings, tokenizer."""
     folder = base_folder(config.model)
     return {name: (folder / name).read_bytes() for name in SMALL_FILES if (folder / name).is_file()}
 

@@ -181,7 +181,7 @@ class PaddleEmoPrepend(PrefixModel):
 
 
 class EmotionHead(nn.Layer):
-    """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
+    """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams.
 
     The map is trained; the classifier (`emotion_classifier.py`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
@@ -193,8 +193,8 @@ class EmotionHead(nn.Layer):
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
         encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
-        character_weight: of the n-grams of characters beside those of words.
-        tells_plain: whether the n-grams also tell contexts without emotion.
+        character_weight: weight of the n-grams of characters; those of words have 1.
+        neutrality: whether the n-grams also recognise contexts without emotion.
         temperature: divides the logits of the answer.
     """
 
@@ -207,7 +207,7 @@ class EmotionHead(nn.Layer):
         ngram_buckets: int = 0,
         encoder_share: float = 1.0,
         character_weight: float = 1.0,
-        tells_plain: bool = False,
+        neutrality: bool = False,
         temperature: float = 1.0,
     ) -> None:
         super().__init__()
@@ -216,9 +216,9 @@ class EmotionHead(nn.Layer):
         if self.has_ngrams:  # buffers, so that no optimiser changes them
             self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, emotions]))
             self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
-            if tells_plain:
+            if neutrality:
                 self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
-        self.tells_plain = tells_plain
+        self.neutrality = neutrality
         self.encoder_share = encoder_share
         self.temperature = temperature
         self.column_weights = column_weights(character_weight)  # [G]
@@ -251,7 +251,7 @@ class EmotionHead(nn.Layer):
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
         joined = self.encoder_share * logits.detach() + by_ngrams
         joined = joined / self.temperature
-        if not self.tells_plain:
+        if not self.neutrality:
             return joined
         plainness = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
         clarity = LEAST_CLARITY + (1 - LEAST_CLARITY) * F.sigmoid(-plainness)  # [B]

@@ -52,7 +52,7 @@ class EmpatheticLoss(nn.Layer):
     Args:
         label_smoothing: ε, of `SequenceCrossEntropy`; with a pointer of `PointerCrossEntropy`.
         emotion_weight: λ.
-        context_weight: weight of a context's word beside one of the reply, if contexts are learned.
+        context_weight: weight of a context's word, if contexts are learned; one of the reply has 1.
     """
 
     token_nll: Tensor

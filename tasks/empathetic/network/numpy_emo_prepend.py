@@ -53,7 +53,7 @@ def mean_and_last(hidden: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
-    """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`.
+    """Offers `StepModel` and `read_contexts` over arrays, with the numbers of `EmoPrepend`.
 
     Args:
         config: of the network.
@@ -72,10 +72,6 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         if isinstance(model, CausalTransformerConfig) and config.emotion.roles:
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
         self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
-
-    def emotion_probabilities(self, source: Source, lengths: np.ndarray) -> np.ndarray:
-        """Return probabilities [B, C] of the emotions."""
-        return self.read_contexts(source, lengths)[1]
 
     def encode(  # type: ignore[override]
         self, source: Source, lengths: np.ndarray

@@ -140,7 +140,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         seen, edges = np.zeros((count, count), dtype=bool), dict[tuple[int, int], int]()
         for path, node in nodes.items():
             seen[node, [nodes[path[:size]] for size in range(1, len(path) + 1)]] = True
-        # 0 is what stands before the labels.
+        # 0 is the end of the prompt.
         numbers = {(): 0, **{path: node + 1 for path, node in nodes.items()}}
         steps = [
             [
@@ -172,7 +172,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         return label + self._before_end
 
     def _prompt(self, words: Sequence[int]) -> list[int]:
-        """Return the model's tokens of a conversation, up to where the emotion's word stands."""
+        """Return the model's tokens of a conversation, up to the emotion's word."""
         turns: list[list[int]] = []
         for word in words:
             if word in (SPEAKER_ID, LISTENER_ID) or not turns:
