@@ -22,7 +22,7 @@ def fit_order(
     """Return the weights [F] whose sum orders the texts of one input as their values do.
 
     Ridge regression (Hoerl and Kennard 1970) of what a value has more than the mean of its input on the same of the
-    features, each divided by its deviation first; the penalty spares the scores, which are few compared to the states.
+    features, each divided by its deviation first; the penalty spares the scores, of which there are few.
 
     Args:
         rows: features [N, F].
