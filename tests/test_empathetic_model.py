@@ -29,8 +29,8 @@ from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
-FAMILIES = pytest.mark.parametrize("family", MODELS)
 ROOT = Path(__file__).parent.parent
+LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 # Two words of the first context are outside this vocabulary, so that copying has something to do.
 VOCABULARY = make_vocabulary(DIALOGUES[1:])
 
@@ -61,18 +61,6 @@ def test_the_reference_recipe_has_the_published_size() -> None:
         "emotion_head": 3_200,
     }
     assert sum(modules.values()) == 2_689_501
-
-
-@FAMILIES
-def test_no_position_sees_a_later_word(family: str) -> None:
-    config = make_config(family)
-    network = make_network(config, len(VOCABULARY))
-    source, lengths, target, *_ = batch(config)
-    changed = target.clone()
-    changed[:, 3:] = 50
-    before, after = (network(*source, lengths, inputs).logits.numpy() for inputs in (target, changed))
-    np.testing.assert_allclose(before[:, :3], after[:, :3], atol=1e-6)
-    assert not np.allclose(before[:, 3:], after[:, 3:])
 
 
 def logits_of(prepend: str, form: str = "weighted", emotions: bool = False) -> np.ndarray:
@@ -185,22 +173,6 @@ def test_a_word_of_the_context_outside_the_vocabulary_is_copied() -> None:
     assert copied[1:, outside].max() < 1e-12  # the other contexts have no such words
 
 
-def test_a_weight_of_its_own_or_shared_tables() -> None:
-    sizes = {
-        (share, tie): sum(
-            p.size
-            for p in EmoPrepend(
-                make_config(model={"share_embeddings": share, "tie_output": tie}), 60
-            ).parameters()
-        )
-        for share in (True, False)
-        for tie in (True, False)
-    }
-    table = 60 * 8
-    assert sizes[False, True] - sizes[True, True] == table
-    assert sizes[True, False] - sizes[True, True] == table
-
-
 def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None:
     with pytest.raises(UserError, match="a vocabulary of 39 is too small: 40 entries are reserved"):
         EmoPrepend(make_config(), 39)
@@ -218,6 +190,17 @@ def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None
             "model.max_positions: must be above data.max_length",
         ),
         ("transformer", {"decoding": {"min_length": 41}}, "decoding.min_length: must not exceed"),
+        (
+            "causal",
+            {"model": {"max_positions": 100}},
+            r"model.max_positions: must hold data.max_length \(96\)",
+        ),
+        ("causal", {"model": {"num_heads": 3}}, r"model.num_heads: must divide width \(8\)"),
+        ("causal", {"emotion": {"head": "cls"}}, "emotion.head: cls is the first position"),
+        ("causal", {"generator": {"context_weight": 1.0}}, "data.mark_turns: must be true"),
+        ("causal", {"emotion": {"prepend": "gold"}, "data": {"more": "x"}}, "data.more: these conversations"),
+        ("transformer", LEARNED, "generator.context_weight: needs a causal model"),
+        ("lstm", LEARNED, "generator.context_weight: needs model.name: causal_transformer"),
     ],
 )
 def test_settings_that_contradict_each_other_are_told(model: str, sections: Any, told: str) -> None:

@@ -16,7 +16,6 @@ from empathetic_toys import make_config, make_network, predictor_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_cases import (
-    CAUSAL,
     CONTEXTS,
     COPYING,
     EMPATHETIC,
@@ -201,7 +200,8 @@ def test_given_texts_score_as_by_the_network(name: str, data: st.DataObject) -> 
     np.testing.assert_allclose(found, expected, atol=2e-3, rtol=1e-3)
     if not hasattr(made.arrays, "reply_states"):
         return
-    state = made.arrays.encode(source, lengths)
+    state, emotions = made.arrays.read_contexts(source, lengths)
+    np.testing.assert_allclose(emotions, made.paddle.read_contexts(source, lengths)[1], atol=1e-5)
     sizes = np.array([len(text) + 1 for text in texts])
     target = np.zeros((len(texts), sizes.max()), dtype=np.int64)
     for line, text in zip(target, texts, strict=True):
@@ -226,13 +226,6 @@ def test_the_search_finds_the_texts_of_the_network(name: str) -> None:
     assert [[h.tokens for h in each] for each in found] == [[h.tokens for h in each] for each in expected]
     scores = [np.array([h.log_prob for each in texts for h in each]) for texts in (found, expected)]
     np.testing.assert_allclose(*scores, atol=1e-3)
-
-
-@pytest.mark.parametrize("name", [name for name in SERVED if name in EMPATHETIC])
-def test_emotions_equal_the_network_s(name: str) -> None:
-    made = random_case(name)
-    expected = made.paddle.read_contexts(made.source, made.lengths)[1]
-    np.testing.assert_allclose(made.arrays.read_contexts(made.source, made.lengths)[1], expected, atol=1e-5)
 
 
 def test_transformers_and_language_models_read_texts_whole() -> None:
@@ -453,8 +446,3 @@ def test_gathering_undoes_scattering_to_the_rows_of_each_input(inputs: list[int]
         own = sorted(value for value in grid[number].ravel().tolist() if value)
         assert own == [place + 1 for place, owner in enumerate(inputs) if owner == number]
     np.testing.assert_array_equal(rows.gather(grid), values)
-
-
-def test_the_arrays_of_a_causal_model_need_its_family() -> None:
-    with pytest.raises(UnsupportedModelError, match="is missing"):
-        numpy_pair(CAUSAL, Weights({}))

@@ -81,19 +81,11 @@ class SearchOptions:
         return cls(**values, seed=seed, processors=processors)
 
     def beam_sizes(self, inputs: int) -> list[int]:
-        """Return the slots of every input's beam [B]; greedy search has one.
-
-        Raises:
-            UserError: `beam_size` is a list of another length than the batch.
-        """
+        """Return the slots of every input's beam [B]; greedy search has one."""
         return _of_each("beam_size", 1 if self.strategy == "greedy" else self.beam_size, inputs)
 
     def limits(self, inputs: int) -> np.ndarray:
-        """Return the length limit of every input in tokens [B].
-
-        Raises:
-            UserError: `max_length` is a list of another length than the batch.
-        """
+        """Return the length limit of every input in tokens [B]."""
         return np.array(_of_each("max_length", self.max_length, inputs), dtype=np.int64)
 
 

@@ -54,11 +54,7 @@ def build_encoder(config: ModelConfig) -> Encoder:
 
 
 def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Make encoder and decoder from the weights `encoder.…` and `decoder.…` of a network.
-
-    Raises:
-        UnsupportedModelError: the family has no NumPy steps, or a weight is missing or misshapen.
-    """
+    """Make encoder and decoder from the weights `encoder.…` and `decoder.…` of a network."""
     from paddle_dialog.models import numpy_causal_transformer, numpy_lstm_attention, numpy_transformer
 
     known_choice("model.name", config.name, *FAMILIES)
@@ -73,7 +69,7 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
 
 
 def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
-    """Return the encoder of the weights `encoder.…` of a network alone; raise as `numpy_pair`."""
+    """Return the encoder of the weights `encoder.…` of a network alone."""
     from paddle_dialog.models.numpy_lstm_attention import NumpyLstmEncoder
     from paddle_dialog.models.numpy_transformer import NumpyTransformerEncoder
 
