@@ -61,10 +61,6 @@ def unroll(cell: nn.Layer, inputs: Tensor, backwards: bool) -> tuple[Tensor, Any
     return paddle.stack(outputs[::-1] if backwards else outputs, axis=1), state
 
 
-def parts(state: Any) -> tuple[Tensor, ...]:
-    return state if isinstance(state, tuple) else (state,)
-
-
 @DIRECTIONS
 def test_encoder_equals_cells_unrolled_over_each_row_without_padding(bidirectional: bool) -> None:
     encoder = make_encoder(bidirectional)
@@ -81,8 +77,8 @@ def test_encoder_equals_cells_unrolled_over_each_row_without_padding(bidirection
                 for suffix in suffixes
             ]
             x = paddle.concat([out for out, _ in runs], axis=-1)  # [1, length, D*H]
-            finals = zip(*(parts(state) for _, state in runs), strict=True)
-            for actual, expected in zip(parts(states[layer]), finals, strict=True):
+            finals = zip(*(state for _, state in runs), strict=True)
+            for actual, expected in zip(states[layer], finals, strict=True):
                 assert_close(actual[row], paddle.concat(expected, axis=-1)[0])
         assert_close(outputs[row, :length], x[0])
 
@@ -115,7 +111,7 @@ def test_bridge_maps_every_state_by_its_own_tanh_layer() -> None:
     bridged = bridge([tuple(pair) for pair in raw])
     assert len(bridge.projections) == LAYERS * count
     for layer in range(LAYERS):
-        for part, actual in enumerate(parts(bridged[layer])):
+        for part, actual in enumerate(bridged[layer]):
             projection = bridge.projections[layer * count + part]
             weight, bias = projection.weight.numpy(), projection.bias.numpy()
             assert_close(actual, np.tanh(raw[layer][part].numpy() @ weight + bias))
@@ -132,89 +128,38 @@ def first_states() -> list[Any]:
     return [(vectors(BATCH, HIDDEN, seed=30 + n), vectors(BATCH, HIDDEN, seed=40 + n)) for n in range(LAYERS)]
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def numpy_cell(cell: nn.Layer, x: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-    """Return one step of an LSTM (gates i, f, g, o) with the weights of one of Paddle's."""
-    weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
-    w_x, w_h, b_x, b_h = (weight.numpy().astype("float64") for weight in weights)
-    hidden, memory = state
-    i, f, g, o = np.split(x @ w_x.T + b_x + hidden @ w_h.T + b_h, 4, axis=1)
-    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
-    hidden = sigmoid(o) * np.tanh(memory)
-    return hidden, (hidden, memory)
-
-
-def numpy_scores(score: Any, name: Score, query: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Score [B, S] of queries [B, H] against values [B, S, H], one pair at a time."""
-    scores = np.empty(values.shape[:2])
-    for row, position in np.ndindex(*scores.shape):
-        q, k = query[row], values[row, position]
-        if name == "additive":
-            meeting = np.tanh(k @ score.key_proj.weight.numpy() + q @ score.query_proj.weight.numpy())
-            scores[row, position] = (meeting @ score.score_proj.weight.numpy())[0]
-        elif name == "bilinear":
-            scores[row, position] = q @ (k @ score.key_proj.weight.numpy())
-        else:
-            scores[row, position] = q @ k / (np.sqrt(len(q)) if name == "scaled_dot" else 1.0)
-    return scores
-
-
-def numpy_decoder(
-    cell: AttentionCell, score: Score, embedded: np.ndarray, states: list[Any], encoded: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return outputs [B, T, H] and attention weights [B, T, S] of the cell, in float64."""
-    values = encoded @ cell.memory_projection.weight.numpy() + cell.memory_projection.bias.numpy()
-    feed = np.zeros([BATCH, HIDDEN])
-    outputs, attention = [], []
-    for position in range(embedded.shape[1]):
-        x = embedded[:, position]
-        if cell.input_feeding:
-            x = np.concatenate([x, feed], axis=1)
-        for layer in range(LAYERS):
-            x, states[layer] = numpy_cell(cell.cells[layer], x, states[layer])
-        scores = numpy_scores(cell.attention.score, score, x, values)
-        weights = np.zeros_like(scores)
-        for row, length in enumerate(LENGTHS):
-            exponentials = np.exp(scores[row, :length] - scores[row, :length].max())
-            weights[row, :length] = exponentials / exponentials.sum()
-        context = np.einsum("bs,bsh->bh", weights, values)
-        projection = cell.output_projection
-        feed = np.concatenate([context, x], axis=1) @ projection.weight.numpy() + projection.bias.numpy()
-        outputs.append(feed)
-        attention.append(weights)
-    return np.stack(outputs, axis=1), np.stack(attention, axis=1)
-
-
-def as_float64(state: Any) -> Any:
-    return (
-        tuple(as_float64(part) for part in state)
-        if isinstance(state, tuple)
-        else state.numpy().astype("float64")
+@SCORES
+def test_scores_equal_the_formulas(score: Score) -> None:
+    layer = make_cell(score).attention.score
+    query, values = vectors(BATCH, HIDDEN, seed=50), vectors(BATCH, SOURCE, HIDDEN, seed=51)
+    found, w = (
+        layer(query, layer.prepare(values)).numpy(),
+        {n: p.numpy() for n, p in layer.named_parameters()},
     )
+    for row, place in np.ndindex(BATCH, SOURCE):
+        q, k = query.numpy()[row], values.numpy()[row, place]
+        if score == "additive":
+            hidden = np.tanh(k @ w["key_proj.weight"] + q @ w["query_proj.weight"])
+            expected = (hidden @ w["score_proj.weight"])[0]
+        elif score == "bilinear":
+            expected = q @ (k @ w["key_proj.weight"])
+        else:
+            expected = q @ k / (np.sqrt(HIDDEN) if score == "scaled_dot" else 1.0)
+        assert_close(found[row, place], expected)
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
 @SCORES
-def test_steps_and_whole_targets_equal_the_formulas(score: Score, input_feeding: bool) -> None:
+def test_steps_equal_whole_targets(score: Score, input_feeding: bool) -> None:
     layer = make_cell(score, input_feeding)
     embedded, encoded = vectors(BATCH, TARGET, EMBEDDED, seed=50), vectors(BATCH, SOURCE, MEMORY, seed=51)
-    states = first_states()
     memory = layer.prepare_memory(encoded, real_positions())
-    initial = layer.initial_states(states)
-    expected, expected_weights = numpy_decoder(
-        layer, score, as_float64(embedded), [as_float64(state) for state in states], as_float64(encoded)
-    )
-    whole, whole_weights = layer.unroll(embedded, initial, memory)
-    assert_close(whole, expected)
-    assert_close(whole_weights, expected_weights)
-    state = initial
+    state = layer.initial_states(first_states())
+    whole, whole_weights = layer.unroll(embedded, state, memory)
     for position in range(TARGET):
         output, weights, state = layer(embedded[:, position], state, memory)
-        assert_close(output, expected[:, position])
-        assert_close(weights, expected_weights[:, position])
+        assert_close(output, whole[:, position])
+        assert_close(weights, whole_weights[:, position])
 
 
 def test_dropout_acts_on_cells_in_training_only() -> None:

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 from paddle_dialog.config.fields import Problem, at_least, rate, setting, shown
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
-    ConvolutionalTransformerConfig,
     FamilyConfig,
     LstmAttentionConfig,
     PretrainedConfig,
@@ -25,7 +24,6 @@ _OF_PRETRAINED = {
     "emotion.ngram_buckets": 0,
     "generator.pointer": False,
     "generator.context_weight": 0.0,
-    "adversarial.weight": 0.0,
     "data.unknown_rate": 0.0,
     "data.mark_turns": True,
 }
@@ -91,24 +89,6 @@ class GeneratorConfig:
         "needs a causal model, which learns each turn of a conversation once in an epoch",
     )
     temperature: float = setting(1.0, "divides the scores of the vocabulary", above=0.0)
-
-
-@dataclass(frozen=True)
-class AdversarialConfig:
-    """A discriminator that learns to tell the network's words from people's while the network learns to deceive it.
-
-    Only training needs it: checkpoints hold it, bundles that answer do not.
-    """
-
-    weight: float = at_least(
-        0.0,
-        0.0,
-        "weight, beside the reply's loss, of the contest about whether a person wrote a reply; 0 is none",
-    )
-    size: int = at_least(1, 64, "size of the discriminator's hidden layers")
-    temperature: float = setting(
-        1.0, "of the softmax through which the gradient of a drawn word passes", above=0.0
-    )
 
 
 @dataclass(frozen=True)
@@ -225,7 +205,6 @@ class EmpatheticConfig(GenerationConfig):
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     replies: RepliesConfig = field(default_factory=RepliesConfig)
     care: CareConfig = field(default_factory=CareConfig)
-    adversarial: AdversarialConfig = field(default_factory=AdversarialConfig)
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
@@ -263,13 +242,12 @@ class EmpatheticConfig(GenerationConfig):
             return
         if self.generator.context_weight:
             yield "generator.context_weight", f"needs a causal model, and {model.name} sees the whole context"
-        limits = {"data.max_target_length": self.data.max_target_length}
-        if isinstance(model, ConvolutionalTransformerConfig):  # the base class checks the others
-            limits["data.max_length"] = self.data.max_length
-            limits["decoding.max_length"] = self.decoding.max_length
-        for key, length in limits.items():
-            if length >= model.max_positions:
-                yield key, f"must be below model.max_positions ({model.max_positions}), and is {length}"
+        longest = self.data.max_target_length
+        if longest >= model.max_positions:
+            yield (
+                "data.max_target_length",
+                f"must be below model.max_positions ({model.max_positions}), and is {longest}",
+            )
 
     def _pretrained_problems(self) -> Iterator[Problem]:
         for key, needed in _OF_PRETRAINED.items():

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import paddle
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData, as_tensors
-from paddle_dialog.decoding.interface import evaluation_mode
+from paddle_dialog.decoding.paddle_steps import evaluation_mode
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
@@ -166,7 +165,7 @@ def emotion_probabilities(
         Probabilities [N, 32], in the order of `indices`.
     """
     probabilities = np.zeros((len(indices), len(dataset.encoder.language.emotions)), dtype=np.float32)
-    with paddle.no_grad(), evaluation_mode(network):
+    with evaluation_mode(network):
         lengths = dataset.lengths[list(indices), 0]
         for rows in LengthBucketSampler(lengths, batch_size, shuffle=False):
             batch = as_tensors(collate([dataset[indices[row]] for row in rows]))
@@ -199,7 +198,7 @@ def word_maps(network: EmoPrepend, example: Example) -> Mapping[str, np.ndarray]
     """
     batch = as_tensors(collate([example]))
     inputs = batch.source, batch.source_lengths, batch.target
-    with paddle.no_grad(), evaluation_mode(network):
+    with evaluation_mode(network):
         attention = network.attention_weights(*inputs)[0].numpy()  # [T, S]
         copying = network.copy_probabilities(*inputs)
     if copying is None:

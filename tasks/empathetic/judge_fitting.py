@@ -21,7 +21,8 @@ from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser, save_with
+from paddle_dialog.judge import JUDGE, Judge
+from paddle_dialog.judge_fitting import fit_order, judge_parser, save_with
 from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
 from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
 from paddle_dialog.tasks.empathetic.judge import FEATURES, measured

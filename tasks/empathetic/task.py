@@ -85,14 +85,13 @@ class EmpatheticTask(GenerationTask):
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        """Build the loss: cross-entropy of reply and emotion, and the contest with any discriminator."""
+        """Build the loss: cross-entropy of reply and emotion."""
         from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
         return EmpatheticLoss(
             config.training.label_smoothing,
             config.emotion.weight,
             config.generator.context_weight,
-            config.adversarial.weight,
         )
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:

@@ -32,16 +32,13 @@ PLAIN = {"user": "Speaker: {}\n", "assistant": "Listener: {}\n", "reply": "Liste
 class PretrainedEmoPrepend(PretrainedLM):
     """Offers `StepModel` with logits for batches of `Source`, whose turns are marked.
 
-    The turns stand in the model's own chat template. Behind them all labels are read at once, as a tree of their
+    The turns are written in the model's own chat template. After them all labels are read at once, as a tree of their
     tokens in which each sees those before it in its label alone; the probability of a label is that of its tokens and
-    of what ends it, over that of all labels. The reply is read behind one label, the others are hidden from it.
+    of what ends it, over that of all labels. The reply is read after one label, the others are hidden from it.
 
     Args:
         config: sizes and switches.
         vocab_size: V, to be checked.
-
-    Raises:
-        UserError: the vocabulary is not that of the weights, or a label has no tokens.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
@@ -76,25 +73,28 @@ class PretrainedEmoPrepend(PretrainedLM):
     ) -> Outputs:
         """Score every next word, given the true ones before it; arguments as the fields of `DialogueBatch`.
 
-        In training the annotated emotion stands before a reply, else that of the condition or the likeliest one.
+        In training the annotated emotion precedes a reply, else that of the condition or the likeliest one.
         """
-        told = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
-        state, scores = self._read(words, told, source_lengths)
+        known = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
+        state, scores = self._read(words, known, source_lengths)
         hidden, _ = self.extend(self.columns[target], state)
         return Outputs.of(self.logits(hidden), scores)
 
-    def encode(self, source: Source, lengths: Tensor) -> PretrainedState:
+    def encode(self, source: Source, lengths: np.ndarray) -> PretrainedState:
         """Return the state before the first word, for sources of the given lengths [B]."""
         return self.read_contexts(source, lengths)[0]
 
-    def read_contexts(self, source: Source, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
+    @paddle.no_grad()
+    def read_contexts(self, source: Source, lengths: np.ndarray) -> tuple[PretrainedState, np.ndarray]:
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
-        state, scores = self._read(source.words, source.condition, lengths)
-        return state, F.softmax(scores / self._temperature, axis=-1)
+        words, condition = paddle.to_tensor(source.words), paddle.to_tensor(source.condition)
+        state, scores = self._read(words, condition, paddle.to_tensor(lengths))
+        return state, F.softmax(scores / self._temperature, axis=-1).numpy()
 
     def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
-        """Return probabilities [B, C] of the emotions; see `read_contexts`."""
-        return self.read_contexts(source, source_lengths)[1]
+        """Return probabilities [B, C] of the emotions."""
+        scores = self._read(source.words, source.condition, source_lengths)[1]
+        return F.softmax(scores / self._temperature, axis=-1)
 
     def _read(self, words: Tensor, condition: Tensor, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
         """Return the state behind one label, and log-probabilities [B, C] of all of them.
@@ -140,7 +140,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         seen, edges = np.zeros((count, count), dtype=bool), dict[tuple[int, int], int]()
         for path, node in nodes.items():
             seen[node, [nodes[path[:size]] for size in range(1, len(path) + 1)]] = True
-        # 0 is what stands before the labels.
+        # 0 is the end of the prompt.
         numbers = {(): 0, **{path: node + 1 for path, node in nodes.items()}}
         steps = [
             [
@@ -172,7 +172,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         return label + self._before_end
 
     def _prompt(self, words: Sequence[int]) -> list[int]:
-        """Return the model's tokens of a conversation, up to where the emotion's word stands."""
+        """Return the model's tokens of a conversation, up to the emotion's word."""
         turns: list[list[int]] = []
         for word in words:
             if word in (SPEAKER_ID, LISTENER_ID) or not turns:

@@ -18,7 +18,8 @@ from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser, save_with
+from paddle_dialog.judge import JUDGE, Judge
+from paddle_dialog.judge_fitting import fit_order, judge_parser, save_with
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.direction import encode_sources
