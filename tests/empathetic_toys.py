@@ -17,7 +17,7 @@ from paddle_dialog.config.typed import build
 from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueBatch
+from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.language import tokenise
 from paddle_dialog.tasks.empathetic.data.vocabulary import build_vocabulary, count_words

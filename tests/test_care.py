@@ -24,7 +24,7 @@ from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.care import KINDS, Phrases, care_responder, read_phrases
-from paddle_dialog.tasks.empathetic.chat import Chat
+from paddle_dialog.tasks.empathetic.chat_command import Chat
 from paddle_dialog.tasks.empathetic.config import CareConfig
 
 SHIPPED = care_responder(CareConfig())

@@ -18,8 +18,8 @@ from command import run_here, start
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.answer import Answer, ReplyPrediction
-from paddle_dialog.tasks.empathetic.chat import Chat, format_answer
+from paddle_dialog.tasks.empathetic.replies import Answer, ReplyPrediction
+from paddle_dialog.tasks.empathetic.chat_command import Chat, format_answer
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor

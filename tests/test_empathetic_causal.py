@@ -15,7 +15,7 @@ from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabular
 
 from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss, Outputs
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}

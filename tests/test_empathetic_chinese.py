@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import (
     CHINESE_EMOTIONS,

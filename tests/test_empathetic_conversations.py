@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, changed_subjects, longest_target
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, changed_subjects, longest_target
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
 from paddle_dialog.tasks.empathetic.data.sources import read_conversations, read_dialogues

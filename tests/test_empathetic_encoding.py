@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (

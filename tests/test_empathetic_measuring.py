@@ -10,7 +10,7 @@ import pytest
 from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of, tensors
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.evaluation import (

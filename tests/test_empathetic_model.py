@@ -25,7 +25,7 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import Source

@@ -11,7 +11,7 @@ from empathetic_toys import make_config, make_network, make_vocabulary, tensors
 from test_empathetic_model import VOCABULARY, batch
 
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotion_classifier import (
     PLAIN_FROM,
@@ -22,7 +22,7 @@ from paddle_dialog.tasks.empathetic.data.emotion_classifier import (
 )
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
-from paddle_dialog.tasks.empathetic.data.ngrams import character_ngrams, word_features
+from paddle_dialog.tasks.empathetic.data.encoding import character_ngrams, word_features
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 

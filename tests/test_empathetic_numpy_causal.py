@@ -16,7 +16,7 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerState
-from paddle_dialog.tasks.empathetic.data.dataset import Example, collate
+from paddle_dialog.tasks.empathetic.data.examples import Example, collate
 from paddle_dialog.tasks.empathetic.data.encoding import Source
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss

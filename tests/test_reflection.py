@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.tasks.empathetic.clauses import Clause, chinese_clauses, english_clauses
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.reflection import ANY, FELT, LIKELY, Reflector, framed, read_frames
+from paddle_dialog.tasks.empathetic.replies import ANY, FELT, LIKELY, Reflector, framed, read_frames
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],

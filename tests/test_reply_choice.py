@@ -20,7 +20,7 @@ from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
+from paddle_dialog.tasks.empathetic.replies import ReplyPrediction
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.dialogue_acts import (
@@ -41,11 +41,11 @@ from paddle_dialog.tasks.empathetic.judge import (
     measured,
 )
 from paddle_dialog.tasks.empathetic.judge_fitting import main, make_parser
-from paddle_dialog.tasks.empathetic.overlap import repeats, units
+from paddle_dialog.tasks.empathetic.replies import repeats, units
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.reading import ReadContext
-from paddle_dialog.tasks.empathetic.reflection import Reflector
-from paddle_dialog.tasks.empathetic.written import ANY, LIKE, WrittenReplies, agreement, read_written
+from paddle_dialog.tasks.empathetic.replies import Reflector
+from paddle_dialog.tasks.empathetic.replies import ANY, LIKE, WrittenReplies, agreement, read_written
 
 WIDTH = 8  # of the toys' models
 

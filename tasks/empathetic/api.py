@@ -17,13 +17,12 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, Endpoint, Job, NoResult, RequestModel, bounded
 from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.tasks.empathetic.answer import Answer
 from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import forget_chunks
-from paddle_dialog.tasks.empathetic.dialogue_acts import Act
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import Act, Answer
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -37,7 +36,7 @@ def _decoding(name: str, ge: float | None = None, gt: float | None = None, le: f
 
 
 class ReplyDecoding(RequestModel):
-    """How to search, where it is to differ from the server's way."""
+    """Settings of the search that differ from the server's."""
 
     strategy: Literal["beam", "greedy", "sample"] | None = _decoding("strategy")
     beam_size: int | None = _decoding("beam_size", ge=1)
@@ -60,7 +59,7 @@ class ReplyRequest(RequestModel):
     )
     emotion: str | None = Field(
         None,
-        description="Told to the model in the place of its own prediction; one of "
+        description="Replaces the model's own prediction; one of "
         + ", ".join(EMOTIONS)
         + "; for a Chinese model one of "
         + ", ".join(CHINESE_EMOTIONS)
@@ -70,7 +69,7 @@ class ReplyRequest(RequestModel):
     language: LanguageName | None = LANGUAGE
     n_best: int = Field(1, ge=1, description="How many replies, best first.")
     decoding: ReplyDecoding | None = None
-    attention: bool = Field(False, description="Whether to tell what the best reply attended to.")
+    attention: bool = Field(False, description="Whether to return what the best reply attended to.")
 
 
 class ReplyCandidate(BaseModel):
@@ -160,8 +159,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return {
             "emotions": list(predictor.emotions),
             "chinese_names": CHINESE_NAMES[predictor.language.name],
-            "needs_emotion": predictor.needs_emotion,
-            "takes_emotion": predictor.config.emotion.prepend != "none",
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
@@ -184,10 +181,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         if request.emotion is not None:
             known = self._predictor.emotions
             emotion = known[emotion_id(request.emotion, known)]
-        if emotion is None and self._predictor.needs_emotion:
-            raise UserError("this model is told the emotion; give one, e.g. sad")
-        if emotion is not None and self._predictor.config.emotion.prepend == "none":
-            raise UserError("this model writes its replies without an emotion; leave it out")
         return Job(ReplyItem(turns, emotion, request.attention), self._settings(request))
 
     def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | NoResult]:
@@ -214,7 +207,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
-        """Return the server's settings with the request's changes, and without those that these rule out."""
+        """Merge the settings of request and server."""
         config = self._predictor.config
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
         seed = changes.pop("seed", config.seed)

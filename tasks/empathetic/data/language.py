@@ -16,8 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
+from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS, EMOTIONS_OF
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.simplified import simplified
 
@@ -362,3 +365,30 @@ def _sentencepiece() -> Any:
             "the package sentencepiece is not installed; pip install sentencepiece==0.2.3"
         ) from error
     return sentencepiece
+
+
+def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Language:
+    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces.
+
+    Args:
+        pieces: the model of the pieces of Chinese, see `make_language`.
+    """
+    if not isinstance(config.model, PretrainedConfig):
+        return make_language(config.language, pieces)
+    return _pretrained_language(load_tokenizer(base_folder(config.model)), config.language)
+
+
+def _pretrained_language(tokenizer: Any, name: LanguageName) -> Language:
+    def tokenise(text: str) -> Sequence[str]:
+        tokens: list[str] = tokenizer.convert_ids_to_tokens(tokenizer.encode(text, add_special_tokens=False))
+        return tokens
+
+    def detokenise(tokens: Iterable[str]) -> str:
+        return str(tokenizer.convert_tokens_to_string(list(tokens))).strip()
+
+    def units(tokens: Sequence[str]) -> Sequence[str]:
+        text = detokenise(tokens)
+        return ENGLISH.tokenise(text) if name == "en" else tuple(text)
+
+    phrase = ENGLISH.stock_phrase if name == "en" else tuple("理解你")
+    return Language(name, EMOTIONS_OF[name], tokenise, detokenise, units, phrase, 0 if name == "en" else 4)

@@ -15,10 +15,13 @@ from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq, PointerState
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
+from paddle_dialog.tasks.empathetic.data.encoding import (
+    CONFIDENCE_FLOOR,
+    NO_EMOTION,
+    Source,
+    column_weights,
+)
 from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
-from paddle_dialog.tasks.empathetic.network.adversarial import Adversary
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
 
 
@@ -28,7 +31,7 @@ class _Read(NamedTuple):
     outputs: Tensor  # of the encoder [B, S, H]
     memory: Any  # of the decoder
     past: Any  # of the decoder
-    emotion: Tensor | None  # embedding of the emotion [B, E], which takes the place of the begin token's
+    emotion: Tensor  # embedding of the emotion [B, E], which takes the place of the begin token's
     logits: Tensor  # of the emotions, by the encoder alone [B, C]
     answer: Tensor  # logits of the emotions, with those of the n-grams [B, C]
 
@@ -60,23 +63,19 @@ class EmoPrepend(PointerSeq2Seq):
         model = config.model
         assert not isinstance(model, PretrainedConfig)
         super().__init__(model, vocab_size, config.generator.pointer, config.generator.temperature)
-        self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
+        self._emotions = len(EMOTIONS_OF[config.language])
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
-        self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
+        self._reply_role = isinstance(model, CausalTransformerConfig)
         self.emotion_head = EmotionHead(
             self.encoder.output_size,
             self._emotions,
             config.emotion.head,
             model.dropout,
             config.emotion.ngram_buckets,
-            config.emotion.encoder_share,
+            config.emotion.encoder_weight,
             config.emotion.character_weight,
             config.emotion.small_talk,
-            config.emotion.temperature,
         )
-        self.adversary = None
-        if config.adversarial.weight:
-            self.adversary = Adversary(config.adversarial, model.embedding_size, self.encoder.output_size)
 
     def forward(  # type: ignore[override]
         self,
@@ -98,12 +97,7 @@ class EmoPrepend(PointerSeq2Seq):
         if self.training and next_words is not None:
             scores, following = self._score_context(read.outputs, next_words)
             parts |= {"context_logits": scores, "context_ids": following}
-        scored = Outputs.of(logits, read.logits, **parts)
-        if not self.training or self.adversary is None:
-            return scored
-        real = length_mask(source_lengths, words.shape[1])  # [B, S]
-        verdicts = self.adversary(scored.reply, target, read.outputs, real, self.target_embedding.weight)
-        return scored._replace(verdicts=verdicts)
+        return Outputs.of(logits, read.logits, **parts)
 
     def encode(self, source: Source, lengths: Tensor) -> PointerState:
         """Return the state before the first word, for sources of the given lengths [B]."""
@@ -126,12 +120,6 @@ class EmoPrepend(PointerSeq2Seq):
         """Return attention [B, T, S] of each target position over the context, for heat maps."""
         read = self._read(source, lengths)
         return self.score(read.memory, read.past, target, read.emotion)[2]
-
-    def copy_probabilities(self, source: Source, source_lengths: Tensor, target: Tensor) -> Tensor | None:
-        """Return 1 - p_gen [B, T] at each target position; None without a pointer."""
-        read = self._read(source, source_lengths)
-        gate = self.score(read.memory, read.past, target, read.emotion)[1]
-        return None if gate is None else F.sigmoid(-gate)
 
     def reply_states(self, state: PointerState, target: Tensor, sizes: Tensor) -> Tensor:
         """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
@@ -177,14 +165,9 @@ class EmoPrepend(PointerSeq2Seq):
         chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
         return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
 
-    def _prepended(self, logits: Tensor, condition: Tensor) -> Tensor | None:
-        """Embed the emotion as [B, E]: that of the condition [B], or the predicted one where there is none."""
-        if self._emotion.prepend == "none":
-            return None
-        if self._emotion.prepend_form == "weighted":
-            weights = F.softmax(logits, axis=-1)  # [B, C]
-        else:
-            weights = F.one_hot(logits.argmax(-1), self._emotions)
+    def _prepended(self, logits: Tensor, condition: Tensor) -> Tensor:
+        """Embed the emotion as [B, E]: that of the condition [B], or the mean by the predicted probabilities."""
+        weights = F.softmax(logits, axis=-1)  # [B, C]
         is_known = (condition != NO_EMOTION).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
         chosen = F.one_hot(paddle.clip(condition, min=0), self._emotions)  # [B, C]
         weights = is_known * chosen + (1.0 - is_known) * weights
@@ -193,7 +176,7 @@ class EmoPrepend(PointerSeq2Seq):
 
 
 class EmotionHead(nn.Layer):
-    """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams beside it.
+    """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams.
 
     The map is trained; the classifier (`emotion_classifier.py`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
@@ -204,10 +187,9 @@ class EmotionHead(nn.Layer):
         pooling: `cls` takes position 0; `attention` weighs all positions by a learned query.
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
-        encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
-        character_weight: of the n-grams of characters beside those of words.
-        tells_plain: whether the n-grams also tell contexts without emotion.
-        temperature: divides the logits of the answer.
+        encoder_weight: factor of the encoder's logits in the answer, where there are n-grams.
+        character_weight: of the n-grams of characters, where those of words have 1.
+        detects_neutral: whether the n-grams also detect contexts without emotion.
     """
 
     def __init__(
@@ -217,10 +199,9 @@ class EmotionHead(nn.Layer):
         pooling: Literal["cls", "attention"],
         dropout: float = 0.0,
         ngram_buckets: int = 0,
-        encoder_share: float = 1.0,
+        encoder_weight: float = 1.0,
         character_weight: float = 1.0,
-        tells_plain: bool = False,
-        temperature: float = 1.0,
+        detects_neutral: bool = False,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
@@ -228,11 +209,10 @@ class EmotionHead(nn.Layer):
         if self.has_ngrams:  # buffers, so that no optimiser changes them
             self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, emotions]))
             self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
-            if tells_plain:
+            if detects_neutral:
                 self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
-        self.tells_plain = tells_plain
-        self.encoder_share = encoder_share
-        self.temperature = temperature
+        self.detects_neutral = detects_neutral
+        self.encoder_weight = encoder_weight
         self.column_weights = column_weights(character_weight)  # [G]
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, emotions, bias_attr=False)
@@ -255,19 +235,18 @@ class EmotionHead(nn.Layer):
             ngrams: buckets of each position, int64 [B, S, G]; 0 is none. None where there is no table.
         """
         if ngrams is None:
-            return logits.detach() / self.temperature
+            return logits.detach()
         buckets = ngrams.flatten(1)  # [B, S * G]
         weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]
         weights = F.normalize(weights.flatten(1), axis=-1)  # [B, S * G]
         rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
-        joined = self.encoder_share * logits.detach() + by_ngrams
-        joined = joined / self.temperature
-        if not self.tells_plain:
+        joined = self.encoder_weight * logits.detach() + by_ngrams
+        if not self.detects_neutral:
             return joined
-        plainness = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
-        clarity = LEAST_CLARITY + (1 - LEAST_CLARITY) * F.sigmoid(-plainness)  # [B]
-        return joined * clarity.unsqueeze(-1)
+        neutrality = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
+        confidence = CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) * F.sigmoid(-neutrality)  # [B]
+        return joined * confidence.unsqueeze(-1)
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:
         assert self.query is not None

@@ -24,7 +24,6 @@ class Outputs(NamedTuple):
     # Of the K context words to learn [K, V], in training, where contexts are learned.
     context_logits: Tensor
     context_ids: Tensor  # of these words [K]
-    verdicts: Tensor  # logits of the adversary [B, 3], in training, where there is one
     emotion: Tensor  # logits [B, C] of the encoder's classifier
 
     @classmethod
@@ -47,8 +46,7 @@ def is_given(output: Tensor) -> bool:
 class EmpatheticLoss(nn.Layer):
     """Mean nll per word, plus λ times the mean nll of the annotated emotions.
 
-    If contexts are learned, their words are in that mean, each with its weight, and never smoothed. The contest with
-    an adversary is added with its weight.
+    If contexts are learned, their words are in that mean, each with its weight, and never smoothed.
 
     `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
@@ -56,8 +54,7 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since only the context's
             words can be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
         emotion_weight: λ.
-        context_weight: weight of a context's word beside one of the reply, if contexts are learned.
-        adversarial_weight: of the contest with an adversary, if there is one.
+        context_weight: weight of a context's word, if contexts are learned.
     """
 
     token_nll: Tensor
@@ -67,11 +64,9 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: float = 0.0,
         emotion_weight: float = 1.0,
         context_weight: float = 0.0,
-        adversarial_weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
-        self.adversarial_weight = adversarial_weight
         self.label_smoothing = label_smoothing
         self.emotion_weight = emotion_weight
         self._generation = SequenceCrossEntropy(label_smoothing)
@@ -92,10 +87,7 @@ class EmpatheticLoss(nn.Layer):
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
-        loss = mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
-        if not is_given(outputs.verdicts):
-            return loss
-        return loss + self.adversarial_weight * contest_loss(outputs.verdicts)
+        return mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
 
     def _reply_total(self, reply: tuple[Tensor, ...], label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the reply's tokens."""
@@ -124,21 +116,3 @@ def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
         F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     )  # [B]
     return mean_over_ranks(nll.sum(), annotated.sum())
-
-
-def contest_loss(logits: Tensor) -> Tensor:
-    """Return the loss of an adversary and of the network that deceives it.
-
-    The network's has the form that does not saturate (Goodfellow et al. 2014, "Generative Adversarial Nets",
-    section 3).
-
-    Args:
-        logits: verdicts of `Adversary` [B, 3].
-
-    Returns:
-        The mean of (-log σ(people's) - log σ(-network's)) / 2 - log σ(network's), [].
-    """
-    people, written, deceiving = logits.unbind(axis=1)  # [B] each
-    adversary = 0.5 * (F.softplus(-people) + F.softplus(written))
-    count = paddle.full([], float(len(people)))
-    return mean_over_ranks((adversary + F.softplus(-deceiving)).sum(), count)

@@ -18,8 +18,12 @@ from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.pretrained_language import pretrained_vocabulary
-from paddle_dialog.tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID, smallest_vocabulary
+from paddle_dialog.tasks.empathetic.data.vocabulary import (
+    LISTENER_ID,
+    SPEAKER_ID,
+    pretrained_vocabulary,
+    smallest_vocabulary,
+)
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -65,8 +69,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         written = np.arange(len(vocabulary)) >= first_word
         written[[Vocabulary.unk_id, Vocabulary.eos_id]] = True
         super().__init__(config.model, vocabulary, columns, written)
-        self._tokenizer, self._prepends = tokenizer, config.emotion.prepend != "none"
-        self._temperature = config.emotion.temperature
+        self._tokenizer = tokenizer
         self._column_list: list[int] = columns.tolist()
         self._templates: dict[int, list[list[int]]] = {}
         self._make_tree([self._label(folder, emotion) for emotion in emotions], end_of_label)
@@ -78,8 +81,8 @@ class PretrainedEmoPrepend(PretrainedLM):
 
         In training the annotated emotion stands before a reply, else that of the condition or the likeliest one.
         """
-        told = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
-        state, scores = self._read(words, told, source_lengths)
+        given = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
+        state, scores = self._read(words, given, source_lengths)
         hidden, _ = self.extend(self.columns[target], state)
         return Outputs.of(self.logits(hidden), scores)
 
@@ -90,7 +93,7 @@ class PretrainedEmoPrepend(PretrainedLM):
     def read_contexts(self, source: Source, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
         state, scores = self._read(source.words, source.condition, lengths)
-        return state, F.softmax(scores / self._temperature, axis=-1)
+        return state, F.softmax(scores, axis=-1)
 
     def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
         """Return probabilities [B, C] of the emotions; see `read_contexts`."""
@@ -113,7 +116,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         inside, wide = self.extend(tree, state, self._tree_seen, self._tree_depth)  # [B, K, D]
         scores = self._label_scores(paddle.concat([last, inside], axis=1))  # [B, C]
         chosen = paddle.where(condition == NO_EMOTION, scores.argmax(axis=-1), condition)  # [B]
-        paths = self._paths[chosen] if self._prepends else paddle.zeros_like(tree).astype("bool")  # [B, K]
+        paths = self._paths[chosen]  # [B, K]
         real = paddle.concat([state.real, paths], axis=1)
         return PretrainedState(wide.layers, real, state.place + paths.astype("int64").sum(1)), scores
 
