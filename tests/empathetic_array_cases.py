@@ -19,34 +19,30 @@ CASES: list[Sections] = [
     {},
     {"model": {"bias": False}},
     {"model": {**OWN_TABLES}, "generator": {"pointer": False, "temperature": 0.7}},
-    {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
-    {"model": {"share_embeddings": False, "tie_output": True}, "emotion": {"prepend": "gold"}},
-    {"emotion": {"prepend": "none", "roles": False, "hints": False}, "generator": {"temperature": 1.5}},
+    {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls"}},
+    {"model": {"share_embeddings": False, "tie_output": True}},
+    {"emotion": {"hints": False}, "generator": {"temperature": 1.5}},
     {
         "model": {"bias": False},
         "emotion": {
             "ngram_buckets": 50,
-            "encoder_share": 0.3,
+            "encoder_weight": 0.3,
             "character_weight": 0.5,
             "small_talk": True,
-            "temperature": 1.2,
         },
     },
-    {"emotion": {"ngram_buckets": 50, "prepend": "gold", "prepend_form": "argmax", "hints": False}},
-    {"emotion": {"head": "cls", "roles": False}, "generator": {"pointer": False}},
+    {"emotion": {"head": "cls", "ngram_buckets": 50, "hints": False}, "generator": {"pointer": False}},
 ]
 MARKED = {"data": {"mark_turns": True}}
 CAUSAL_CASES: list[Sections] = [
     {**MARKED},
-    {**MARKED, "emotion": {"hints": False, "ngram_buckets": 50, "encoder_share": 0.3}},
+    {**MARKED, "emotion": {"hints": False, "ngram_buckets": 50, "encoder_weight": 0.3}},
     {
         "model": {"bias": True, **OWN_TABLES},
         "generator": {"temperature": 0.7},
-        "emotion": {"prepend": "gold"},
     },
-    {"model": {"bias": True, "tie_output": False}, "emotion": {"prepend_form": "argmax"}},
-    {"model": {"share_embeddings": False}, "emotion": {"prepend": "none"}},
-    {"emotion": {"prepend": "none", "roles": False}, "generator": {"pointer": False, "temperature": 1.5}},
+    {"model": {"bias": True, "tie_output": False}},
+    {"model": {"share_embeddings": False}, "generator": {"pointer": False, "temperature": 1.5}},
 ]
 LSTM_CASES: list[Sections] = [
     {},

@@ -29,7 +29,6 @@ from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, compose_source, encode_sources, with_marks
-from paddle_dialog.tasks.couplet.preferences.judge_fitting import main, make_parser, measured
 from paddle_dialog.tasks.couplet.preferences.rated import (
     RatedAnswer,
     RatedBatches,
@@ -41,6 +40,7 @@ from paddle_dialog.tasks.couplet.preferences.rated import (
 from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tools.weights.couplet.judge_fitting import main, make_parser, measured
 
 VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, "，", *LEVEL, *OBLIQUE]))
 ANSWERED = [RatedAnswer("春雨", "秋霜", 7), RatedAnswer("春雨", "江山", 2)]

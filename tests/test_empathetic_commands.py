@@ -15,6 +15,7 @@ from empathetic_toys import save_model
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.data.dialogue import in_words
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.task import TASK
@@ -109,14 +110,14 @@ def test_predict_prints_the_record_of_the_contract(config: Path) -> None:
 
 def test_no_emotion_is_named_where_none_is_likely_enough(config: Path) -> None:
     command = ("predict", "-c", config, "I lost my dog.", "-o")
-    named = json.loads(run_here(*command, "decoding.clear_emotion=0.01", "--json").stdout)
-    unclear = json.loads(run_here(*command, "decoding.clear_emotion=1", "--json").stdout)
+    named = json.loads(run_here(*command, "decoding.min_confidence=0.01", "--json").stdout)
+    unclear = json.loads(run_here(*command, "decoding.min_confidence=1", "--json").stdout)
     assert unclear["emotion"] is None and named["emotion"] in EMOTIONS
     assert unclear == {**named, "emotion": None}  # probabilities and replies are the same
-    printed = run_here(*command, "decoding.clear_emotion=1").stdout
+    printed = run_here(*command, "decoding.min_confidence=1").stdout
     assert printed.startswith("[no clear emotion] ")
-    line = run_here(*command, "decoding.clear_emotion=1.5").error_line()
-    assert "decoding.clear_emotion" in line
+    line = run_here(*command, "decoding.min_confidence=1.5").error_line()
+    assert "decoding.min_confidence" in line
 
 
 def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_path: Path) -> None:
@@ -131,10 +132,11 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
     assert 1 < result["perplexity"] < 1e4 and result["mean_length"] <= 8
     records = [json.loads(line) for line in replies.read_text(encoding="utf-8").splitlines()]
     assert [r["reference"] for r in records] == [d.target for d in read_dialogues(str(data))]
+    assert all(r["generated"] == r["predictions"][0]["text"] for r in records)  # there is no judge
     right = sum(r["emotion"] == r["gold_emotion"] for r in records)
     assert result["emotion_accuracy"] == pytest.approx(right / 9)
     assert "beam 2" in result["decoding"]
-    unclear = run_here("evaluate", "-c", config, "--data", data, "-o", "decoding.clear_emotion=1", "--json")
+    unclear = run_here("evaluate", "-c", config, "--data", data, "-o", "decoding.min_confidence=1", "--json")
     assert json.loads(unclear.stdout) == result  # what is measured is the likeliest emotion
     likely = json.loads(run_here("evaluate", "-c", config, "--data", data, "--no-answers", "--json").stdout)
     assert {"perplexity", "emotion_accuracy"} <= likely.keys() and "mean_length" not in likely
@@ -178,12 +180,29 @@ def test_the_python_interface_answers_turns_and_conversations(config: Path) -> N
         (["a", "", "b"], "turn 2 is empty"),
         (["a", "b"], "the context has 2 turns, so speaker and listener do not alternate"),
         ([], "the conversation has no turn"),
+        (math.nan, "conversation 2 is nan, and must be a list of turns"),
+        (["a", None, "b"], "turn 2 of conversation 2 is None, and must be a text"),
     ],
 )
 def test_a_conversation_that_is_none_is_refused(config: Path, context: list[str], told: str) -> None:
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     with pytest.raises(UserError, match=told):
-        predictor.answer([context])
+        predictor.predict(["hello", context])
+
+
+def test_emoji_alone_are_read_as_words() -> None:
+    faces = [
+        chr(code) for code in (*range(0x1F600, 0x1F650), *range(0x1F910, 0x1F930), *range(0x1F970, 0x1F97B))
+    ]
+    for language in ("en", "zh"):
+        assert [face for face in faces if in_words(face, language) == face] == []
+    assert in_words("😭😭😭", "en") == "I am so sad." and in_words("👍🏽 ❤️❤️", "zh") == "我心里满满的爱。"
+    assert [in_words(turn, "en") for turn in ("so 😭", "!?", "5")] == ["so 😭", "!?", "5"]
+    reader = paddle_dialog.load("empathetic")
+    (emoji,), (words,) = reader.answer([["😭😭😭"]]), reader.answer([["I am so sad."]])
+    assert emoji.context == ["😭😭😭"] and emoji.predictions == words.predictions
+    assert emoji.predicted_emotion in ("sad", "devastated", "disappointed", "lonely")
+    assert emoji.act == "statement"
 
 
 def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
@@ -192,6 +211,8 @@ def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
         assert predictor.answer([[turn]])[0].predictions
     with pytest.raises(UserError, match="did you mean 'proud'"):
         predictor.answer([["hello"]], emotions=["prowd"])
+    with pytest.raises(UserError, match="input 2 is None, and must be a text"):
+        list(predictor.predict_records(["a", None]))
     with pytest.raises(UserError, match="is broken JSON"):
         list(predictor.predict_records(['{"context": [']))
     with pytest.raises(UserError, match="context must be a list of turns"):

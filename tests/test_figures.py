@@ -12,13 +12,13 @@ import pytest
 from command import run_here
 from empathetic_toys import save_model
 from matplotlib import image as images
+from paddle_dialog.tasks.empathetic.figures import BY_KINSHIP, emotion_report
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
-from paddle_dialog.tasks.empathetic.figures import BY_KINSHIP, emotion_report
 
 DIALOGUES = [
     {

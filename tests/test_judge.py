@@ -10,11 +10,12 @@ from sklearn.linear_model import Ridge
 
 from paddle_dialog.decoding.interface import evaluation_mode
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import SCORE_SCALE, Judge, fit_order
+from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, make_encoder
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend
 from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, as_source, log_probs, reply_states
+from tools.weights.judges import SCORE_SCALE, fit_order
 
 
 def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:
@@ -52,9 +53,8 @@ REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole
 def test_states_over_arrays_are_those_of_the_network(family: str, sections: Sections) -> None:
     network, arrays = models(family, sections)
     encoder = make_encoder(make_config(family, **sections), VOCABULARY)
-    emotion = 3 if sections.get("emotion", {}).get("prepend") == "gold" else None
     for turns in CONTEXTS[:4]:
-        theirs, ours, other = (read(model, encoder, turns, emotion) for model in (network, arrays, arrays))
+        theirs, ours, other = (read(model, encoder, turns) for model in (network, arrays, arrays))
         found = reply_states(encoder, REPLIES, ours)
         np.testing.assert_allclose(found, reply_states(encoder, REPLIES, theirs), atol=2e-5)
         alone = reply_states(encoder, REPLIES[1:2], other)
@@ -65,13 +65,12 @@ def read(
     model: EmoPrepend | NumpyEmoPrepend,
     encoder: DialogueEncoder,
     turns: list[str],
-    emotion: int | None = None,
 ) -> ReadContext:
     """Return a context that a model has read."""
-    packed = encoder.pack(encoder.context(turns), emotion)
+    packed = encoder.pack(encoder.context(turns))
     with evaluation_mode(model):
         batch = ReadBatch(model, model.read_contexts(*as_source(model, [packed[0]]))[0])
-    return ReadContext(turns, packed, encoder.language, emotion, batch=batch)
+    return ReadContext(turns, turns, packed, encoder.language, batch=batch)
 
 
 def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:

@@ -1,4 +1,4 @@
-"""Replies that say back what was said: persons, clauses, kinds, frames, and how they are ranked and marked."""
+"""Replies that mirror what the speaker said: persons, clauses, kinds, frames, and how they are ranked and marked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.tasks.empathetic.clauses import Clause, chinese_clauses, english_clauses
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.replies import ANY, FELT, LIKELY, Reflector, framed, read_frames
+from paddle_dialog.tasks.empathetic.replies import ANY, LIKELY, MIN_EMOTION, Reflector, framed, read_frames
 
 ENGLISH_TURNS = {
     "My dog died last night": ["your dog died last night"],
@@ -108,12 +108,12 @@ CHINESE_TURNS = {
 
 
 @pytest.mark.parametrize(("turn", "wanted"), ENGLISH_TURNS.items())
-def test_english_clauses_are_said_back(turn: str, wanted: list[str]) -> None:
+def test_english_clauses_are_mirrored(turn: str, wanted: list[str]) -> None:
     assert [clause.text for clause in english_clauses(turn)] == wanted
 
 
 @pytest.mark.parametrize(("turn", "wanted"), CHINESE_TURNS.items())
-def test_chinese_clauses_are_said_back(turn: str, wanted: list[tuple[str, str]]) -> None:
+def test_chinese_clauses_are_mirrored(turn: str, wanted: list[tuple[str, str]]) -> None:
     assert [(clause.text, clause.kind) for clause in chinese_clauses(turn)] == wanted
 
 
@@ -151,7 +151,7 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
 def test_frames_are_those_of_the_likeliest_emotions(monkeypatch: pytest.MonkeyPatch) -> None:
     emotions = EMOTIONS_OF["en"]
     reflector = Reflector("en", emotions)
-    felt = np.linspace(0, FELT, len(emotions)) + 0.01
+    felt = np.linspace(0, MIN_EMOTION, len(emotions)) + 0.01
     found = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
     assert len(found) == 12 == len({reply.text for reply in found})
     assert {reply.emotions for reply in found} == {*((name,) for name in emotions[-LIKELY:]), ()}

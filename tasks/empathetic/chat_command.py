@@ -15,7 +15,7 @@ import numpy as np
 
 from paddle_dialog.command_line import base_parser, load_model, typed_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn
+from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn, in_words
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Answer, origin_note
@@ -92,7 +92,8 @@ class Chat:
 
     def _reading_note(self, turn: str) -> str | None:
         """Describe what the model could not read of a turn."""
-        words, limit = self.predictor.language.tokens_of(turn), self.predictor.config.data.max_length
+        language, limit = self.predictor.language, self.predictor.config.data.max_length
+        words = language.tokens_of(in_words(turn, language.name))
         if len(words) > limit:
             return f"(your turn has {len(words):,} words; the model reads the last {limit} of them)"
         vocabulary = self.predictor.vocabulary

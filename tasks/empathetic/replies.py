@@ -2,8 +2,8 @@
 
 Written replies are right for nearly everybody who says such a thing; each answers a dialogue act (Stolcke et al.
 2000, "Dialogue Act Modeling"). Reflections mirror a clause of the speaker in a frame that answers the feeling:
-reflective listening (Rogers 1951, "Client-Centered Therapy"), by the means of ELIZA (Weizenbaum 1966). `judge` chooses
-among them.
+reflective listening (Rogers 1951, "Client-Centered Therapy"), by the means of ELIZA (Weizenbaum 1966). `judge`
+chooses among them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fit the judge of composed couplets to ratings, and write the bundle with it.
 
-python -m paddle_dialog.tasks.couplet.preferences.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+python -m tools.weights.couplet.judge_fitting -c CONFIG --weights BUNDLE --ratings FILE --output DIR
 
 Of the ratings those of couplets that were composed count (docs/couplets.md says how they stand in a file). The judge
 reads the decoder's mean state over the 上联 after its 下联, beside the order that composing has without it.
@@ -18,13 +18,14 @@ from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
-from paddle_dialog.judge import JUDGE, Judge, fit_order, judge_parser, save_with
+from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.direction import encode_sources
 from paddle_dialog.tasks.couplet.preferences.rated import RatedAnswer, read_ratings
 from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
+from tools.weights.judges import fit_order, judge_parser, save_with
 
 PENALTY = 1000.0  # chosen by cross-validation over requests (docs/experiments/README.md)
 
