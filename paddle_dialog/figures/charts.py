@@ -54,34 +54,6 @@ def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str)
     return _pixels(figure)
 
 
-def draw_bars(
-    values: Sequence[float], labels: Sequence[str], title: str, mean: float | None = None
-) -> np.ndarray:
-    """Draw horizontal bars between 0 and 1, the first at the top.
-
-    Args:
-        values: lengths of the bars, 0 to 1.
-        mean: marked by a line across all bars; None draws none.
-
-    Returns:
-        RGB image, uint8 [height, width, 3].
-    """
-    figure, axes = _make(8.0, 1.4 + 0.24 * len(values))
-    places = range(len(values))
-    bars = axes.barh(places, values, color="#3b6ea8")
-    names = axes.bar_label(bars, [f"{value:.0%}" for value in values], padding=3, fontsize=8)
-    for name in names:
-        name.set(zorder=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # above the line
-    axes.set_yticks(places, labels)
-    axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.set_xlim(0.0, 1.0)
-    axes.set_title(title)
-    if mean is not None:
-        axes.axvline(mean, color="#b04030", linestyle="--", linewidth=1, label=f"all: {mean:.1%}")
-        axes.legend(loc="lower right")
-    return _pixels(figure)
-
-
 def draw_heat_map(
     weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str = "attention"
 ) -> np.ndarray:
