@@ -150,15 +150,12 @@ def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path:
     ],
 )
 def test_a_faulty_file_of_answers_is_refused(tmp_path: Path, text: str | bytes, part: str) -> None:
+    with pytest.raises(UserError, match=r"care\.answers: nowhere"):
+        care_responder(CareConfig("nowhere"))
     with pytest.raises(UserError) as error:
         answers_of(tmp_path, text)
     assert str(error.value).startswith("care.answers: ") and "\n" not in str(error.value)
     assert part in str(error.value)
-
-
-def test_a_missing_file_is_refused() -> None:
-    with pytest.raises(UserError, match=r"care\.answers: nowhere"):
-        care_responder(CareConfig("nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -228,11 +225,6 @@ def test_others_of_the_batch_are_answered_as_without_it(predictor: Any) -> None:
     assert [answer.care for answer in mixed] == [False, True, False]
 
 
-def test_only_the_newest_turn_counts(predictor: Any) -> None:
-    (answer,) = predictor.answer([["我想死", CHINESE, "谢谢你。 thank you"]])
-    assert not answer.care and answer.predictions[0].origin == "model"
-
-
 @pytest.mark.parametrize(("turn", "sentence"), TURNS)
 def test_on_the_command_line(recipe: Path, turn: str, sentence: str) -> None:
     outcome = run_here("predict", "-c", recipe, turn)
@@ -241,17 +233,11 @@ def test_on_the_command_line(recipe: Path, turn: str, sentence: str) -> None:
     assert record["care"] is True and [p["text"] for p in record["predictions"]] == [sentence]
 
 
-def test_in_the_chat(recipe: Path) -> None:
-    outcome = run_here("chat", "-c", recipe, stdin="I want to KILL myself\n我想自殺\n".encode())
-    assert outcome.stdout == f"[care]\n{ENGLISH}\n[care]\n{CHINESE}\n"
-    assert "knows none" not in outcome.stderr and "reads" not in outcome.stderr
-
-
-def test_the_chat_goes_on_afterwards(predictor: Any) -> None:
-    chat = Chat(predictor)
-    assert chat.handle("我想死").reply == f"[care]\n{CHINESE}"
-    assert chat.turns == ["我想死", CHINESE]
-    assert "[care]" not in (chat.handle("我今天很难过 so sad").reply or "")
+def test_in_the_chat_which_continues_afterwards(recipe: Path) -> None:
+    lines = "I want to KILL myself\n我想自殺\n谢谢你。 thank you\n"
+    outcome = run_here("chat", "-c", recipe, stdin=lines.encode())
+    assert outcome.stdout.startswith(f"[care]\n{ENGLISH}\n[care]\n{CHINESE}\n[")
+    assert outcome.stdout.count("[care]") == 2 and "knows none" not in outcome.stderr
 
 
 def test_an_operator_brings_answers_on_the_command_line(recipe: Path, tmp_path: Path) -> None:

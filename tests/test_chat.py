@@ -117,7 +117,6 @@ def test_of_hundreds_of_turns_the_newest_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "note"),
     [
-        ("x" * 10_000, r"knows none of these words"),
         ("dog " * 2500, r"2,500 words; the model reads the last 24"),
         ("🏝", r"knows none of these words"),
         ("qwrtz\x1b[31m zxcvb", r"knows none of these words|^$"),
@@ -136,11 +135,8 @@ def test_odd_turns_are_answered(predictor: EmpatheticPredictor, line: str, note:
     ("line", "said"),
     [
         ("", "the turn is empty"),
-        (" \t\u3000", "the turn is empty"),
-        ("\x00", "the turn is empty"),
         ("/emtion sad", "did you mean /emotion"),
         ("/" + "x" * 10_000, "/help lists them"),
-        ("/emotion " + "x" * 10_000, "unknown emotion"),
         ("caf\udce9", "half of a surrogate pair"),
     ],
 )

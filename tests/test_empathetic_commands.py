@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -173,23 +172,6 @@ def test_the_python_interface_answers_turns_and_conversations(config: Path) -> N
     assert told[0].predictions[0].score != free[0].predictions[0].score
 
 
-@pytest.mark.parametrize(
-    ("context", "told"),
-    [
-        ([" \t"], "the turn is empty"),
-        (["a", "", "b"], "turn 2 is empty"),
-        (["a", "b"], "the context has 2 turns, so speaker and listener do not alternate"),
-        ([], "the conversation has no turn"),
-        (math.nan, "conversation 2 is nan, and must be a list of turns"),
-        (["a", None, "b"], "turn 2 of conversation 2 is None, and must be a text"),
-    ],
-)
-def test_a_conversation_that_is_none_is_refused(config: Path, context: list[str], told: str) -> None:
-    predictor = paddle_dialog.load(config.parent / "run" / "best")
-    with pytest.raises(UserError, match=told):
-        predictor.predict(["hello", context])
-
-
 def test_emoji_alone_are_read_as_words() -> None:
     faces = [
         chr(code) for code in (*range(0x1F600, 0x1F650), *range(0x1F910, 0x1F930), *range(0x1F970, 0x1F97B))
@@ -205,18 +187,18 @@ def test_emoji_alone_are_read_as_words() -> None:
     assert emoji.act == "statement"
 
 
-def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
+def test_odd_input_is_refused_in_one_line(config: Path) -> None:
     predictor = paddle_dialog.load(config.parent / "run" / "best")
-    for turn in ("word " * 2000, "x" * 10_000, "qwrtz zxcvb", "😭😭😭", '{"a": 1}'):
-        assert predictor.answer([[turn]])[0].predictions
     with pytest.raises(UserError, match="did you mean 'proud'"):
         predictor.answer([["hello"]], emotions=["prowd"])
     with pytest.raises(UserError, match="input 2 is None, and must be a text"):
         list(predictor.predict_records(["a", None]))
-    with pytest.raises(UserError, match="is broken JSON"):
-        list(predictor.predict_records(['{"context": [']))
-    with pytest.raises(UserError, match="context must be a list of turns"):
-        list(predictor.predict_records(['{"context": [3]}']))
+    for context, message in (
+        (math.nan, "conversation 2 is nan, and must be a list of turns"),
+        (["a", None, "b"], "turn 2 of conversation 2 is None, and must be a text"),
+    ):
+        with pytest.raises(UserError, match=message):
+            predictor.predict(["hello", context])
 
 
 GOOD = '{"context": ["my dog"], "target": "oh no", "emotion": "sad"}\n'
@@ -256,6 +238,7 @@ def test_odd_turns_are_answered(recipe: Path, text: str, context: list[str]) -> 
         ('{"context": ["a", " ", "b"]}', "turn 2 is empty"),
         ('{"context": []}', "the conversation has no turn"),
         ('{"context": "a"}', "context must be a list of turns"),
+        ('{"context": [3]}', "context must be a list of turns"),
         ('{"context": ["a"', "is broken JSON at column 17"),
         ('{"context": ' + "1" * 5000 + "}", "is JSON with a number of thousands of digits"),
         ('{"context": ' + "[" * 100_000, "is JSON nested too deeply"),
@@ -278,22 +261,11 @@ def test_a_faulty_line_of_an_input_is_numbered_by_the_real_command(recipe: Path,
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [
-        ('{"context": ["a"', "broken JSON at column 17"),
-        ('{"context": ["a"], "target": "b", "emotion": "prowd"}', "'prowd'; did you mean 'proud'?"),
-        ('{"context": ["a", "b"], "target": "c"}', "the context has 2 turns, so speaker and listener do not"),
-        ('{"context": [" "], "target": "c"}', "turn 1 of the context is empty"),
-        ('{"context": ["a"]}', "key 'target' is missing"),
-        ('{"context": [1], "target": "c"}', "turn 1 of the context is 1; it must be a string"),
-        ('{"context": ["a"], "target": "\\ud83d"}', "'target' has half of a surrogate pair"),
-        ('{"context": ' + "1" * 5000 + "}", "JSON with a number of thousands of digits"),
-        ("[" * 100_000, "JSON nested too deeply"),
-        ("caf\u00e9".encode("latin-1"), "not UTF-8"),
-    ],
+    [(b'{"context": ["a"]}', "key 'target' is missing"), ("caf\u00e9".encode("latin-1"), "not UTF-8")],
 )
-def test_a_faulty_line_of_the_data_is_numbered(recipe: Path, tmp_path: Path, line: Any, said: str) -> None:
+def test_a_faulty_line_of_the_data_is_numbered(recipe: Path, tmp_path: Path, line: bytes, said: str) -> None:
     file = tmp_path / "data.jsonl"
-    file.write_bytes(GOOD.encode() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    file.write_bytes(GOOD.encode() + line + b"\n")
     outcome = run_here("evaluate", "-c", recipe, "--data", file)
     assert f"{file}:2: " in outcome.error_line() and said in outcome.error_line()
     assert outcome.stdout == ""

@@ -72,11 +72,8 @@ def test_every_turn_that_is_answered_is_learned_exactly_once(
     ("line", "told"),
     [
         ("{", "talk.jsonl:2: broken JSON"),
-        ('["a", "b"]', r"talk.jsonl:2: a JSON list found; a line must be"),
-        ('{"turns": ["a"]}', "talk.jsonl:2: 'turns' must be a list of at least two texts"),
         ('{"turns": ["a", 1]}', "talk.jsonl:2: 'turns' must be a list of at least two texts"),
         ('{"turns": ["a", " "]}', r"talk.jsonl:2: turn 2 is empty; a line must be \{"),
-        ('{"turns": ["a", "\\ud800"]}', "talk.jsonl:2: turn 2 has half of a surrogate pair"),
     ],
 )
 def test_a_faulty_line_is_numbered(tmp_path: Path, line: str, told: str) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of numbers and texts: a confusion matrix, bars, a heat map between two texts, and a coloured text."""
+"""Pictures of numbers and texts: a confusion matrix, a heat map between two texts, and a coloured text."""
 
 from __future__ import annotations
 

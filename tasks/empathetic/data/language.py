@@ -81,7 +81,7 @@ _PIECES_WITH_PERIOD = re.compile(
 _SHORT_CLITIC = re.compile(r"(.*[^'])('s|'m|'d|')")
 _LONG_CLITIC = re.compile(r"(.*[^'])('ll|'re|'ve|n't)")
 _JOINED = re.compile(r"\b(?:(can)(not)|(gon)(na)|(got)(ta)|(gim)(me)|(lem)(me)|(wan)(na))\b")
-_TYPOGRAPHIC = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
+TYPOGRAPHIC = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
 _PICTOGRAPH = re.compile(r"([\u2600-\u27bf\U0001f000-\U0001faff][\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)")
 _CLITICS = frozenset({"'s", "'m", "'d", "'ll", "'re", "'ve", "n't", "'"})
 _CLOSING = frozenset({".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "...", "..", "''"})
@@ -99,19 +99,12 @@ _PRONOUN_I = re.compile(r"\bi(?=$|[^\w.]|\.(?!\w))")
 _SENTENCE_START = re.compile(r"(^|(?<!\.)[.!?][)\"']* )([(\"']*)([^\W\d_])")
 
 
-def tokenise(text: str, *, published: bool = False) -> list[str]:
-    """Split a turn into lower-case tokens.
+def tokenise(text: str) -> list[str]:
+    """Split a turn into lower-case tokens; joined by blanks they are the form of the published `.tok` files.
 
-    Args:
-        text: one turn, any case.
-        published: reproduce the published files exactly. By default typographic quotes are made plain
-            first, so that "I’m" and "I'm" are the same words, and emoji are separated from words.
-
-    Returns:
-        Tokens; joined by blanks they are the form of the published `.tok` files.
+    Unlike there, typographic quotes are plain ones, so that "I’m" and "I'm" are the same words, and emoji are words.
     """
-    if not published:
-        text = _PICTOGRAPH.sub(r" \1 ", text.translate(_TYPOGRAPHIC))
+    text = _PICTOGRAPH.sub(r" \1 ", text.translate(TYPOGRAPHIC))
     text = _CONTRACTION.sub(lambda match: CONTRACTIONS[match.group()], text.lower())
     chunks = text.split()
     tokens: list[str] = []
