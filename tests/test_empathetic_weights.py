@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from command import ROOT, run_here
+from command import ROOT
 
+import paddle_dialog
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
@@ -124,19 +128,45 @@ def test_faulty_labels_are_refused(
     assert "lines.jsonl:1: " in (told := capsys.readouterr().err) and message in told
 
 
-TINY = ("model.width=8", "model.num_heads=2", "model.inner_width=8", "training.max_steps=1")
-OTHERS = {"pretrained": ("model.num_layers=1",), "tuned": ("model.num_layers=1", "emotion.ngram_buckets=100")}
+TINY = (
+    "model.width=8 model.inner_width=8 model.num_heads=2 model.num_layers=1 model.copy_depth=4 training.max_steps=1 "
+    "training.show_examples=0 data.piece_count=500 emotion.ngram_buckets=100"
+)
 
 
-@pytest.mark.parametrize("name", ["pretrained", "tuned", "continued"])
-def test_the_recipes_train(name: str, tmp_path: Path) -> None:
-    more = tmp_path / "more.jsonl"
+def test_the_weights_are_made_from_corpora_to_bundles(tmp_path: Path) -> None:
+    more, chinese, labelled = (tmp_path / f"{name}.jsonl" for name in ("more", "chinese", "labelled"))
     more.write_text('{"turns": ["hello there", "hi"]}\n', encoding="utf-8")
-    own = OTHERS.get(name, ("emotion.ngram_buckets=100", "emotion.hints=false"))
-    settings = (*TINY, *own, f"output_dir={tmp_path}/run", f"data.more={more}", "training.show_examples=0")
-    words = [part for setting in (*settings, "training.start_from=null") for part in ("-o", setting)]
-    outcome = run_here("train", "-c", FOLDER / f"{name}.yaml", *words)
-    assert outcome.status == 0, outcome.stderr
+    chinese.write_text(json.dumps({"turns": ["我很累。", "辛苦了。"]}) + "\n", encoding="utf-8")
+    talk = [turn for one in read_dialogues("sample", "zh") for turn in one.context]
+    emotions = ["happy", "sadness"] * len(talk)
+    line = {"turns": talk, "emotions": emotions[: len(talk)], "speakers": [*range(len(talk))]}
+    labelled.write_text(json.dumps(line), encoding="utf-8")
+    rated = tmp_path / "rated"
+    rated.mkdir()
+    for language in ("en", "zh"):
+        talks = lzma.decompress((FOLDER / f"conversations/talks_{language}.jsonl.xz").read_bytes())
+        some = talks.splitlines(True)[:120:6]  # of several conversations
+        (rated / f"talks_{language}.jsonl.xz").write_bytes(lzma.compress(b"".join(some)))
+        (rated / f"turns_{language}.tsv").write_text("thanks\tthank you\n", encoding="utf-8")
+    data = {
+        **{"EMPATHETIC_TRAIN": "sample", "EMPATHETIC_DEV": "sample", "EMPATHETIC_MIXTURE": "sample"},
+        **{"EMPATHETIC_MORE": str(more), "ZH_CONVERSATIONS": str(chinese), "ZH_LABELLED": str(labelled)},
+        **{
+            "ZH_DEV": "sample",
+            "RATED": str(rated),
+            "OPTIONS": " ".join(f"-o {part}" for part in TINY.split()),
+        },
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    command = ["bash", "tools/weights/empathetic/make.sh", str(tmp_path / "runs")]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **data}, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name in ("empathetic", "empathetic_zh"):
+        predictor = paddle_dialog.load(tmp_path / "runs" / "bundles" / name)
+        assert predictor.judge is not None and predictor.predict(["hello"])[0]
 
 
 def test_the_conversations_can_be_read() -> None:

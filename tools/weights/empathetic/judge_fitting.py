@@ -1,6 +1,7 @@
 """Fit the classifier of dialogue acts and the judge of replies to rated conversations; write the bundle with both.
 
-python -m tools.weights.empathetic.judge_fitting -c CONFIG --weights IN --turns FILE --ratings FILE --output OUT
+PYTHONPATH=. python tools/weights/empathetic/judge_fitting.py -c CONFIG --weights IN --turns FILE --ratings FILE \
+  --output OUT
 
 A line of `--turns` is an act, a tab and a turn, one of `--ratings` `{"id": "3-2", "act": "joke", "context":
 [turn, …], "candidates": [{"text": …, "origin": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`

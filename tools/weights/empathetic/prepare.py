@@ -1,8 +1,8 @@
 """Prepare the dialogues that the empathetic weights were trained on; each command writes JSON lines.
 
-python -m tools.weights.empathetic.prepare mixed empatheticdialogues.tar.gz:train train.jsonl.xz
-python -m tools.weights.empathetic.prepare shortened conversations.jsonl short.jsonl
-python -m tools.weights.empathetic.prepare labelled cped.jsonl.xz emotions.jsonl
+python tools/weights/empathetic/prepare.py mixed empatheticdialogues.tar.gz:train train.jsonl.xz
+python tools/weights/empathetic/prepare.py shortened conversations.jsonl short.jsonl
+python tools/weights/empathetic/prepare.py labelled cped.jsonl.xz emotions.jsonl
 
 `mixed` adds small talk, and examples that follow the end of another conversation, to make the model attend to recent
 turns. `shortened` cuts every second turn, the listener's, of a corpus whose replies are essays. `labelled` makes an
