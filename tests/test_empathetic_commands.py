@@ -173,18 +173,18 @@ def test_the_python_interface_answers_turns_and_conversations(config: Path) -> N
 
 
 def test_emoji_alone_are_read_as_words() -> None:
-    faces = [
-        chr(code) for code in (*range(0x1F600, 0x1F650), *range(0x1F910, 0x1F930), *range(0x1F970, 0x1F97B))
-    ]
+    codes = (*range(0x1F600, 0x1F650), *range(0x1F910, 0x1F930), *range(0x1F970, 0x1F97B))
     for language in ("en", "zh"):
-        assert [face for face in faces if in_words(face, language) == face] == []
-    assert in_words("😭😭😭", "en") == "I am so sad." and in_words("👍🏽 ❤️❤️", "zh") == "我心里满满的爱。"
+        assert [chr(code) for code in codes if in_words(chr(code), language) == chr(code)] == []
+    assert in_words("👍🏽 ❤️❤️", "en") == "I feel so much love today."
     assert [in_words(turn, "en") for turn in ("so 😭", "!?", "5")] == ["so 😭", "!?", "5"]
-    reader = paddle_dialog.load("empathetic")
-    (emoji,), (words,) = reader.answer([["😭😭😭"]]), reader.answer([["I am so sad."]])
-    assert emoji.context == ["😭😭😭"] and emoji.predictions == words.predictions
-    assert emoji.predicted_emotion in ("sad", "devastated", "disappointed", "lonely")
-    assert emoji.act == "statement"
+    for model, sad in (("empathetic", ("devastated", "sad")), ("empathetic_zh", ("sad",))):
+        reader = paddle_dialog.load(model)
+        turns = ["😭😭😭", "😀👍", "😡", in_words("😭", reader.language.name)]
+        answers = reader.answer([[turn] for turn in turns])
+        assert answers[0].context == ["😭😭😭"] and answers[0].predictions == answers[3].predictions
+        assert {answer.act for answer in answers} == {"statement"} and answers[0].emotion in sad
+        assert answers[1].emotion in ("joyful", "happy") and answers[2].emotion in ("furious", "angry")
 
 
 def test_odd_input_is_refused_in_one_line(config: Path) -> None:

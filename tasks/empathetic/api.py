@@ -240,14 +240,13 @@ def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
 def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
     """Return attention [T, S] of a reply's words, the end included, over the context."""
     encoder = predictor.encoder
-    context = encoder.context(item.context)
-    emotion = None if item.emotion is None else emotion_id(item.emotion, predictor.emotions)
-    source, extended = encoder.pack(context, emotion)
+    (context,) = predictor.read([item.context], [item.emotion])
+    source, extended = context.packed
     target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
     weights = predictor.attention_weights(source, np.append(Vocabulary.bos_id, target))  # [T, S]
     words = encoder.words()
     return {
-        "source": ["<cls>", *(words[number] for number in context.words)],
+        "source": ["<cls>", *(words[number] for number in encoder.context(context.turns).words)],
         "target": [*tokens, "<eos>"],
         "weights": [[round(float(weight), 4) for weight in row] for row in weights],
     }

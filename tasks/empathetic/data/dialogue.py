@@ -156,7 +156,7 @@ def parse_context(text: str) -> list[str]:
 def in_words(turn: str, language: str) -> str:
     """Return a sentence for a turn that has emoji and no word; any other turn as it is.
 
-    The sentence is that of the commonest emoji in `texts/emoji.tsv`: 😭😭😭 is "I am so sad."
+    The sentence is that of the commonest emoji in `texts/emoji.tsv`: 😭😭😭 is "I am so sad today."
 
     Args:
         turn: cleaned.

@@ -296,7 +296,7 @@ def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> Hi
         if not part and turns[position]:
             break
         kept.append((LISTENER if position % 2 else SPEAKER, part))
-        # Older turns must not fill the space beside a cut one.
+        # Older turns must not fill the space next to a cut one.
         room = room - len(part) if len(part) == len(turns[position]) else 0
     kept.reverse()
     tokens = [token for _, part in kept for token in part]

@@ -27,7 +27,7 @@ from paddle_dialog.text.simplified import simplified
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
 REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
-_BLANK = "▁"  # stands for a blank inside a piece
+_BLANK = "▁"  # a blank inside a piece
 _FULL_WIDTH = str.maketrans(",!?;:", "，！？；：")  # as the corpora write them
 
 Tokens = Sequence[str]

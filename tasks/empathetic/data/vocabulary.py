@@ -27,7 +27,7 @@ _MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
 CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
     len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 5
 )
-TURN_MARKS = _MARKS[1:3]  # what stands before the speaker's turns and the listener's where turns are marked
+TURN_MARKS = _MARKS[1:3]  # before the speaker's turns and the listener's where turns are marked
 
 
 def reserved_entries(emotions: Sequence[str] = EMOTIONS) -> tuple[str, ...]:

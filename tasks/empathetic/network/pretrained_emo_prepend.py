@@ -79,7 +79,7 @@ class PretrainedEmoPrepend(PretrainedLM):
     ) -> Outputs:
         """Score every next word, given the true ones before it; arguments as the fields of `DialogueBatch`.
 
-        In training the annotated emotion stands before a reply, else that of the condition or the likeliest one.
+        In training the annotated emotion precedes a reply, else that of the condition or the likeliest one.
         """
         given = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
         state, scores = self._read(words, given, source_lengths)
@@ -143,7 +143,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         seen, edges = np.zeros((count, count), dtype=bool), dict[tuple[int, int], int]()
         for path, node in nodes.items():
             seen[node, [nodes[path[:size]] for size in range(1, len(path) + 1)]] = True
-        # 0 is what stands before the labels.
+        # 0 is what precedes the labels.
         numbers = {(): 0, **{path: node + 1 for path, node in nodes.items()}}
         steps = [
             [
@@ -175,7 +175,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         return label + self._before_end
 
     def _prompt(self, words: Sequence[int]) -> list[int]:
-        """Return the model's tokens of a conversation, up to where the emotion's word stands."""
+        """Return the model's tokens of a conversation, up to the emotion's word."""
         turns: list[list[int]] = []
         for word in words:
             if word in (SPEAKER_ID, LISTENER_ID) or not turns:
