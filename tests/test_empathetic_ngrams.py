@@ -106,7 +106,7 @@ def test_where_a_context_is_like_small_talk_its_emotions_are_alike() -> None:
     data = DialogueDataset(dialogues, config, make_vocabulary(), 50)
     source, lengths = tensors(collate([data[0], data[1]]))[:2]
     clear, unclear = network.emotion_probabilities(source, lengths).numpy()
-    network.emotion_head.detects_neutral = False
+    network.emotion_head.neutrality = False
     as_clear, as_unclear = network.emotion_probabilities(source, lengths).numpy()
     np.testing.assert_allclose(clear, as_clear, rtol=0.1)
     assert unclear.max() < 1.3 / 32 < 4 / 32 < as_unclear.max()

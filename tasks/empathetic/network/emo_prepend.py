@@ -188,8 +188,8 @@ class EmotionHead(nn.Layer):
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
         encoder_weight: factor of the encoder's logits in the answer, where there are n-grams.
-        character_weight: of the n-grams of characters, where those of words have 1.
-        detects_neutral: whether the n-grams also detect contexts without emotion.
+        character_weight: weight of the n-grams of characters; those of words have 1.
+        neutrality: whether the n-grams also recognise contexts without emotion.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class EmotionHead(nn.Layer):
         ngram_buckets: int = 0,
         encoder_weight: float = 1.0,
         character_weight: float = 1.0,
-        detects_neutral: bool = False,
+        neutrality: bool = False,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
@@ -209,9 +209,9 @@ class EmotionHead(nn.Layer):
         if self.has_ngrams:  # buffers, so that no optimiser changes them
             self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, emotions]))
             self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
-            if detects_neutral:
+            if neutrality:
                 self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
-        self.detects_neutral = detects_neutral
+        self.neutrality = neutrality
         self.encoder_weight = encoder_weight
         self.column_weights = column_weights(character_weight)  # [G]
         self.dropout = Dropout(dropout)
@@ -242,10 +242,10 @@ class EmotionHead(nn.Layer):
         rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
         joined = self.encoder_weight * logits.detach() + by_ngrams
-        if not self.detects_neutral:
+        if not self.neutrality:
             return joined
-        neutrality = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
-        confidence = CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) * F.sigmoid(-neutrality)  # [B]
+        neutral = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
+        confidence = CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) * F.sigmoid(-neutral)  # [B]
         return joined * confidence.unsqueeze(-1)
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:

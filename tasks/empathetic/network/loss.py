@@ -54,7 +54,7 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since only the context's
             words can be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
         emotion_weight: λ.
-        context_weight: weight of a context's word, if contexts are learned.
+        context_weight: weight of a context's word, if contexts are learned; one of the reply has 1.
     """
 
     token_nll: Tensor

@@ -81,8 +81,8 @@ class PretrainedEmoPrepend(PretrainedLM):
 
         In training the annotated emotion precedes a reply, else that of the condition or the likeliest one.
         """
-        given = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
-        state, scores = self._read(words, given, source_lengths)
+        known = paddle.where(emotion != NO_EMOTION, emotion, condition) if self.training else condition
+        state, scores = self._read(words, known, source_lengths)
         hidden, _ = self.extend(self.columns[target], state)
         return Outputs.of(self.logits(hidden), scores)
 
@@ -143,7 +143,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         seen, edges = np.zeros((count, count), dtype=bool), dict[tuple[int, int], int]()
         for path, node in nodes.items():
             seen[node, [nodes[path[:size]] for size in range(1, len(path) + 1)]] = True
-        # 0 is what precedes the labels.
+        # 0 is the end of the prompt.
         numbers = {(): 0, **{path: node + 1 for path, node in nodes.items()}}
         steps = [
             [
