@@ -137,7 +137,7 @@ def test_bad_settings_are_one_line(tuned, tmp_path):
     for key, value in (
         ("generator.pointer", "true"),
         ("data.mark_turns", "false"),
-        ("emotion.hints", "true"),
+        ("emotion.ngram_buckets", "50"),
     ):
         line = run_here("train", "-c", recipe, "-o", f"{key}={value}", "-o", out).error_line()
         assert key in line and "where model.name is pretrained" in line
