@@ -1,7 +1,7 @@
 """paddle_dialog: text models on PaddlePaddle, to train and to use.
 
-The functions here are the commands of those names, and take their arguments by the same names. `models()` are those
-that ship; `load(…).predict(texts)` answers; `train`, `evaluate` and `export` make models of one's own.
+The functions here are the commands of those names, and take their arguments by the same names. `shipped()` names the
+models that ship; `load(…).predict(texts)` answers; `train`, `evaluate` and `export` make models of one's own.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.predictor import Predictor
 
-__all__ = ["evaluate", "export", "load", "models", "train"]
+__all__ = ["evaluate", "export", "load", "shipped", "train"]
 
 choose_path()  # here, because whatever imports Paddle imports this first
 
 # What the functions need is imported inside them, so that importing this package stays quick.
 
 
-def models() -> list[str]:
+def shipped() -> list[str]:
     """Return the names of the models that ship, which `load` takes."""
     from paddle_dialog.recipes import MODELS
 

@@ -7,3 +7,7 @@ class UserError(Exception):
     The message says what is wrong, where (file, line number, key, value) and what would be right. The tools
     print it on stderr without a traceback and exit with status 2.
     """
+
+
+class UnsupportedModelError(Exception):
+    """The NumPy steps do not support a network; the message says why."""

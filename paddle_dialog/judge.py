@@ -37,9 +37,6 @@ class Judge:
 
         Args:
             width: D of the model that it judges.
-
-        Raises:
-            UserError: the content is something else, or of another width.
         """
         with file_errors(where, "judge", "fit it anew"):
             weights = load(content)[_WEIGHTS]

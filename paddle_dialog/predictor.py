@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from paddle_dialog.config.schema import MOST_ROWS
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 
@@ -33,12 +34,13 @@ def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
     """Check what every prediction is given.
 
     Raises:
-        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is below 1.
+        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is not 1 to
+            1,000.
     """
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
-    if n_best is not None and n_best < 1:
-        raise UserError(f"n_best is {n_best}; give 1 or more")
+    if n_best is not None and not 1 <= n_best <= MOST_ROWS:
+        raise UserError(f"n_best is {n_best}; give 1 to {MOST_ROWS}")
 
 
 class Predictor(ABC):

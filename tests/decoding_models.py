@@ -6,7 +6,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-import paddle
 
 BOS, EOS = 2, 3
 
@@ -22,16 +21,15 @@ class TableModel:
         self.logits = table  # float64, so that no rounding reorders texts
         self.rows_asked: list[int] = []
 
-    def encode(self, source: paddle.Tensor, lengths: paddle.Tensor) -> Any:
-        return {"source": source[:, 0], "step": [paddle.zeros_like(lengths)]}
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> Any:
+        return {"source": source[:, 0], "step": [np.zeros_like(lengths)]}
 
-    def step(self, token: paddle.Tensor, state: Any) -> tuple[paddle.Tensor, Any]:
-        self.rows_asked.append(int(token.shape[0]))
+    def step(self, token: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
+        self.rows_asked.append(len(token))
         step = state["step"][0]
-        logits = self.logits[state["source"].numpy(), step.numpy(), token.numpy()]
-        return paddle.to_tensor(logits), {"source": state["source"], "step": [step + 1]}
+        return self.logits[state["source"], step, token], {"source": state["source"], "step": [step + 1]}
 
-    def reorder(self, state: Any, index: paddle.Tensor) -> Any:
+    def reorder(self, state: Any, index: np.ndarray) -> Any:
         return {"source": state["source"][index], "step": [state["step"][0][index]]}
 
     def log_probs(self, source: int, step: int, previous: int) -> np.ndarray:
@@ -51,9 +49,11 @@ class TableModel:
         return [text for n in range(max_length + 1) for text in itertools.product(tokens, repeat=n)]
 
 
-def inputs(*sources: int) -> tuple[paddle.Tensor, paddle.Tensor]:
+def inputs(*sources: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a batch whose inputs are single ids."""
-    return paddle.to_tensor([[s] for s in sources], dtype="int64"), paddle.ones([len(sources)], dtype="int64")
+    return np.array([[s] for s in sources], dtype=np.int64).reshape(-1, 1), np.ones(
+        len(sources), dtype=np.int64
+    )
 
 
 def charge(penalties: dict[int, np.ndarray]) -> Any:

@@ -9,7 +9,7 @@ import paddle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig
-from paddle_dialog.models.causal_lm import CausalLm
+from paddle_dialog.models.networks import CausalLm
 from paddle_dialog.tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE
 from paddle_dialog.tasks.poem.prediction import PoemPredictor

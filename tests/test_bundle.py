@@ -24,8 +24,8 @@ from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.data.eight_bits import SCALE, EightBitWeights, quantize
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_operators import SCALE, EightBitWeights, quantize
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

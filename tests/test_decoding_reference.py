@@ -1,83 +1,70 @@
-"""Our beam against Paddle's decoder and against teacher forcing, on both families.
+"""Our beam against Paddle's decoder and against teacher forcing, on every family.
 
-Each search runs over the networks and over arrays made of their weights; what it is held to is the networks'.
+Each search runs over the network, which reads the prefix again, and over arrays made of its weights.
 """
+
+from typing import Any
 
 import numpy as np
 import paddle
 import pytest
 
 from paddle_dialog.bundle.weights import read_weights
-from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
+from paddle_dialog.config.models import (
+    CausalLmConfig,
+    CausalTransformerConfig,
+    LstmAttentionConfig,
+    TransformerConfig,
+)
+from paddle_dialog.decoding.paddle_steps import PrefixModel
 from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.networks import CausalLm
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
-from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.models.seq2seq import PointerSeq2Seq, Seq2Seq
 
 BOS, EOS, VOCABULARY = 2, 3, 12
+TRANSFORMER = TransformerConfig(
+    width=16, num_heads=2, inner_width=32, encoder_layers=1, decoder_layers=2, dropout=0.0, aligned_input=True
+)
+LSTM = LstmAttentionConfig(embedding_size=16, hidden_size=16, dropout=0.0)
+CAUSAL = CausalTransformerConfig(width=16, num_heads=2, inner_width=32, num_layers=2, bias=True)
+SIZES: dict[str, int] = {
+    "width": 16,
+    "num_heads": 2,
+    "inner_width": 32,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+}
 
 
-over_both = pytest.mark.parametrize("over_arrays", [False, True], ids=["network", "arrays"])
-
-
-def over(arrays, network):
-    """Return what the search steps with: the network, or its weights as arrays."""
-    if not arrays:
-        return network
-    return NumpySeq2Seq(network.config, VOCABULARY, read_weights(network))
-
-
-def sharpened(model):
-    """Return enlarge random weights, which give nearly equal probabilities, so that the search has to decide."""
+def sharpened(model: Any) -> Any:
+    """Enlarge random weights, which give nearly equal probabilities, so that the search has to decide."""
     for parameter in model.parameters():
         parameter.set_value(parameter * (3.0 if parameter.shape[-1] == VOCABULARY else 2.0))
     return model
 
 
-def with_config(model, config):
-    model.config = config
-    return model
-
-
-def lstm(seed=0, **settings):
-    paddle.seed(seed)
-    config = LstmAttentionConfig(embedding_size=8, hidden_size=8, **settings)
-    return sharpened(with_config(Seq2Seq(config, VOCABULARY), config))
-
-
-def transformer(seed=0, **settings):
-    paddle.seed(seed)
-    config = TransformerConfig(
-        width=8, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=2, **settings
-    )
-    return sharpened(with_config(Seq2Seq(config, VOCABULARY), config))
-
-
-def batch(seed=0, rows=4):
+def batch(seed: int = 0, rows: int = 4) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(2, 8, size=rows)
     source = np.zeros((rows, lengths.max()), dtype=np.int64)
     for row, length in enumerate(lengths):
         source[row, :length] = generator.integers(4, VOCABULARY, size=length)
-    return paddle.to_tensor(source), paddle.to_tensor(lengths)
+    return source, lengths
 
 
 @pytest.fixture(scope="module", params=["lstm", "transformer"])
-def copying(request):
+def copying(request: pytest.FixtureRequest) -> tuple[Seq2Seq, NumpySeq2Seq]:
     """Return a model that has begun to learn to copy its input, so that texts end and yet differ."""
     paddle.seed(0)
-    sizes = {"embedding_size": 16, "hidden_size": 16, "num_layers": 2}
-    if request.param == "transformer":
-        sizes = {"width": 16, "num_heads": 2, "inner_width": 32, "encoder_layers": 1, "decoder_layers": 2}
-        config = TransformerConfig(**sizes, dropout=0.0, aligned_input=True)
-    else:
-        config = LstmAttentionConfig(**sizes, dropout=0.0)
-    model = with_config(Seq2Seq(config, VOCABULARY), config)
+    config = LSTM if request.param == "lstm" else TRANSFORMER
+    model = Seq2Seq(config, VOCABULARY)
     optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())
     for step in range(60):
-        source, lengths = batch(step, rows=16)
+        source, lengths = map(paddle.to_tensor, batch(step, rows=16))
         padded = paddle.nn.functional.pad(source, [0, 1], value=0)  # [B, S + 1]
         ends = paddle.nn.functional.one_hot(lengths, padded.shape[1]).astype("int64") * EOS
         written = paddle.concat([paddle.full([16, 1], BOS, "int64"), source], axis=1)  # [B, S + 1]
@@ -86,72 +73,99 @@ def copying(request):
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
-    return model
+    return model, NumpySeq2Seq(config, VOCABULARY, read_weights(model))
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Check that two searches found the same texts with the same scores."""
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [h.tokens for h in ours] == [h.tokens for h in theirs]
+        for name in ("log_prob", "score"):
+            values = [[getattr(h, name) for h in each] for each in (ours, theirs)]
+            np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3, 10])
-def test_the_beam_equals_paddles_own(copying, beam_size):
+def test_the_beam_equals_paddles_own(copying: Any, beam_size: int) -> None:
+    network, arrays = copying
     source, lengths = batch(100, rows=12)
     options = SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=60)
-    theirs = reference_beam_search(copying, source, lengths, beam_size, beam_size, max_length=60)
+    theirs = reference_beam_search(network, source, lengths, beam_size, beam_size, max_length=60)
     assert max(len(h.tokens) for found in theirs for h in found) > 4
-    for arrays in [False, True]:
-        ours = decode(over(arrays, copying), source, lengths, options)
-        for found, expected in zip(ours, theirs, strict=True):
-            assert all(h.finished for h in expected)
-            assert [h.tokens for h in found] == [h.tokens for h in expected]
-            np.testing.assert_allclose(
-                [h.log_prob for h in found], [h.log_prob for h in expected], rtol=1e-4, atol=1e-5
-            )
-            np.testing.assert_allclose(
-                [h.score for h in found], [h.score for h in expected], rtol=1e-4, atol=1e-5
-            )
+    assert all(h.finished for found in theirs for h in found)
+    for model in (PrefixModel(network), arrays):
+        assert_same(decode(model, source, lengths, options), theirs)
 
 
-def test_paddles_decoder_returns_an_open_text_unfinished():
-    model = lstm()
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Seq2Seq(TransformerConfig(**SIZES, feed_forward="cc", project_embeddings=True), VOCABULARY),
+        lambda: PointerSeq2Seq(LSTM, VOCABULARY),
+        lambda: PointerSeq2Seq(TransformerConfig(**SIZES), VOCABULARY),
+        lambda: PointerSeq2Seq(CAUSAL, VOCABULARY),
+        lambda: CausalLm(CausalLmConfig(width=16, num_heads=2, inner_width=32, num_layers=2), VOCABULARY),
+    ],
+    ids=["convolutional", "copying lstm", "copying transformer", "copying causal", "language model"],
+)
+def test_the_beam_equals_paddles_own_where_a_family_has_no_cell(make: Any) -> None:
+    paddle.seed(1)
+    network = sharpened(make())
+    output = getattr(network, "generator", network).output
+    output.bias.set_value(5 * np.eye(VOCABULARY, dtype="float32")[EOS])  # else no text would end
+    source, lengths = batch(7)
+    if isinstance(network, PointerSeq2Seq):
+        source[0, 0], source[2, 1] = VOCABULARY, VOCABULARY + 1  # words that can be copied only
+    theirs = reference_beam_search(network, source, lengths, 4, 3, max_length=20)
+    ended = [[h for h in found if h.finished] for found in theirs]
+    assert sum(map(len, ended)) > 4
+    found = decode(PrefixModel(network), source, lengths, SearchOptions(beam_size=4, n_best=3, max_length=20))
+    for ours, own in zip(found, ended, strict=True):
+        assert_same([ours[: len(own)]], [own])
+
+
+def test_paddles_decoder_runs_through_predict_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, predict = [], paddle.Model.predict_batch
+    monkeypatch.setattr(
+        paddle.Model, "predict_batch", lambda model, inputs: (calls.append(model), predict(model, inputs))[1]
+    )
+    reference_beam_search(Seq2Seq(LSTM, VOCABULARY), *batch(), beam_size=2)
+    assert len(calls) == 1
+
+
+def test_paddles_decoder_returns_an_open_text_unfinished() -> None:
+    model = sharpened(Seq2Seq(LSTM, VOCABULARY))
     model.output.bias.set_value(-50 * np.eye(VOCABULARY, dtype="float32")[EOS])
     for (found,) in reference_beam_search(model, *batch(), beam_size=2, max_length=3):
         assert not found.finished and len(found.tokens) == 4
         assert found.score == pytest.approx(found.log_prob / 4)
 
 
-def test_paddles_decoder_refuses_more_candidates_than_beams():
+def test_paddles_decoder_refuses_more_candidates_than_beams() -> None:
     with pytest.raises(UserError, match=r"n_best is 3.*beam_size \(2\)"):
-        reference_beam_search(lstm(), *batch(), beam_size=2, n_best=3)
+        reference_beam_search(Seq2Seq(LSTM, VOCABULARY), *batch(), beam_size=2, n_best=3)
 
 
-@over_both
-@pytest.mark.parametrize(
-    "make",
-    [
-        lstm,
-        lambda: lstm(bidirectional=True, score="additive", input_feeding=False),
-        transformer,
-        lambda: transformer(aligned_input=True),
-    ],
-    ids=["lstm", "bidirectional", "transformer", "aligned"],
-)
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
-def test_scores_equal_the_teacher_forced_forward_pass(make, strategy, over_arrays):
-    model = make()
-    stepping = over(over_arrays, model)
-    model.train()  # decode must switch dropout off and on again
+def test_scores_equal_the_teacher_forced_forward_pass(copying: Any, strategy: str) -> None:
+    network, arrays = copying
+    network.train()  # the search must switch dropout off and on again
     source, lengths = batch()
     options = SearchOptions(strategy=strategy, beam_size=4, n_best=3, max_length=9, seed=1)
-    found = decode(stepping, source, lengths, options)
-    assert model.training
-    model.eval()
-    for rank in range(3):
-        texts = [candidates[rank].tokens for candidates in found]
-        forced = []
-        for row, text in enumerate(texts):
-            target = paddle.to_tensor([[BOS, *text]])
-            length = int(lengths[row])
-            logits = model(source[row : row + 1, :length], lengths[row : row + 1], target)[0]  # [T, V]
-            log_probs = paddle.log(paddle.nn.functional.softmax(logits.astype("float64"))).numpy()
-            forced.append(float(log_probs[np.arange(len(text) + 1), [*text, EOS]].sum()))
-        assert [candidates[rank].log_prob for candidates in found] == pytest.approx(
-            forced, rel=1e-4, abs=1e-4
-        )
-        assert text_log_probs(stepping, source, lengths, texts) == pytest.approx(forced, rel=1e-4, abs=1e-4)
+    for model in (PrefixModel(network), arrays):
+        found = decode(model, source, lengths, options)
+        assert network.training
+        for rank in range(3):
+            texts = [candidates[rank].tokens for candidates in found]
+            forced = []
+            for row, text in enumerate(texts):
+                own = (
+                    paddle.to_tensor(source[row : row + 1, : lengths[row]]),
+                    paddle.to_tensor(lengths[row : row + 1]),
+                )
+                with paddle.no_grad():
+                    logits = network(*own, paddle.to_tensor([[BOS, *text]]))[0]  # [T, V]
+                log_probs = paddle.nn.functional.log_softmax(logits.astype("float64")).numpy()
+                forced.append(float(log_probs[np.arange(len(text) + 1), [*text, EOS]].sum()))
+            assert [h[rank].log_prob for h in found] == pytest.approx(forced, rel=1e-4, abs=1e-4)
+            assert text_log_probs(model, source, lengths, texts) == pytest.approx(forced, rel=1e-4, abs=1e-4)

@@ -1,10 +1,11 @@
 """Beam and greedy search and the scoring of texts, against exhaustive search and hand-computed cases."""
 
+from contextlib import nullcontext
 from dataclasses import fields
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
-import paddle
 import pytest
 from decoding_models import BOS, EOS, TableModel, inputs
 from hypothesis import given, settings
@@ -19,6 +20,11 @@ from paddle_dialog.errors import UserError
 ONE = np.array([[1]]), np.array([1])
 seeds = st.integers(0, 2**31)
 penalties = st.tuples(st.sampled_from(["none", "average", "gnmt"]), st.sampled_from([0.0, 0.6, 1.0, 1.7]))
+
+
+def to_the_end():
+    """Let the search go on, within a `with` block, when no further text can enter the answer."""
+    return mock.patch("paddle_dialog.decoding.search._Beam._is_decided", lambda beam, growing: not growing)
 
 
 def exhaustive(model, source, max_length, penalty, alpha):
@@ -41,9 +47,10 @@ def test_a_wide_beam_equals_exhaustive_search(seed, penalty, max_length, n_best,
         length_penalty=penalty[0],
         alpha=penalty[1],
         max_length=max_length,
-        early_stopping=early_stopping,
     )
-    for source, found in enumerate(decode(model, *inputs(0, 1, 2), options)):
+    with nullcontext() if early_stopping else to_the_end():
+        texts = decode(model, *inputs(0, 1, 2), options)
+    for source, found in enumerate(texts):
         expected = exhaustive(model, source, max_length, *penalty)[:n_best]
         assert [tuple(h.tokens) for h in found] == [text for _, text in expected]
         np.testing.assert_allclose(
@@ -66,7 +73,8 @@ def test_early_stopping_never_changes_the_result(seed, penalty, beam_size, sprea
     stopped = decode(model, *inputs(0, 1), SearchOptions(**common))
     rows_stopped = sum(model.rows_asked)
     model.rows_asked.clear()
-    assert stopped == decode(model, *inputs(0, 1), SearchOptions(**common, early_stopping=False))
+    with to_the_end():
+        assert stopped == decode(model, *inputs(0, 1), SearchOptions(**common))
     assert rows_stopped <= sum(model.rows_asked)
 
 
@@ -75,7 +83,8 @@ def test_early_stopping_saves_steps():
     model.logits[:, :, :, EOS] += 4.0
     decode(model, *inputs(0), SearchOptions(beam_size=4, max_length=7))
     stopped = len(model.rows_asked)
-    decode(model, *inputs(0), SearchOptions(beam_size=4, max_length=7, early_stopping=False))
+    with to_the_end():
+        decode(model, *inputs(0), SearchOptions(beam_size=4, max_length=7))
     assert stopped < len(model.rows_asked) - stopped
 
 
@@ -215,7 +224,7 @@ def test_best_candidates_equal_a_full_sort(seed, count, columns, rows):
     scores[generator.random(scores.shape) < 0.3] = -np.inf
     scores[:, 0] = -30.0
     table = ScoreTable()
-    table.load(paddle.to_tensor(scores), normalised=True)
+    table.load(scores, normalised=True)
     rows_found, tokens, _ = best_candidates(table, totals, groups, count)
     expected = []
     for group in np.unique(groups):
@@ -235,9 +244,9 @@ def test_the_search_takes_log_probabilities_of_a_growing_vocabulary():
 
         def step(self, token, state):
             logits, state = super().step(token.clip(max=4), state)
-            log_probs = paddle.log(paddle.nn.functional.softmax(logits, axis=-1) * 0.5)
-            copied = paddle.full([logits.shape[0], 2], float(np.log(0.25)), dtype="float64")
-            return paddle.concat([log_probs, copied], axis=-1), state
+            log_probs = logits - np.log(2 * np.exp(logits).sum(axis=-1, keepdims=True))
+            copied = np.full((len(logits), 2), np.log(0.25))
+            return np.concatenate([log_probs, copied], axis=-1), state
 
     found = decode(Copying(5), *inputs(0, 1), SearchOptions(beam_size=200, n_best=1, max_length=2))
     model = TableModel(5)
@@ -321,27 +330,14 @@ def test_what_texts_share_is_read_once() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"strategy": "magic"}, 'strategy: must be one of beam, greedy, sample, found "magic"'),
-        ({"length_penalty": "long"}, 'length_penalty: must be one of none, average, gnmt, found "long"'),
-        ({"beam_size": 0}, "beam_size: must be an integer (at least 1 and at most 1000), found 0"),
-        ({"n_best": 0}, "n_best: must be an integer (at least 1 and at most 10000), found 0"),
         ({"beam_size": 2, "n_best": 3}, "n_best: is 3, but a beam of 2 holds fewer; raise beam_size"),
         (
             {"strategy": "greedy", "n_best": 2},
             "n_best: is 2, but greedy search gives one candidate; take beam or sample",
         ),
-        ({"alpha": -0.1}, "alpha: must be a number (at least 0.0), found -0.1"),
-        ({"alpha": float("nan")}, "alpha: must be a number (at least 0.0), found NaN"),
-        ({"temperature": 0.0}, "temperature: must be a number (above 0.0), found 0.0"),
-        ({"top_p": 0.0}, "top_p: must be a number (above 0.0 and at most 1.0), found 0.0"),
-        ({"top_p": 1.1}, "top_p: must be a number (above 0.0 and at most 1.0), found 1.1"),
-        ({"top_k": -1}, "top_k: must be an integer (at least 0), found -1"),
-        ({"seed": -1}, "seed is -1, it must be 0 or more"),
-        ({"max_length": 0}, "max_length: must be an integer (at least 1), found 0"),
-        ({"max_length": [3, 0]}, "max_length: must be an integer (at least 1), found 0"),
     ],
 )
-def test_nonsense_is_refused(settings, message):
+def test_more_candidates_than_the_search_finds_are_refused(settings, message):
     with pytest.raises(UserError) as refused:
         SearchOptions(**settings)
     assert message in str(refused.value) and "\n" not in str(refused.value)
@@ -359,22 +355,25 @@ def test_what_each_input_has_must_fit_the_batch(name):
 
 @pytest.mark.parametrize("penalty", ["none", "average"])
 def test_copies_of_an_input_are_searched_for_by_beams_of_their_own(penalty):
-    options = {"n_best": 4, "max_length": 4, "length_penalty": penalty, "early_stopping": False}
-    beside = decode(TableModel(1), *inputs(2, 0), SearchOptions(beam_size=[1, 4] * 2, **options), copies=2)
-    for place, (number, size) in enumerate([(2, 1), (2, 4), (0, 1), (0, 4)]):
-        settings = {**options, "n_best": size}
-        (alone,) = decode(TableModel(1), *inputs(number), SearchOptions(beam_size=size, **settings))
-        assert beside[place][:size] == alone
+    options = {"n_best": 4, "max_length": 4, "length_penalty": penalty}
+    with to_the_end():
+        beside = decode(
+            TableModel(1), *inputs(2, 0), SearchOptions(beam_size=[1, 4] * 2, **options), copies=2
+        )
+        for place, (number, size) in enumerate([(2, 1), (2, 4), (0, 1), (0, 4)]):
+            settings = {**options, "n_best": size}
+            (alone,) = decode(TableModel(1), *inputs(number), SearchOptions(beam_size=size, **settings))
+            assert beside[place][:size] == alone
 
 
 def test_lengths_must_fit_the_source():
     with pytest.raises(UserError, match=r"source has shape \[2, 1\] and lengths \[1\]"):
-        decode(TableModel(0), inputs(0, 1)[0], paddle.ones([1], "int64"), SearchOptions())
+        decode(TableModel(0), inputs(0, 1)[0], np.ones(1, dtype=np.int64), SearchOptions())
 
 
 def test_no_input_gives_no_answer():
-    empty = paddle.zeros([0, 4], "int64")
-    assert decode(TableModel(0), empty, paddle.zeros([0], "int64"), SearchOptions()) == []
+    empty = np.zeros((0, 4), dtype=np.int64)
+    assert decode(TableModel(0), empty, np.zeros(0, dtype=np.int64), SearchOptions()) == []
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -115,7 +115,7 @@ def test_settings_that_contradict_each_other_are_told(family: str, sections: Any
 
 TOY = """
 task: empathetic
-model: {{name: causal_transformer, width: 32, num_heads: 2, inner_width: 64, num_layers: 2, copy_depth: 8,
+model: {{name: causal_transformer, width: 32, num_heads: 2, inner_width: 64, num_layers: 2, copy_size: 8,
   max_positions: 40, dropout: 0.0}}
 emotion: {{hints: false, weight: 0.2}}
 generator: {{context_weight: 1.0}}

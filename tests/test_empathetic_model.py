@@ -19,16 +19,12 @@ from empathetic_toys import (
     tensors,
 )
 
-from paddle_dialog.decoding.processors import ForbiddenTokens
-from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
-from paddle_dialog.tasks.empathetic.data.encoding import Source
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, not_words
+from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
@@ -49,15 +45,6 @@ def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
     return tensors(collate(examples))
 
 
-def stepwise(network: EmoPrepend, state: Any, target: paddle.Tensor) -> np.ndarray:
-    """Return log P of every position, one step at a time."""
-    rows = []
-    for position in range(target.shape[1]):
-        scores, state = network.step(target[:, position], state)
-        rows.append(scores if network.returns_log_probabilities else paddle.log(F.softmax(scores)))
-    return paddle.stack(rows, 1).numpy()
-
-
 def test_the_reference_recipe_has_the_published_size() -> None:
     task, config = load_config(ROOT / "configs" / "reference" / "empathetic.yaml")
     network = task.build_network(config, task.vocabulary_sizes(10_000))
@@ -76,37 +63,6 @@ def test_the_reference_recipe_has_the_published_size() -> None:
 
 
 @FAMILIES
-@pytest.mark.parametrize("pointer", [True, False])
-def test_steps_agree_with_the_teacher_forced_loss(family: str, pointer: bool) -> None:
-    config = make_config(family, generator={"pointer": pointer})
-    network = make_network(config, len(VOCABULARY))
-    source, lengths, target, *labels = batch(config)
-    criterion = EmpatheticLoss()
-    criterion(*network(*source, lengths, target), **named(labels))
-    log_probs = stepwise(network, network.encode(source, lengths), target)
-    picked = np.take_along_axis(log_probs, labels[1].numpy()[..., None], -1).squeeze(-1)
-    np.testing.assert_allclose(criterion.token_nll.numpy(), -picked * labels[2].numpy(), atol=2e-4)
-    np.testing.assert_allclose(np.exp(log_probs.astype("float64")).sum(-1), 1.0, atol=1e-5)
-    assert (log_probs.shape[-1] > len(VOCABULARY)) == pointer
-
-
-@FAMILIES
-def test_rows_follow_the_search_and_do_not_see_their_batch(family: str) -> None:
-    network = make_network(make_config(family), len(VOCABULARY))
-    source, lengths, target, *_ = batch(make_config(family))
-    index = paddle.to_tensor([2, 0, 0])
-    state = network.reorder(network.encode(source, lengths), index)
-    _, state = network.step(target[index][:, 0], state)
-    swapped = network.reorder_within(state, paddle.to_tensor([0, 2, 1]))
-    scores, _ = network.step(target[index][:, 1], swapped)
-    for row, origin in enumerate([2, 0, 0]):
-        alone = slice(origin, origin + 1)
-        inputs = source.map(lambda x: x[alone] if x.ndim == 1 else x[alone][:, : int(lengths[origin])])  # noqa: B023
-        expected = stepwise(network, network.encode(inputs, lengths[alone]), target[alone][:, :2])[0, 1]
-        np.testing.assert_allclose(scores.numpy()[row, : len(expected)], expected, atol=1e-4)
-
-
-@FAMILIES
 def test_no_position_sees_a_later_word(family: str) -> None:
     config = make_config(family)
     network = make_network(config, len(VOCABULARY))
@@ -118,29 +74,18 @@ def test_no_position_sees_a_later_word(family: str) -> None:
     assert not np.allclose(before[:, 3:], after[:, 3:])
 
 
-@FAMILIES
-def test_attention_is_a_distribution_over_the_real_positions(family: str) -> None:
-    config = make_config(family)
-    network = make_network(config, len(VOCABULARY))
-    source, lengths, target, *_ = batch(config)
-    weights = network.attention_weights(source, lengths, target).numpy()
-    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
-    for row, length in enumerate(lengths.tolist()):
-        assert weights[row, :, length:].sum() == 0.0
-
-
 def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
     network = make_network(make_config(), len(VOCABULARY))
     source, lengths, *_ = batch(make_config(), emotions=True)
     ids = paddle.to_tensor([FIRST_EMOTION_ID + emotion_id(d.emotion or "") for d in DIALOGUES])
-    given = network.encode(source, lengths).begin
+    given = network._read(source, lengths).emotion
     np.testing.assert_allclose(given.numpy(), network.embedding(ids).numpy(), atol=1e-5)
     # The decoder's emotion does not change what the head predicts, whose mean it is by default.
     plain, *_ = batch(make_config())
     probabilities, same = (network.emotion_probabilities(x, lengths) for x in (source, plain))
     np.testing.assert_allclose(probabilities.numpy(), same.numpy(), atol=1e-6)
     rows = network.embedding(paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + len(EMOTIONS)))
-    predicted = network.encode(plain, lengths).begin
+    predicted = network._read(plain, lengths).emotion
     np.testing.assert_allclose(predicted.numpy(), (same @ rows).numpy(), atol=1e-5)
 
 
@@ -212,7 +157,7 @@ def test_a_word_of_the_context_outside_the_vocabulary_is_copied() -> None:
     network = make_network(config, len(VOCABULARY))
     network.generator.gate.bias.set_value(paddle.to_tensor([-50.0]))  # copy, never generate
     source, lengths, target, *_ = batch(config)
-    scores, _ = network.step(target[:, 0], network.encode(source, lengths))
+    scores = network.next_scores(source, lengths, target[:, :1])
     outside = sorted(set(source.words[0].tolist()) - set(range(len(VOCABULARY))))
     assert outside and len(outside) == scores.shape[1] - len(VOCABULARY)
     copied = np.exp(scores.numpy())
@@ -246,38 +191,17 @@ def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None
     [
         ("lstm", {"emotion": {"head": "cls"}}, "emotion.head: cls is the first position"),
         ("transformer", {"model": {"aligned_input": True}}, "model.aligned_input: context and reply"),
-        ("convolutional", {"model": {"key_depth": 5}}, "model.key_depth: must be a multiple of num_heads"),
-        ("convolutional", {"model": {"max_positions": 64}}, "data.max_length: must be below"),
+        ("convolutional", {"model": {"key_size": 5}}, "model.key_size: must be a multiple of num_heads"),
+        (
+            "convolutional",
+            {"model": {"max_positions": 64}},
+            "model.max_positions: must be above data.max_length",
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_told(model: str, sections: Any, told: str) -> None:
     with pytest.raises(UserError, match=told):
         make_config(model, **sections)
-
-
-def inputs(config: object) -> tuple[Source, paddle.Tensor]:
-    dataset = DialogueDataset(DIALOGUES, config, VOCABULARY, 50)
-    source, lengths, *_ = tensors(collate([dataset[index] for index in range(len(dataset))]))
-    return source, lengths
-
-
-@pytest.mark.parametrize("family", MODELS)
-@pytest.mark.parametrize("strategy", ["beam", "sample"])
-def test_a_hypothesis_has_the_log_probability_of_its_text(family: str, strategy: str) -> None:
-    config = make_config(family)
-    network = make_network(config, len(VOCABULARY))
-    source, lengths = inputs(config)
-    options = SearchOptions(
-        strategy=strategy, beam_size=3, n_best=2, max_length=5, processors=[ForbiddenTokens([not_words()])]
-    )
-    state = network.encode(source, lengths)
-    found = decode(network, source.words, lengths, options, state)
-    for best in range(2):
-        texts = [hypotheses[best].tokens for hypotheses in found]
-        expected = text_log_probs(network, source.words, lengths, texts, state=state)
-        for hypotheses, log_prob in zip(found, expected, strict=True):
-            assert hypotheses[best].log_prob == pytest.approx(log_prob, abs=1e-3)
-    assert found == decode(network, source.words, lengths, options, state)
 
 
 def test_a_reply_may_hold_a_word_that_only_its_context_has() -> None:

@@ -218,16 +218,11 @@ def test_odd_size_ends_with_a_sine() -> None:
     np.testing.assert_allclose(table[1, 2], math.sin(10000 ** (-2 / 3)), atol=1e-7)
 
 
-def test_offset_continues_the_sequence() -> None:
+def test_positions_begin_the_sequence() -> None:
     positions = SinusoidalPositions(max_length=10, width=6)
     whole = positions(10).numpy()
     assert whole.shape == (1, 10, 6)
-    np.testing.assert_array_equal(positions(3, offset=4).numpy(), whole[:, 4:7])
+    np.testing.assert_array_equal(positions(3).numpy(), whole[:, :3])
     assert len(np.unique(whole[0], axis=0)) == 10
-
-
-@pytest.mark.parametrize(("length", "offset", "named"), [(11, 0, "11"), (3, 8, "11"), (1, -1, "-1")])
-def test_too_long_names_both_lengths(length: int, offset: int, named: str) -> None:
-    with pytest.raises(ValueError, match="10") as error:
-        SinusoidalPositions(max_length=10, width=6)(length, offset)
-    assert named in str(error.value)
+    with pytest.raises(ValueError, match="11 positions are needed, and there are only 10"):
+        positions(11)

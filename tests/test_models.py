@@ -1,4 +1,4 @@
-"""Both model families: cached steps, padding, causality, shared tables, and the book's couplet network."""
+"""Both families of `Seq2Seq`: causality, aligned input, shared tables, and the book's couplet network."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from paddle import Tensor, nn
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
-from paddle_dialog.models.pair import gather_rows
 from paddle_dialog.models.seq2seq import Seq2Seq
 
 VOCABULARY, WIDTH = 20, 8
@@ -63,15 +62,6 @@ def batch(target_length: int = TARGET, seed: int = 2) -> tuple[Tensor, Tensor, T
     return paddle.to_tensor(source), paddle.to_tensor(LENGTHS), paddle.to_tensor(target)
 
 
-def steps(network: Any, state: Any, target: Tensor, first: int = 0) -> tuple[np.ndarray, Any]:
-    """Return logits of the target's positions from `first` on, one step at a time."""
-    logits = []
-    for position in range(first, target.shape[1]):
-        out, state = network.step(target[:, position], state)
-        logits.append(out.numpy())
-    return np.stack(logits, axis=1), state
-
-
 @FAMILIES
 def test_a_later_token_changes_later_logits_only(config: ModelConfig) -> None:
     network = make(config)
@@ -83,17 +73,6 @@ def test_a_later_token_changes_later_logits_only(config: ModelConfig) -> None:
     assert np.abs(before - after)[:, 3].max() > 1e-3
 
 
-@FAMILIES
-def test_attention_weights_are_a_distribution_over_real_source_tokens(config: ModelConfig) -> None:
-    network = make(config)
-    weights = network.attention_weights(*batch()).numpy()
-    assert weights.shape == (len(LENGTHS), TARGET, SOURCE)
-    np.testing.assert_allclose(weights.sum(axis=2), 1.0, atol=1e-5)
-    for row, length in enumerate(LENGTHS):
-        assert np.abs(weights[row, :, length:]).max(initial=0.0) < 1e-20
-    assert (weights[0] > 0.0).all()
-
-
 @pytest.mark.parametrize("target_length", [2, SOURCE, SOURCE + 3])
 def test_aligned_input_adds_the_encoders_output_of_the_same_position(target_length: int) -> None:
     """Beyond the source there is nothing to add, so there the rest of the decoder decides alone."""
@@ -101,10 +80,9 @@ def test_aligned_input_adds_the_encoders_output_of_the_same_position(target_leng
     source, lengths, target = batch(target_length)
     inputs: list[np.ndarray] = []
     network.decoder.stack.layers[0].register_forward_pre_hook(lambda _, args: inputs.append(args[0].numpy()))
-    network(source, lengths, target)
     encoded: list[np.ndarray] = []
     network.encoder.register_forward_post_hook(lambda _, args, out: encoded.append(out[0].numpy()))
-    network.encode(source, lengths)
+    network(source, lengths, target)
     plain = (network.target_embedding(target) + network.decoder.positions(target_length)).numpy()
     expected = plain.copy()
     for row, length in enumerate(LENGTHS):
@@ -155,15 +133,6 @@ def test_every_parameter_learns(config: ModelConfig) -> None:
     ).sum().backward()
     still = [name for name, parameter in network.named_parameters() if parameter.grad is None]
     assert still == []
-
-
-def test_gather_rows_keeps_structure_and_absence() -> None:
-    tensor, index = paddle.to_tensor([[1.0], [2.0]]), paddle.to_tensor([1, 1, 0])
-    gathered = gather_rows({"a": [(tensor, None)], "b": None}, index)
-    assert gathered["b"] is None
-    assert gathered["a"][0][1] is None
-    assert isinstance(gathered["a"][0], tuple)
-    assert gathered["a"][0][0].numpy().tolist() == [[2.0], [2.0], [1.0]]
 
 
 class BookModel(nn.Layer):

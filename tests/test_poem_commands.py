@@ -11,6 +11,7 @@ from page_browser import opened, serving
 from poem_toys import toy
 from serving_toys import loader, make_app, running
 
+from paddle_dialog.decoding.paddle_steps import PrefixModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.models import make_card
@@ -176,7 +177,7 @@ def test_poems_to_a_title_are_ordered_by_what_the_title_makes_likelier():
 
     likeliest, ordered = poems(0.0, "秋"), poems(2.0, "秋")
     assert {p.text for p in ordered} == {p.text for p in likeliest} and ordered != likeliest
-    model, vocabulary = toy().network, toy().vocabulary
+    model, vocabulary = PrefixModel(toy().network), toy().vocabulary
     source = np.array([vocabulary.encode(["<五绝>"])])
     texts = [vocabulary.encode(poem.text) for poem in ordered]
     without = text_log_probs(model, source, np.array([1]), texts, [0] * 6) / 25  # 24 characters and the end

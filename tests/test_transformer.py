@@ -1,9 +1,10 @@
-"""The Transformer's layers against Paddle's, and the causal one's steps against one pass."""
+"""The Transformer's layers against Paddle's, its convolutions, and the causal one against one pass."""
 
 from typing import Any
 
 import numpy as np
 import paddle
+import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
@@ -15,7 +16,9 @@ from paddle_dialog.layers.transformer import (
     EncoderStack,
     FeedForward,
     SelfAttention,
+    SequenceConvolution,
 )
+from paddle_dialog.models.networks import TransformerDecoder, TransformerEncoder
 
 WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
 SOURCE_LENGTHS = [6, 2, 4]
@@ -125,7 +128,7 @@ def test_cross_attention_and_its_weights_equal_paddle() -> None:
     ours = CrossAttention(WIDTH, HEADS)
     copy_cross_attention(ours, theirs)
     target, memory, mask = vectors(TARGET, 4), vectors(SOURCE, 5), source_mask()
-    output, weights = ours(target, ours.prepare(memory), mask)
+    output, weights = ours(target, memory, mask)
     expected, expected_weights = theirs(target, memory, memory, attn_mask=mask)
     np.testing.assert_allclose(output.numpy(), expected.numpy(), atol=1e-5)
     np.testing.assert_allclose(weights.numpy(), expected_weights.numpy(), atol=1e-5)
@@ -140,7 +143,7 @@ def test_encoder_equals_paddle() -> None:
 def test_decoder_equals_paddle() -> None:
     ours, theirs = decoder_pair()
     target, memory = vectors(TARGET, 7), vectors(SOURCE, 8)
-    output, _, _ = ours(target, ours.prepare_memory(memory), future_mask(), source_mask())
+    output, _ = ours(target, memory, future_mask(), source_mask())
     expected = theirs(target, memory, tgt_mask=future_mask(), memory_mask=source_mask())
     np.testing.assert_allclose(output.numpy(), expected.numpy(), atol=1e-5)
 
@@ -152,8 +155,7 @@ def test_decoder_returns_the_last_layers_weights_averaged_over_heads() -> None:
         layer.cross_attention.register_forward_post_hook(
             lambda _layer, _inputs, outputs: by_layer.append(outputs[1].numpy())
         )
-    memory = decoder.prepare_memory(vectors(SOURCE, 8))
-    weights = decoder(vectors(TARGET, 7), memory, future_mask(), source_mask())[2].numpy()
+    weights = decoder(vectors(TARGET, 7), vectors(SOURCE, 8), future_mask(), source_mask())[1].numpy()
     last = by_layer[-1]  # [B, heads, T, S]
     np.testing.assert_allclose(weights, sum(last[:, head] for head in range(HEADS)) / HEADS, atol=1e-6)
     assert np.abs(last[:, 0] - last[:, 1]).max() > 0.01
@@ -167,7 +169,7 @@ def test_gradients_equal_paddle() -> None:
         memory = vectors(SOURCE, 11)
         memory.stop_gradient = False
         if is_ours:
-            output, _, _ = ours(target, ours.prepare_memory(memory), future_mask(), source_mask())
+            output, _ = ours(target, memory, future_mask(), source_mask())
         else:
             output = theirs(target, memory, tgt_mask=future_mask(), memory_mask=source_mask())
         (output * factor).sum().backward()
@@ -217,23 +219,18 @@ def joined(source: np.ndarray, reply: np.ndarray) -> list[paddle.Tensor]:
     return [paddle.to_tensor(np.concatenate([s[:length], r])[None]) for s, r, length in pairs]
 
 
-def test_reading_and_going_on_equal_one_causal_pass_over_both() -> None:
+def test_a_source_and_its_target_equal_one_causal_pass_over_both() -> None:
     ours, theirs = pair()
     rng = np.random.default_rng(0)
     source, reply = (rng.normal(size=(3, size, CAUSAL_WIDTH)).astype("float32") for size in (5, 4))
     mask = additive_mask(length_mask(paddle.to_tensor(LENGTHS), 5)).unsqueeze([1, 2])
     with paddle.no_grad():
-        outputs, read = ours.read(paddle.to_tensor(source))
-        together, _ = ours(paddle.to_tensor(reply), read, mask)
-        first, past = ours(paddle.to_tensor(reply[:, :1]), read, mask)
-        middle, past = ours(paddle.to_tensor(reply[:, 1:3]), read, mask, past)
-        last, _ = ours(paddle.to_tensor(reply[:, 3:]), read, mask, past)
+        outputs, read = ours(paddle.to_tensor(source))
+        decoded = ours.decode(paddle.to_tensor(reply), read, mask)
         for row, (text, length) in enumerate(zip(joined(source, reply), LENGTHS, strict=True)):
             expected = theirs(text, additive_mask(causal_mask(text.shape[1]))).numpy()[0]
             np.testing.assert_allclose(outputs[row, :length].numpy(), expected[:length], atol=1e-5)
-            np.testing.assert_allclose(together[row].numpy(), expected[length:], atol=1e-5)
-            by_parts = paddle.concat([first, middle, last], axis=1)[row].numpy()
-            np.testing.assert_allclose(by_parts, expected[length:], atol=1e-5)
+            np.testing.assert_allclose(decoded[row].numpy(), expected[length:], atol=1e-5)
 
 
 def test_copying_weighs_positions_by_the_softmax_of_scaled_products() -> None:
@@ -242,6 +239,67 @@ def test_copying_weighs_positions_by_the_softmax_of_scaled_products() -> None:
     head.key.weight.set_value(paddle.to_tensor([[2.0, 0, 0, 0], [0, 2, 0, 0]]))
     source = paddle.to_tensor([[[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]]])
     mask = additive_mask(paddle.to_tensor([[[True, True, False]]]))
-    found = head(paddle.to_tensor([[[1.0, 0.0]]]), head.prepare(source), mask).numpy()[0, 0]
-    # products 2 and 0, by the root of the depth 1 and 0
+    found = head(paddle.to_tensor([[[1.0, 0.0]]]), source, mask).numpy()[0, 0]
+    # products 2 and 0, by the root of the size 1 and 0
     np.testing.assert_allclose(found, [np.e / (np.e + 1), 1 / (np.e + 1), 0], atol=1e-6)
+
+
+def test_the_published_form_has_its_size() -> None:
+    published = TransformerConfig(
+        width=100,
+        num_heads=1,
+        inner_width=50,
+        encoder_layers=6,
+        decoder_layers=6,
+        bias=False,
+        feed_forward="cc",
+        key_size=40,
+        value_size=40,
+        project_embeddings=True,
+    )
+    counts = [
+        sum(parameter.size for parameter in network(published).parameters())
+        for network in (TransformerEncoder, TransformerDecoder)
+    ]
+    assert counts == [289_500, 386_700]
+
+
+@pytest.mark.parametrize("padding", ["left", "both"])
+def test_a_convolution_equals_paddles(padding: Any) -> None:
+    layer = SequenceConvolution(WIDTH, 4, padding)
+    randomise(layer, 2)
+    x = vectors(5, 1)
+    kernel = layer.projection.weight.reshape([3, WIDTH, 4]).transpose([2, 1, 0])  # [O, D, width]
+    before = {"left": [2, 0], "both": [1, 1]}[padding]
+    padded = nn.functional.pad(x, before, data_format="NLC")
+    expected = nn.functional.conv1d(padded, kernel, layer.projection.bias, data_format="NLC")
+    np.testing.assert_allclose(layer(x).numpy(), expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "padding", "reach"),
+    [
+        *(("cc", "both", [2, 3, 4, 5]), ("lc", "both", [3, 4, 5]), ("ll", "both", [4])),
+        *(("cc", "left", [4, 5]), ("ll", "left", [4])),
+    ],
+)
+def test_how_far_a_position_is_seen(kinds: str, padding: Any, reach: list[int]) -> None:
+    layer = FeedForward(WIDTH, 5, True, kinds, padding)
+    randomise(layer, 4)
+    x, changed = vectors(6, 3), vectors(6, 3)
+    changed[:, 4] += 1.0
+    differ = (layer(x)[0] != layer(changed)[0]).any(axis=-1).numpy()
+    assert np.flatnonzero(differ).tolist() == reach
+
+
+def test_a_convolution_does_not_see_padding() -> None:
+    stack = EncoderStack(sizes(feed_forward="cc", key_size=6, value_size=9))
+    randomise(stack, 5)
+    stack.eval()
+    source = vectors(SOURCE, 6)
+    real = length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE).unsqueeze(-1)  # [B, S, 1]
+    outputs = [
+        stack(x, source_mask(), real.astype("float32")).numpy() * real.numpy()
+        for x in (source, with_noise_in_padding(source))
+    ]
+    np.testing.assert_allclose(*outputs, atol=1e-5)

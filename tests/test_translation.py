@@ -16,7 +16,7 @@ from serving_toys import loader, make_app, running
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
+from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult
 from paddle_dialog.serving.word_filter import WordFilter

@@ -50,7 +50,7 @@ def test_the_notebook(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
         if cell["cell_type"] == "code":
             source = "".join(cell["source"]).replace("training.max_steps=30", "training.max_steps=2")
             exec(source, names)
-    assert paddle_dialog.models() == sorted(path.name for path in (ROOT / "pretrained").iterdir())
+    assert paddle_dialog.shipped() == sorted(path.name for path in (ROOT / "pretrained").iterdir())
     assert names["reply"].emotion in ("furious", "angry", "annoyed")  # type: ignore[attr-defined]
     assert Path(str(names["bundle"]), "bundle.json").is_file()
     assert len(capsys.readouterr().out.splitlines()) >= 3

@@ -16,10 +16,10 @@ import numpy as np
 from paddle_dialog.bundle.folder import PROGRESS, Bundle, check_replaceable, load_bundle, save_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
-from paddle_dialog.config.models import PretrainedConfig
+from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.pretrained_base import SETTINGS, SMALL_FILES, base_files, base_settings, with_place
+from paddle_dialog.models.pretrained_base import SETTINGS, SMALL_FILES, base_files, base_settings
 from paddle_dialog.recipes import config_from_text
 from paddle_dialog.task import Task
 
@@ -102,7 +102,7 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
         )
     if base:
         config = replaced(config, {"model.pretrained": base})
-    config = with_place(config, source)
+    config = with_pretrained_path(config, source)
     network: Any = TrainedModel.of_bundle(bundle, partial(task.build_network, config), source).network
     partial_folder = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial_folder, ignore_errors=True)

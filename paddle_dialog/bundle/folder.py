@@ -21,15 +21,15 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
+from paddle_dialog.data.eight_bits import EightBitWeights, quantize
+from paddle_dialog.data.files import MANIFEST
 from paddle_dialog.data.records import parse_json
-from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_operators import EightBitWeights, UnsupportedModelError, quantize
+from paddle_dialog.errors import UnsupportedModelError, UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")
 
 FORMAT = 1
-MANIFEST = "bundle.json"
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 CARD = "README.md"

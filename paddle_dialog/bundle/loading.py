@@ -12,10 +12,9 @@ from pathlib import Path
 from paddle_dialog import recipes
 from paddle_dialog.bundle.folder import CONFIG, MANIFEST, bundle_exists, config_file, load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config.models import PretrainedConfig
+from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.pretrained_base import with_place
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.recipes import Recipe, config_from_text, read_recipe
 from paddle_dialog.task import Task
@@ -58,7 +57,7 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
         for key, problem in config.problems():
             raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
     if isinstance(config.model, PretrainedConfig):
-        config = with_place(config, folder, recipe)
+        config = with_pretrained_path(config, folder, recipe)
     trained = TrainedModel.of_bundle(bundle, partial(bundle_task.build_network, config), folder)
     return LoadedModel(bundle_task, config, trained)
 

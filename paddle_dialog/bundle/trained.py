@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddle_dialog.bundle.folder import Bundle
 from paddle_dialog.bundle.weights import set_weights
 from paddle_dialog.device import current_is_cpu
-from paddle_dialog.models.numpy_operators import UnsupportedModelError
+from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from paddle import nn
 
 logger = logging.getLogger("paddle_dialog")
-
-Model = TypeVar("Model")
 
 
 class TrainedModel:
@@ -72,37 +70,33 @@ class TrainedModel:
 
     @cached_property
     def network(self) -> nn.Layer:
-        """The network with its weights, in evaluation mode.
-
-        Raises:
-            UserError: the weights belong to another model.
-        """
+        """The network with its weights, in evaluation mode."""
         network = self._build()
         network.eval()
         return network
 
-    def numpy_model(self, make: Callable[[Mapping[str, np.ndarray]], Model]) -> Model | None:
-        """Return a model over arrays, which answers on the CPU without Paddle.
+    def fastest(
+        self,
+        make: Callable[[Mapping[str, np.ndarray]], Any],
+        through_paddle: Callable[[nn.Layer], Any] | None = None,
+    ) -> Any:
+        """Return a model over arrays, or one through Paddle: for a GPU, and for a network that exists already.
 
-        Returns:
-            None where it does not support this network, which is logged, where the device is not a CPU, or for a
-            network that exists already.
+        Where the arrays do not support the network, Paddle answers too, and the log says why.
+
+        Args:
+            make: makes the model over arrays.
+            through_paddle: makes that of the network; by default it offers `StepModel` by reading the prefix again.
         """
-        if self._weights is None or not current_is_cpu():
-            return None
-        try:
-            return make(self._weights)
-        except UnsupportedModelError as reason:
-            logger.warning(
-                "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
-            )
-            return None
+        if self._weights is not None and current_is_cpu():
+            try:
+                return make(self._weights)
+            except UnsupportedModelError as reason:
+                logger.warning(
+                    "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
+                )
+        if through_paddle is not None:
+            return through_paddle(self.network)
+        from paddle_dialog.decoding.paddle_steps import step_model  # imports Paddle
 
-    def fastest(self, make: Callable[[Mapping[str, np.ndarray]], Any]) -> Any:
-        """Return the model over arrays that `numpy_model` returns, or else the network.
-
-        Raises:
-            UserError: the weights belong to another model.
-        """
-        arrays = self.numpy_model(make)
-        return self.network if arrays is None else arrays
+        return step_model(self.network)

@@ -43,11 +43,8 @@ def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copy weights into a network, casting to its precision.
 
-    A parameter that several layers share may stand under any one of its names, or under all. Weights that only
+    A parameter that several layers share may have any one of its names, or all. Weights that only
     training needs may be missing, and then keep their values.
-
-    Raises:
-        UserError: names or shapes differ: the weights belong to another model.
     """
     state = network.state_dict()
     first_names = _first_names(state)

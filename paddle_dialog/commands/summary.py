@@ -10,20 +10,18 @@ import json
 import math
 
 from paddle_dialog.command_line import base_parser, integer_from
-from paddle_dialog.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the parameters module by module, and their total; a shared table counts once."""
-    from paddle_dialog.config.models import memory_problem
     from paddle_dialog.device import select_device
+    from paddle_dialog.models.families import check_memory
     from paddle_dialog.recipes import load_config
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
     sizes = task.vocabulary_sizes(arguments.vocab_size)
-    if too_large := memory_problem(config.model, sum(sizes.values())):
-        raise UserError(f"model: {too_large}")
+    check_memory(config.model, sum(sizes.values()), 1)
     network = task.build_network(config, sizes)
     modules: dict[str, int] = {}
     for name, parameter in network.named_parameters():

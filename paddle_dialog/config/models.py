@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
-from paddle_dialog.processes import total_memory
 
 
 @dataclass(frozen=True)
@@ -21,21 +22,15 @@ class NetworkConfig:
 
 
 class OneWidth:
-    """A Transformer whose embeddings and layers have one width; its settings declare the three keys."""
+    """A Transformer whose embeddings and layers have one width; its settings declare the two keys."""
 
     width: int
     num_heads: int
-    bias: bool
 
     @property
     def embedding_size(self) -> int:
         """Width of the embeddings, which is that of all layers."""
         return self.width
-
-    @property
-    def output_bias(self) -> bool:
-        """Whether the output layer has a bias."""
-        return self.bias
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
@@ -81,12 +76,6 @@ class LstmAttentionConfig(NetworkConfig):
 class TransformerConfig(OneWidth, NetworkConfig):
     """Transformer encoder-decoder."""
 
-    scale_embeddings: ClassVar[bool] = True
-    projects_input: ClassVar[bool] = False
-    feed_forward: ClassVar[None] = None
-    key_depth: ClassVar[None] = None
-    value_depth: ClassVar[None] = None
-
     name: Literal["transformer"] = "transformer"
     width: int = at_least(1, 256, "size of embeddings and layers")
     num_heads: int = at_least(1, 4, "attention heads; must divide width")
@@ -100,54 +89,38 @@ class TransformerConfig(OneWidth, NetworkConfig):
         "the decoder's input at a position also holds the encoder's output there, for texts that correspond token by "
         "token",
     )
-
-
-@dataclass(frozen=True)
-class ConvolutionalTransformerConfig(NetworkConfig):
-    """Transformer with convolutions in its feed-forward layers and depths of keys and values of their own."""
-
-    scale_embeddings: ClassVar[bool] = False
-    output_bias: ClassVar[bool] = True
-    projects_input: ClassVar[bool] = True
-    aligned_input: ClassVar[bool] = False
-    bias: ClassVar[bool] = False  # of attention
-
-    name: Literal["convolutional_transformer"] = "convolutional_transformer"
-    embedding_size: int = at_least(1, 100, "size of the token embeddings")
-    width: int = at_least(1, 100, "size of the layers")
-    num_layers: int = at_least(1, 6, "layers of encoder and decoder each", maximum=256)
-    num_heads: int = at_least(1, 1, "attention heads")
-    key_depth: int = at_least(1, 40, "size of queries and keys, all heads together; a multiple of num_heads")
-    value_depth: int = at_least(1, 40, "size of values, all heads together; a multiple of num_heads")
-    inner_width: int = at_least(1, 50, "size of the feed-forward layers' hidden layer")
-    feed_forward: Literal["cc", "ll", "cl", "lc"] = setting(
-        "cc", "the two maps of a feed-forward layer, each a convolution (c) or linear (l)"
+    feed_forward: Literal["ll", "cc", "cl", "lc"] = setting(
+        "ll", "the two maps of a feed-forward layer, each linear (l) or a convolution (c)"
     )
-    max_positions: int = at_least(1, 256, "longest sequence in tokens, end token included")
-    tie_output: bool = False
+    key_size: int | None = at_least(1, None, "size of queries and keys of all heads together; null is width")
+    value_size: int | None = at_least(1, None, "size of values of all heads together; null is width")
+    project_embeddings: bool = setting(
+        False,
+        "embeddings pass a linear map before the layers, and are not multiplied by the root of their size",
+    )
 
     @property
-    def encoder_layers(self) -> int:
-        """Layers of the encoder."""
-        return self.num_layers
+    def scale_embeddings(self) -> bool:
+        """Whether embeddings are multiplied by the root of their size."""
+        return not self.project_embeddings
 
     @property
-    def decoder_layers(self) -> int:
-        """Layers of the decoder."""
-        return self.num_layers
+    def output_bias(self) -> bool:
+        """Whether the output layer has a bias; one with a weight of its own always has."""
+        return self.bias or not self.tie_output
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
-        for key in ("key_depth", "value_depth"):
-            if getattr(self, key) % self.num_heads:
-                yield key, f"must be a multiple of num_heads ({self.num_heads}), and is {getattr(self, key)}"
-        if self.tie_output and self.embedding_size != self.width:
-            yield "tie_output", f"needs embedding_size ({self.embedding_size}) equal to width ({self.width})"
+        if self.key_size is None or self.value_size is None:
+            yield from super().problems()
+        for key in ("key_size", "value_size"):
+            if (size := getattr(self, key)) is not None and size % self.num_heads:
+                yield key, f"must be a multiple of num_heads ({self.num_heads}), and is {size}"
 
 
 @dataclass(frozen=True)
 class CausalTransformerConfig(OneWidth, NetworkConfig):
-    """One causal Transformer that reads the source and goes on with the target."""
+    """One causal Transformer that reads the source and then the target."""
 
     scale_embeddings: ClassVar[bool] = True
 
@@ -157,8 +130,13 @@ class CausalTransformerConfig(OneWidth, NetworkConfig):
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers and layer norms have a bias")
-    copy_depth: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
+    copy_size: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
     max_positions: int = at_least(1, 320, "longest source and target together, in tokens")
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether the output layer has a bias; one with a weight of its own always has."""
+        return self.bias or not self.tie_output
 
 
 @dataclass(frozen=True)
@@ -171,54 +149,17 @@ class CausalLmConfig(OneWidth):
     inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers have a bias")
-    max_positions: int = at_least(2, 256, "longest text in tokens, what stands before it included")
+    max_positions: int = at_least(2, 256, "longest text in tokens, title and form included")
     dropout: float = rate(0.0, "share of activations dropped in training")
-
-
-def memory_problem(model: Any, tokens: int = 0, copies: int = 1, positions: int = 0) -> str | None:
-    """Return a sentence where this machine's memory cannot hold a network, known before it is built.
-
-    It is counted low: matrices of layers, positions and embeddings, and what layers keep for their gradients, 4 bytes
-    a number; of a model that a task brings itself only what is named as here.
-
-    Args:
-        tokens: of its vocabularies.
-        copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
-        positions: of the texts of a batch that is trained on.
-    """
-    if isinstance(model, PretrainedConfig):
-        return None  # its size stands in its own files
-
-    def size(name: str, default: int = 0) -> int:
-        return getattr(model, name, None) or default
-
-    width, layers = size("width"), size("encoder_layers") + size("decoder_layers") or size("num_layers")
-    across = 2 * (size("key_depth", width) + size("value_depth", width) + size("inner_width"))
-    rows = layers * across + size("max_positions")
-    weights = 4 * copies * (rows * width + tokens * size("embedding_size", width))
-    batch = 4 * positions * layers * (10 * width + 2 * size("inner_width"))
-    there = total_memory()
-    if there is None or weights + batch <= there:
-        return None
-    of, remedy = (
-        ("weights", "fewer or narrower layers") if weights > batch else ("batch", "a smaller data.batch_size")
-    )
-    return (
-        f"its {of} would take at least {max(weights, batch) / 2**30:,.0f} GiB of memory, and this machine has "
-        f"{there / 2**30:,.0f}; take {remedy}"
-    )
 
 
 @dataclass(frozen=True)
 class LoraConfig:
-    """Small matrices that are trained beside the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
+    """Small matrices that are trained with the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
 
-    rank: int = at_least(1, 8, "the inner size of the two small matrices beside each frozen one")
+    rank: int = at_least(1, 8, "the inner size of the two small matrices of each frozen one")
     alpha: float = setting(16.0, "their product counts alpha / rank", above=0.0)
     dropout: float = rate(0.0, "share of their inputs dropped in training")
-    targets: list[str] | None = setting(  # noqa: RUF009
-        None, "the linear layers that have them, e.g. [q_proj, v_proj]; null is every one inside the layers"
-    )
 
 
 @dataclass(frozen=True)
@@ -249,11 +190,16 @@ class PretrainedConfig:
             )
 
 
-ModelConfig = LstmAttentionConfig | TransformerConfig
-EncoderDecoderConfig = TransformerConfig | ConvolutionalTransformerConfig
-CausalConfig = CausalTransformerConfig | CausalLmConfig
-AttentionConfig = EncoderDecoderConfig | CausalConfig
+def with_pretrained_path(config: Any, bundle: Path, recipe: Any = None) -> Any:
+    """Return a bundle's settings with the folder of its pre-trained model: the recipe's, its own without LoRA."""
+    path = config.model.pretrained
+    if config.model.lora is None:
+        path = str(bundle)
+    elif recipe is not None and isinstance(recipe.model, PretrainedConfig):
+        path = recipe.model.pretrained
+    return dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=path))
 
-FamilyConfig = (
-    LstmAttentionConfig | TransformerConfig | ConvolutionalTransformerConfig | CausalTransformerConfig
-)
+
+ModelConfig = LstmAttentionConfig | TransformerConfig
+CausalConfig = CausalTransformerConfig | CausalLmConfig
+FamilyConfig = LstmAttentionConfig | TransformerConfig | CausalTransformerConfig

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from paddle_dialog.config.fields import ENDLESS, MOST, Problem, at_least, rate, setting
-from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig, memory_problem
+from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 
 MOST_ROWS = 1000  # of a beam
 
@@ -205,8 +205,6 @@ class ExperimentConfig:
             yield "training.patience", "early stopping needs data.dev"
         if self.training.keep_best > 1 and self.data.dev is None:
             yield "training.keep_best", "choosing the best models needs data.dev"
-        if too_large := memory_problem(self.model):
-            yield "model", too_large
 
 
 @dataclass(frozen=True)

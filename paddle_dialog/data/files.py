@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from paddle_dialog.errors import UserError
 
+MANIFEST = "bundle.json"  # the file that makes a folder a bundle
 _BOM = b"\xef\xbb\xbf"
 
 

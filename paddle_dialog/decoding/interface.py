@@ -1,26 +1,19 @@
-"""What a model offers to the search, what the search gives back, and how arrays pass between them."""
+"""What a model offers to the search, and what the search returns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-Array = Any  # a Paddle tensor or a NumPy array
-
 
 class StepModel(Protocol):
-    """A model that predicts one token at a time from a cached state.
+    """A model that predicts one token at a time from a state; arrays in and out, whatever computes inside.
 
-    A model computes with Paddle's tensors, or with NumPy arrays if it sets `uses_arrays = True`; everything it takes
-    and returns is of that one kind.
-
-    The state is any nesting of tuples, lists and dicts of tensors whose axis 0 is the row; only the model
-    looks inside. A row belongs to one prefix of one input. A step may overwrite the state it is given, which is not
-    used again. A model whose `step` returns log-probabilities instead of logits (a
+    Only the model looks inside the state. A row of it belongs to one prefix of one input. A step may overwrite the
+    state it is given, which is not used again. A model whose `step` returns log-probabilities instead of logits (a
     pointer-generator over an extended vocabulary) says so with `returns_log_probabilities = True`; its V may
     then exceed the vocabulary and differ from batch to batch, and it must accept ids of that range.
 
@@ -28,7 +21,7 @@ class StepModel(Protocol):
     with its input, so that what depends on the input alone (encoder outputs, their keys) need not move.
     """
 
-    def encode(self, source: Array, lengths: Array, /) -> Any:
+    def encode(self, source: np.ndarray, lengths: np.ndarray, /) -> Any:
         """Read the inputs once.
 
         Args:
@@ -41,7 +34,7 @@ class StepModel(Protocol):
         """
         ...
 
-    def step(self, token: Array, state: Any, /) -> tuple[Array, Any]:
+    def step(self, token: np.ndarray, state: Any, /) -> tuple[np.ndarray, Any]:
         """Append one token to every row.
 
         Args:
@@ -53,7 +46,7 @@ class StepModel(Protocol):
         """
         ...
 
-    def reorder(self, state: Any, index: Array, /) -> Any:
+    def reorder(self, state: Any, index: np.ndarray, /) -> Any:
         """Take rows of the state: to repeat an input, to follow the beams, to drop what is finished.
 
         Args:
@@ -71,7 +64,7 @@ class TextReader(Protocol):
     """A step model that reads given texts whole, and shows its states over them."""
 
     def text_states(
-        self, source: Array, lengths: Array, texts: Sequence[Sequence[int]], inputs: np.ndarray, /
+        self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray, /
     ) -> list[np.ndarray]:
         """Read texts, teacher-forced.
 
@@ -109,57 +102,3 @@ class Hypothesis:
     def of(cls, tokens: list[int], log_prob: float, finished: bool, rank_score: float) -> Hypothesis:
         """Build a hypothesis and its length-normalised score."""
         return cls(tokens, log_prob, log_prob / (len(tokens) + 1), finished, rank_score)
-
-
-def to_model(model: StepModel, array: np.ndarray) -> Array:
-    """Return an int64 array as the model wants it."""
-    if _uses_arrays(model):
-        return array
-    import paddle  # takes seconds, and a model over arrays does not need it
-
-    return paddle.to_tensor(array)
-
-
-def to_array(values: Array) -> np.ndarray:
-    """Return a tensor as an array, narrow floats as float32; memory on the host is not copied.
-
-    Args:
-        values: a tensor, or an array, which is returned as it is.
-
-    Returns:
-        An array the caller must not write to.
-    """
-    if isinstance(values, np.ndarray):
-        return values
-    if values.is_floating_point() and values.element_size() < 4:
-        values = values.astype("float32")
-    if values.place.is_cpu_place():
-        return np.from_dlpack(values.detach())
-    return np.asarray(values.numpy())
-
-
-@contextmanager
-def evaluation_mode(model: object) -> Iterator[None]:
-    """Switch dropout and gradients off within a `with` block.
-
-    Args:
-        model: changed only if it is a `paddle.nn.Layer` in training mode.
-    """
-    if _uses_arrays(model):
-        yield
-        return
-    import paddle
-
-    layer: Any = model if isinstance(model, paddle.nn.Layer) and model.training else None
-    if layer is not None:
-        layer.eval()
-    try:
-        with paddle.no_grad():
-            yield
-    finally:
-        if layer is not None:
-            layer.train()
-
-
-def _uses_arrays(model: object) -> bool:
-    return bool(getattr(model, "uses_arrays", False))

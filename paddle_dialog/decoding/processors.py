@@ -57,7 +57,7 @@ class ForcedPrefix:
         self._prefixes = prefixes
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
+        """Forbid all but the next token of each beginning."""
         for row, number in enumerate(prefixes.inputs.tolist()):
             if prefixes.length < len(self._prefixes[number]):
                 allow_only(scores, row, self._prefixes[number][prefixes.length])
@@ -79,7 +79,7 @@ class ForbiddenTokens:
         self._positions = None if positions is None else [frozenset(p) for p in positions]
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
+        """Forbid the tokens."""
         if len(self._tokens) == 1 and self._positions is None:
             scores[:, self._tokens[0]] = FORBIDDEN
             return
@@ -107,7 +107,7 @@ class MinimumLength:
         self._eos_id = eos_id
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
+        """Forbid the end token in short texts."""
         if prefixes.length < self._length:
             scores[:, self._eos_id] = FORBIDDEN
 
@@ -129,7 +129,7 @@ class NoRepeatNGram:
         self._size = size
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
+        """Forbid what would repeat."""
         grams = prefixes.length - self._size + 1  # complete n-grams so far
         if grams < 1:
             return

@@ -2,82 +2,121 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from paddle_dialog.decoding.interface import Array, Hypothesis, evaluation_mode, to_array
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.errors import UserError
+from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.recurrent import AttentionMemory
+from paddle_dialog.models.networks import LstmDecoder
+from paddle_dialog.models.seq2seq import Seq2Seq
 
-if TYPE_CHECKING:
-    from paddle import Tensor
+UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that is still there holds no text
 
-    from paddle_dialog.models.seq2seq import Seq2Seq
+Cell = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
-UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that stays there holds no text
+
+class ReferenceDecoder(nn.Layer):
+    """A trained network under `nn.BeamSearchDecoder`.
+
+    Args:
+        network: scores the token after each target by `next_scores(source, lengths, target)`.
+        beam_size: K.
+        max_length: tokens of a text at most, the end token not counted.
+        bos_id: start token.
+        eos_id: end token.
+    """
+
+    def __init__(self, network: nn.Layer, beam_size: int, max_length: int, bos_id: int, eos_id: int) -> None:
+        super().__init__()
+        self.network = network
+        self._beam_size, self._max_length, self._ends = beam_size, max_length, (bos_id, eos_id)
+
+    @paddle.no_grad()
+    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        """Search for the targets of sources [B, S] of lengths [B].
+
+        Returns:
+            Tokens [B, T, K], their number [B, K], log-probabilities [B, K], and whether texts have ended [B, K].
+        """
+        cell, states = self._cell(source, lengths)
+        decoder = nn.BeamSearchDecoder(cell, *self._ends, self._beam_size)
+        ids, final, steps = nn.dynamic_decode(
+            decoder, inits=states, max_step_num=self._max_length, return_length=True
+        )
+        return ids, steps, final.log_probs, final.finished
+
+    def _cell(self, source: Tensor, lengths: Tensor) -> tuple[Cell, Any]:
+        """Return the cell that the decoder drives with B * K rows, and its first states, of B rows."""
+        network: Any = self.network
+
+        def tiled(x: Tensor) -> Tensor:
+            return nn.BeamSearchDecoder.tile_beam_merge_with_batch(x, self._beam_size)
+
+        if isinstance(network, Seq2Seq) and isinstance(network.decoder, LstmDecoder):
+            real = length_mask(lengths, source.shape[1])  # [B, S]
+            outputs, final = network.encoder(network.source_embedding(source), lengths, real)
+            memory, states = network.decoder.start(outputs, real, final)
+            memory = AttentionMemory(*map(tiled, memory))
+            step = network.decoder.cell
+
+            def lstm(token: Tensor, states: Any) -> tuple[Tensor, Any]:
+                hidden, _, states = step(network.target_embedding(token), states, memory)
+                return network.output(hidden), states
+
+            return lstm, states
+        source, lengths = tiled(source), tiled(lengths)
+
+        def prefix(token: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+            tokens = paddle.concat([tokens, token.unsqueeze(1)], axis=1)  # [B * K, t]
+            return network.next_scores(source, lengths, tokens), tokens
+
+        return prefix, paddle.zeros([len(source) // self._beam_size, 0], dtype="int64")
 
 
 def reference_beam_search(
-    model: Seq2Seq,
-    source: Array,
-    lengths: Array,
+    network: nn.Layer,
+    source: np.ndarray,
+    lengths: np.ndarray,
     beam_size: int = 10,
     n_best: int = 1,
     max_length: int = 64,
     bos_id: int = 2,
     eos_id: int = 3,
 ) -> list[list[Hypothesis]]:
-    """Run beam search without length penalty, processors or early stopping.
+    """Run beam search without length penalty, processors or early stopping, by `paddle.Model.predict_batch`.
 
     Unlike `decode`, Paddle does not end a text at the limit: one open after `max_length` + 1 steps comes
     back as it is, unfinished, with the log-probability and the mean over its tokens alone.
 
     Args:
-        model: the network; its cached step is the cell that Paddle's decoder drives.
-        source: ids, [B, S] int64, an array or a tensor.
+        network: as for `ReferenceDecoder`, as are the numbers.
+        source: ids, [B, S] int64.
         lengths: [B] int64.
-        beam_size: K, >= 1.
         n_best: candidates of an input, at most `beam_size`.
-        max_length: tokens of a text at most, the end token not counted.
-        bos_id: start token.
-        eos_id: end token.
 
     Returns:
         For each input at most `n_best` hypotheses, best first.
-
-    Raises:
-        UserError: `n_best` exceeds `beam_size`.
     """
-    import paddle  # takes seconds, and no other search needs it
-    from paddle import nn
-
     if not 1 <= n_best <= beam_size:
         raise UserError(
             f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
         )
-    with evaluation_mode(model):
-        state = model.encode(*(paddle.to_tensor(to_array(values)) for values in (source, lengths)))
-        begin = state.past
-        if begin is None:  # Paddle's decoder wants tensors
-            begin = [(key[:, :, :0], value[:, :, :0]) for key, value in state.memory.layers]
-        rows = paddle.arange(len(lengths)).repeat_interleave(beam_size)  # [B * K]
-        fixed = model.reorder(state._replace(past=None), rows)
-
-        def cell(token: Tensor, past: Any) -> tuple[Tensor, Any]:
-            logits, new = model.step(token, fixed._replace(past=past))
-            return logits, new.past
-
-        decoder = nn.BeamSearchDecoder(cell, bos_id, eos_id, beam_size)
-        ids, final, steps = nn.dynamic_decode(
-            decoder, inits=begin, max_step_num=max_length, return_length=True
-        )
-    tokens = ids.numpy().transpose(0, 2, 1)  # [B, K, T]
-    columns = (tokens, steps.numpy(), final.log_probs.numpy(), final.finished.numpy())
+    model = paddle.Model(ReferenceDecoder(network, beam_size, max_length, bos_id, eos_id))
+    model.prepare()
+    ids, *columns = model.predict_batch([source, lengths])
     return [
         [
             _hypothesis(text[:length].tolist(), float(log_prob), bool(finished))
             for text, length, log_prob, finished in [*zip(*row, strict=True)][:n_best]
             if log_prob > UNUSED
         ]
-        for row in zip(*columns, strict=True)
+        for row in zip(ids.transpose(0, 2, 1), *columns, strict=True)
     ]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import Array, to_array
 from paddle_dialog.errors import UserError
 
 CHUNKS = 128  # columns of the summary that bounds the best scores of a row
@@ -28,17 +27,14 @@ class ScoreTable:
         self._columns = 0
         self.padded = self.values = self._memory
 
-    def load(self, scores: Array, normalised: bool) -> None:
+    def load(self, scores: np.ndarray, normalised: bool) -> None:
         """Copy in the scores of a step.
 
         Args:
             scores: logits or log-probabilities, [N, V].
             normalised: they are log-probabilities already.
-
-        Raises:
-            UserError: a row holds NaN or no finite score.
         """
-        self._raw = to_array(scores)  # [N, V], the model's own memory
+        self._raw = scores  # [N, V], the model's own memory
         self._resize()
         self._normalisers = np.zeros((len(self._raw), 1), dtype=self._raw.dtype)  # [N, 1]
         scratch = np.empty((BLOCK, self._columns), dtype=self._raw.dtype)
@@ -99,9 +95,6 @@ def best_candidates(
     Returns:
         The row that each continues [M], its token [M], and the score of the row plus that of the token, float64
         [M]; ordered by group and within a group best first.
-
-    Raises:
-        ValueError: a logits processor raised a score above 0.
     """
     rows, width = table.padded.shape
     chunked = table.padded.reshape(rows, width // CHUNKS, CHUNKS)  # chunk c: columns c, c + CHUNKS, ...

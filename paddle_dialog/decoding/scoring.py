@@ -1,4 +1,4 @@
-"""The log-probability of given texts, which are read together as far as those of one input begin alike."""
+"""The log-probability of given texts; those of one input share the computation of their common prefix."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.decoding.interface import Array, StepModel, TextReader, evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import StepModel, TextReader
 from paddle_dialog.decoding.scores import ScoreTable
 
 
 def text_log_probs(
     model: StepModel,
-    source: Array,
-    lengths: Array,
+    source: np.ndarray,
+    lengths: np.ndarray,
     texts: Sequence[Sequence[int]],
     inputs: Sequence[int] | None = None,
     bos_id: int = 2,
@@ -25,7 +25,7 @@ def text_log_probs(
 
     Args:
         model: offers `StepModel`; one that offers `TextReader` too is asked for all texts at once.
-        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position; array or tensor.
+        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
         lengths: [B] int64.
         texts: M texts, ids without start and end token.
         inputs: the row of the source that each text belongs to; by default there is one text for each row.
@@ -39,11 +39,10 @@ def text_log_probs(
     rows = np.arange(len(texts)) if inputs is None else np.asarray(inputs, dtype=np.int64)  # [M]
     if isinstance(model, TextReader):
         return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
-    with evaluation_mode(model):
-        if state is None:
-            state = model.encode(to_model(model, to_array(source)), to_model(model, to_array(lengths)))
-        first = np.full(source.shape[0], bos_id, dtype=np.int64)  # [B]
-        return _step_by_step(model, state, first, texts, rows, eos_id)
+    if state is None:
+        state = model.encode(source, lengths)
+    first = np.full(len(source), bos_id, dtype=np.int64)  # [B]
+    return _step_by_step(model, state, first, texts, rows, eos_id)
 
 
 def _step_by_step(
@@ -73,15 +72,15 @@ def _step_by_step(
     # Texts that have not ended; `rows` are those of their prefixes in the state.
     growing = np.arange(len(texts))
     for step in range(written.shape[1] if len(texts) else 0):
-        scores, state = model.step(to_model(model, tokens), state)
+        scores, state = model.step(tokens, state)
         table.load(scores, normalised)
         totals[growing] += table.log_probs(rows, written[growing, step])
-        goes_on = sizes[growing] > step
-        growing, rows = growing[goes_on], rows[goes_on]
+        on = sizes[growing] > step
+        growing, rows = growing[on], rows[on]
         if not len(growing):
             break
         width = table.values.shape[1]
         grown, rows = np.unique(rows * width + written[growing, step], return_inverse=True)
         tokens = grown % width
-        state = model.reorder(state, to_model(model, grown // width))
+        state = model.reorder(state, grown // width)
     return totals

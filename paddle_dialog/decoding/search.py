@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from paddle_dialog.config.schema import DecodingConfig
-from paddle_dialog.config.typed import build
-from paddle_dialog.decoding.interface import Array, Hypothesis, StepModel, evaluation_mode, to_array, to_model
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_only
 from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts
@@ -29,12 +27,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """The settings of one search, checked when the object is made.
+    """The settings of one search.
 
-    Attributes that are not listed here are the keys of `DecodingConfig`, which describes and bounds them.
+    Attributes that are not explained here are the keys of `DecodingConfig`, which describes and bounds them.
 
     Raises:
-        UserError: a value is out of range, or two contradict each other.
+        UserError: more candidates are wanted than the search finds.
     """
 
     strategy: str = "beam"
@@ -51,21 +49,19 @@ class SearchOptions:
     seed: int = 0
     # Applied in this order to the log-probabilities of each step.
     processors: Sequence[LogitsProcessor] = ()
-    # Stop searching for an input when no candidate can enter its n best; saves time and never changes the
-    # result.
-    early_stopping: bool = True
     bos_id: int = 2  # start token, given to the first step
     eos_id: int = 3  # end token
 
     def __post_init__(self) -> None:
-        values = {name: getattr(self, name) for name in _KEYS}
-        if not isinstance(self.beam_size, int):
-            values["beam_size"] = max(self.beam_size, default=self.n_best)
-        if not isinstance(self.max_length, int):
-            values["max_length"] = min(self.max_length, default=1)
-        _check(**values)
-        if self.seed < 0:
-            raise UserError(f"decoding: seed is {self.seed}, it must be 0 or more")
+        if self.strategy == "greedy" and self.n_best > 1:
+            raise UserError(
+                f"decoding.n_best: is {self.n_best}, but greedy search gives one candidate; take beam or sample"
+            )
+        beam = self.beam_size if isinstance(self.beam_size, int) else max(self.beam_size, default=self.n_best)
+        if self.strategy == "beam" and self.n_best > beam:
+            raise UserError(
+                f"decoding.n_best: is {self.n_best}, but a beam of {beam} holds fewer; raise beam_size"
+            )
 
     @classmethod
     def of(
@@ -109,12 +105,6 @@ def _of_each(name: str, value: int | Sequence[int], inputs: int) -> list[int]:
     return values
 
 
-@lru_cache(maxsize=256, typed=True)
-def _check(**values: Any) -> None:
-    """Check values as those of a recipe are; once for all searches that have the same."""
-    build(DecodingConfig, values, "decoding")
-
-
 def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
     """Return what log-probabilities of texts of different lengths are divided by before they are compared.
 
@@ -137,8 +127,8 @@ def length_divisor(name: str, alpha: float) -> Callable[[int], float]:
 
 def decode(
     model: StepModel,
-    source: Array,
-    lengths: Array,
+    source: np.ndarray,
+    lengths: np.ndarray,
     options: SearchOptions,
     state: Any = None,
     copies: int = 1,
@@ -151,9 +141,8 @@ def decode(
     an empty list: relax them and search again.
 
     Args:
-        model: offers `StepModel`; a `paddle.nn.Layer` is put into evaluation mode for the search.
-        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position; an array or a
-            tensor, whatever the model works on.
+        model: offers `StepModel`.
+        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
         lengths: real length of each row, [B] int64.
         options: how to search.
         state: what `model.encode` returns for these inputs, where they are read already; else the search reads them.
@@ -171,17 +160,15 @@ def decode(
             f"decoding: source has shape {list(source.shape)} and lengths {list(lengths.shape)}; "
             "they must be [batch, length] (or [batch, length, numbers]) and [batch]"
         )
-    if source.shape[0] == 0:
+    if not len(source):
         return []
     search = _sample if options.strategy == "sample" else _beam_search
-    with evaluation_mode(model):
-        source, lengths = to_array(source), to_array(lengths)
-        if state is None:
-            state = model.encode(to_model(model, source), to_model(model, lengths))
-        if copies > 1:
-            rows = np.repeat(np.arange(len(source)), copies)
-            source, lengths, state = source[rows], lengths[rows], model.reorder(state, to_model(model, rows))
-        return search(model, state, source, lengths, options)
+    if state is None:
+        state = model.encode(source, lengths)
+    if copies > 1:
+        rows = np.repeat(np.arange(len(source)), copies)
+        source, lengths, state = source[rows], lengths[rows], model.reorder(state, rows)
+    return search(model, state, source, lengths, options)
 
 
 def search_relaxed(
@@ -233,7 +220,7 @@ class _CachedModel:
         if same_inputs and np.array_equal(rows, np.arange(len(rows))):
             return
         reorder = self._reorder_within if same_inputs and self._reorder_within else self._model.reorder
-        self._cache = reorder(self._cache, to_model(self._model, rows.astype(np.int64)))
+        self._cache = reorder(self._cache, rows.astype(np.int64))
 
     def step(self, prefixes: Prefixes) -> tuple[ScoreTable, np.ndarray]:
         """Score every continuation of the prefixes.
@@ -249,7 +236,7 @@ class _CachedModel:
             last = prefixes.tokens[:, -1]  # [N]
         else:
             last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
-        scores, self._cache = self._model.step(to_model(self._model, last), self._cache)
+        scores, self._cache = self._model.step(last, self._cache)
         self._table.load(scores, self._normalised)
         values = self._table.values
         for process in self._options.processors:
@@ -334,7 +321,7 @@ class _Beam:
         largest at the length limit: no text with this prefix can score above total / divisor(limit + 1). A later
         hypothesis of equal score ranks behind.
         """
-        if not growing or not self.options.early_stopping:
+        if not growing:
             return False
         settled = self.in_beam if self.options.length_penalty == "none" else self.answer()
         if len(settled) < self.options.n_best:

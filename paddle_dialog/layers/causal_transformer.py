@@ -1,7 +1,7 @@
-"""A causal Transformer (Radford et al. 2018): one stack of self-attention that reads a source and goes on from it.
+"""A causal Transformer (Radford et al. 2018): one stack of self-attention that reads a source and then its target.
 
-The stack first reads the whole source, each position seeing those before it; what follows the source passes
-through the same layers and sees the source's keys and values as its past.
+The stack first reads the whole source, each position seeing those before it; the target passes through the same
+layers and also sees the keys and values of the source.
 """
 
 from __future__ import annotations
@@ -25,27 +25,23 @@ class CausalLayer(nn.Layer):
     def __init__(self, config: CausalConfig) -> None:
         super().__init__()
         self.self_attention = SelfAttention(config.width, config.num_heads, 0.0, config.bias)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FeedForward(config.width, config.inner_width, config.bias)
         self.self_attention_norm = nn.LayerNorm(config.width)
         self.feed_forward_norm = nn.LayerNorm(config.width)
         self.dropout = residual_dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, source: KeyValue | None = None, past: KeyValue | None = None
+        self, x: Tensor, mask: Tensor | None, source: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
-        """Map `x` [B, T, D].
+        """Map `x` [B, T, D] to [B, T, D]; also return its own keys and values.
 
         Args:
-            mask: additive, broadcastable to [B, heads, T, S + past + T].
+            mask: additive, broadcastable to [B, heads, T, S + T].
             source: keys and values of the source, [B, heads, S, d] each.
-            past: those of the positions between the source and `x`.
-
-        Returns:
-            Output [B, T, D], and the keys and values of `past` and `x`, without the source's.
         """
-        y, present = self.self_attention(self.self_attention_norm(x), mask, past, source)
+        y, own = self.self_attention(self.self_attention_norm(x), mask, source)
         x = x + self.dropout(y)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))[0]), present
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), own
 
 
 class CausalTransformer(nn.Layer):
@@ -56,48 +52,45 @@ class CausalTransformer(nn.Layer):
         self.layers = nn.LayerList([CausalLayer(config) for _ in range(config.num_layers)])
         self.final_norm = nn.LayerNorm(config.width)
 
-    def read(self, x: Tensor) -> tuple[Tensor, list[KeyValue]]:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[KeyValue]]:
         """Read embedded sources [B, S, D], padded at the end, which no real position sees.
+
+        Args:
+            mask: additive, broadcastable to [B, heads, S, S]; the causal one by default.
 
         Returns:
             Outputs [B, S, D], and the keys and values of each layer.
         """
-        mask = additive_mask(causal_mask(x.shape[1]))  # [S, S]
+        if mask is None:
+            mask = additive_mask(causal_mask(x.shape[1]))  # [S, S]
         read: list[KeyValue] = []
         for layer in self.layers:
-            x, present = layer(x, mask)
-            read.append(present)
+            x, own = layer(x, mask)
+            read.append(own)
         return self.final_norm(x), read
 
-    def forward(
-        self, x: Tensor, source: list[KeyValue], source_mask: Tensor, past: list[KeyValue] | None = None
-    ) -> tuple[Tensor, list[KeyValue]]:
-        """Go on from a source.
+    def decode(self, x: Tensor, source: list[KeyValue], source_mask: Tensor) -> Tensor:
+        """Read embedded targets [B, T, D] after their sources.
 
         Args:
-            x: embedded positions [B, T, D] after `past`.
-            source: keys and values of each layer, as `read` returns them.
+            source: keys and values of each layer, as `forward` returns them.
             source_mask: additive [B, 1, 1, S], which hides the padding.
-            past: keys and values of each layer between the source and `x`.
 
         Returns:
-            Outputs [B, T, D], and the keys and values of each layer after the source.
+            Outputs [B, T, D].
         """
         batch, length, _ = x.shape
-        offset = 0 if past is None else past[0][0].shape[2]
-        own = additive_mask(causal_mask(offset + length)[offset:])  # [T, past + T]
+        own = additive_mask(causal_mask(length)).unsqueeze([0, 1])  # [1, 1, T, T]
         mask = paddle.concat(
             [
                 source_mask.expand([batch, 1, length, source_mask.shape[-1]]),
-                own.unsqueeze([0, 1]).expand([batch, 1, length, offset + length]),
+                own.expand([batch, 1, length, length]),
             ],
             axis=-1,
-        )  # [B, 1, T, S + past + T]
-        presents: list[KeyValue] = []
-        for index, layer in enumerate(self.layers):
-            x, present = layer(x, mask, source[index], None if past is None else past[index])
-            presents.append(present)
-        return self.final_norm(x), presents
+        )  # [B, 1, T, S + T]
+        for layer, read in zip(self.layers, source, strict=True):
+            x, _ = layer(x, mask, read)
+        return self.final_norm(x)
 
 
 class CopyAttention(nn.Layer):
@@ -105,19 +98,16 @@ class CopyAttention(nn.Layer):
 
     Args:
         width: of queries and source D.
-        depth: of the head.
+        size: of the head.
     """
 
-    def __init__(self, width: int, depth: int) -> None:
+    def __init__(self, width: int, size: int) -> None:
         super().__init__()
-        self.query = nn.Linear(width, depth, bias_attr=False)
-        self.key = nn.Linear(width, depth, bias_attr=False)
+        self.query = nn.Linear(width, size, bias_attr=False)
+        self.key = nn.Linear(width, size, bias_attr=False)
 
-    def prepare(self, source: Tensor) -> Tensor:
-        """Return keys [B, S, depth] of a source [B, S, D], computed once."""
-        return self.key(source)
-
-    def forward(self, x: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """Return weights [B, T, S] from `x` [B, T, D]; `mask` is additive [B, 1, S]."""
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+        """Return weights [B, T, S] of `x` [B, T, D] over a source [B, S, D]; `mask` is additive [B, 1, S]."""
+        keys = self.key(source)  # [B, S, d]
         scores = paddle.matmul(self.query(x) * keys.shape[-1] ** -0.5, keys, transpose_y=True)  # [B, T, S]
         return F.softmax(scores + mask, axis=-1)

@@ -57,7 +57,7 @@ class TiedProjection(nn.Layer):
 
 
 class SinusoidalPositions(nn.Layer):
-    """Fixed position vectors, see `sinusoids`; no parameter, nothing in the state dict."""
+    """The fixed position vectors of `sinusoids`; no parameter, nothing in the state dict."""
 
     table: paddle.Tensor  # [max_length, width]
 
@@ -66,23 +66,13 @@ class SinusoidalPositions(nn.Layer):
         table = paddle.to_tensor(sinusoids(max_length=max_length, width=width))
         self.register_buffer("table", table, persistable=False)
 
-    def forward(self, length: int, offset: int = 0) -> paddle.Tensor:
-        """Return the vectors of positions offset to offset + length - 1.
-
-        Args:
-            length: T, number of positions.
-            offset: first position (steps already decoded).
-
-        Returns:
-            float32 [1, T, width].
+    def forward(self, length: int) -> paddle.Tensor:
+        """Return the vectors of the first `length` positions, float32 [1, T, width].
 
         Raises:
-            ValueError: offset + length exceeds max_length.
+            ValueError: there are fewer than `length`.
         """
         max_length = self.table.shape[0]
-        if offset < 0 or offset + length > max_length:
-            raise ValueError(
-                f"positions {offset} to {offset + length} (length {length}) are asked for, "
-                f"but there are only {max_length} (max_length)"
-            )
-        return self.table[offset : offset + length].unsqueeze(0)  # [1, T, width]
+        if length > max_length:
+            raise ValueError(f"{length} positions are needed, and there are only {max_length} (max_length)")
+        return self.table[:length].unsqueeze(0)  # [1, T, width]

@@ -47,14 +47,12 @@ def dropout_factors(shape: Sequence[int], rate: float) -> Tensor:
     return kept if rate == 1.0 else kept / (1.0 - rate)
 
 
-def split_heads(x: Tensor, depths: list[int], num_heads: int) -> list[Tensor]:
-    """Split [B, T, sum of depths] into one [B, heads, T, depth / heads] for each depth."""
-    if len(set(depths)) > 1:
-        return [split_heads(part, [part.shape[-1]], num_heads)[0] for part in x.split(depths, axis=-1)]
+def split_heads(x: Tensor, sizes: list[int], num_heads: int) -> list[Tensor]:
+    """Split [B, T, sum of sizes] into one [B, heads, T, size / heads] for each size."""
+    if len(set(sizes)) > 1:
+        return [split_heads(part, [part.shape[-1]], num_heads)[0] for part in x.split(sizes, axis=-1)]
     batch, length, _ = x.shape
-    parts, size = len(depths), depths[0] // num_heads
-    if length == 1:  # as in cached decoding: the order is the same
-        return [part.reshape([batch, num_heads, 1, size]) for part in x.split(parts, axis=-1)]
+    parts, size = len(sizes), sizes[0] // num_heads
     orders = _orders((batch, length, parts, num_heads), (2, 0, 3, 1), paddle.get_device())
     rows = _Gathered.apply(x.reshape([-1, size]), *orders)
     return rows.reshape([parts, batch, num_heads, length, size]).unbind(0)
@@ -63,9 +61,8 @@ def split_heads(x: Tensor, depths: list[int], num_heads: int) -> list[Tensor]:
 def merge_heads(x: Tensor) -> Tensor:
     """Reshape [B, heads, T, d] to [B, T, heads * d]."""
     batch, heads, length, size = x.shape
-    if length > 1:
-        orders = _orders((batch, heads, length), (0, 2, 1), paddle.get_device())
-        x = _Gathered.apply(x.reshape([-1, size]), *orders)
+    orders = _orders((batch, heads, length), (0, 2, 1), paddle.get_device())
+    x = _Gathered.apply(x.reshape([-1, size]), *orders)
     return x.reshape([batch, length, heads * size])
 
 

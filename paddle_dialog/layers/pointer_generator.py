@@ -14,7 +14,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 
-LEAST = 1e-30  # stands for a probability of 0 under a logarithm
+LEAST = 1e-30  # replaces a probability of 0 under a logarithm
 
 
 class PointerGenerator(nn.Layer):
@@ -89,24 +89,6 @@ def extended_log_probs(
     mixed = paddle.logaddexp(paddle.take_along_axis(scores, copy_ids, 1), copied)  # [N, S]
     scores = paddle.put_along_axis(scores, copy_ids, mixed, 1)
     return paddle.clip(scores, min=-1e3)
-
-
-def log_mixture(logits: Tensor, gate: Tensor, attention: Tensor) -> Tensor:
-    """Return log P of generating each word of the vocabulary, then of copying each position of the source.
-
-    Args:
-        logits: [..., V].
-        gate: gate logits [...].
-        attention: weights over the source [..., S], which sum to 1.
-
-    Returns:
-        [..., V + S]; the probabilities sum to 1, and a word's own is the sum of its entries.
-    """
-    # Not F.log_softmax, which on the CPU takes two hundred times as long as F.softmax.
-    share = F.log_sigmoid(gate).unsqueeze(-1) - paddle.logsumexp(logits, axis=-1, keepdim=True)  # [..., 1]
-    generated = logits + share  # [..., V]
-    copied = _log(attention) + F.log_sigmoid(-gate).unsqueeze(-1)  # [..., S]
-    return paddle.concat([generated, copied], axis=-1)
 
 
 def label_nll(

@@ -59,7 +59,7 @@ class RecurrentEncoder(nn.Layer):
 
         Returns:
             Outputs [B, S, directions * H] and the final states, one entry a layer with tensors
-            [B, directions * H]: the forward direction's last state beside the backward direction's.
+            [B, directions * H]: the last states of both directions, concatenated.
         """
         outputs, (hidden, cells) = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H], [L*D, B, H] each
         return outputs, list(zip(self._by_layer(hidden), self._by_layer(cells), strict=True))
@@ -175,7 +175,7 @@ class AttentionMemory(NamedTuple):
 class AttentionCell(nn.Layer):
     """Stacked LSTM cells, attention over the source, and input feeding.
 
-    The step's input is the embedding beside the previous attentional output (input feeding, Luong et al.
+    The step's input is the embedding and the previous attentional output (input feeding, Luong et al.
     2015, section 3.3); the output is a linear map of context and top hidden state (their equation 5, without
     the tanh).
 
@@ -215,12 +215,12 @@ class AttentionCell(nn.Layer):
         self.output_projection = nn.Linear(2 * hidden_size, hidden_size)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
-        """Project the encoder outputs [B, S, M] once for all steps; `mask` is bool [B, S]."""
+        """Project the encoder outputs [B, S, M], once for all steps; `mask` is bool [B, S]."""
         values = self.memory_projection(encoder_outputs)  # [B, S, H]
         return AttentionMemory(values, self.attention.score.prepare(values), mask)
 
     def initial_states(self, layer_states: LayerStates) -> tuple[LayerStates, Tensor]:
-        """Return the bridged states with a zero input feed [B, H] beside them."""
+        """Return the bridged states and a zero input feed [B, H]."""
         return layer_states, paddle.zeros_like(layer_states[0][0])
 
     def forward(

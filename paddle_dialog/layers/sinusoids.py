@@ -11,7 +11,7 @@ def sinusoids(*, max_length: int, width: int) -> np.ndarray:
     PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / width)).
 
     Args:
-        width: vector size; if odd, the last sine has no cosine beside it.
+        width: vector size; if odd, the last sine has no cosine.
 
     Returns:
         float32 [max_length, width].

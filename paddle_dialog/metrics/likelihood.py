@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import paddle
 from paddle import io, nn
 
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import as_tensors, run_criterion, run_network
-from paddle_dialog.decoding.interface import evaluation_mode
+from paddle_dialog.decoding.paddle_steps import evaluation_mode
 
 
 class TokenLosses(NamedTuple):
@@ -36,7 +35,7 @@ def token_losses(
         criterion: its loss; keeps `token_nll` [B, T].
         lengths: their sort keys [N] or [N, 2].
     """
-    with paddle.no_grad(), evaluation_mode(network):
+    with evaluation_mode(network):
         for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):
             batch = collate([dataset[index] for index in indices])
             tensors = as_tensors(batch)

@@ -1,29 +1,26 @@
-"""The families by name, as networks and over arrays; an engine is imported where it is asked for."""
+"""The families by name, as networks and over arrays; an engine is imported where it is needed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
-    ConvolutionalTransformerConfig,
     FamilyConfig,
     LstmAttentionConfig,
+    ModelConfig,
+    PretrainedConfig,
     TransformerConfig,
 )
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_operators import UnsupportedModelError, Weights
+from paddle_dialog.models.numpy_operators import Weights, known_choice
+from paddle_dialog.processes import total_memory
 
 if TYPE_CHECKING:
-    from paddle_dialog.models.numpy_state import NumpyDecoder, NumpyEncoder
-    from paddle_dialog.models.pair import Decoder, Encoder
+    from paddle_dialog.models.networks import Decoder, Encoder
+    from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
 
-FAMILIES = (
-    LstmAttentionConfig.name,
-    TransformerConfig.name,
-    ConvolutionalTransformerConfig.name,
-    CausalTransformerConfig.name,
-)
+FAMILIES = (LstmAttentionConfig.name, TransformerConfig.name, CausalTransformerConfig.name)
 
 
 def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
@@ -36,23 +33,24 @@ def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
         raise UserError(
             f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(FAMILIES))}"
         )
-    from paddle_dialog.models.causal_transformer import causal_pair
-    from paddle_dialog.models.lstm_attention import lstm_pair
-    from paddle_dialog.models.transformer import transformer_pair
+    from paddle_dialog.models import networks
 
     if isinstance(config, LstmAttentionConfig):
-        return lstm_pair(config)
+        lstm = networks.LstmEncoder(config)
+        return lstm, networks.LstmDecoder(config, lstm.output_size)
     if isinstance(config, CausalTransformerConfig):
-        return causal_pair(config)
-    return transformer_pair(config)
+        causal = networks.CausalEncoder(config)
+        return causal, networks.CausalDecoder(config, causal)
+    return networks.TransformerEncoder(config), networks.TransformerDecoder(config)
 
 
-def build_encoder(config: LstmAttentionConfig | TransformerConfig) -> Encoder:
+def build_encoder(config: ModelConfig) -> Encoder:
     """Return the untrained encoder of a family alone, for a model that writes no text."""
-    from paddle_dialog.models.lstm_attention import LstmEncoder
-    from paddle_dialog.models.transformer import TransformerEncoder
+    from paddle_dialog.models import networks
 
-    return LstmEncoder(config) if isinstance(config, LstmAttentionConfig) else TransformerEncoder(config)
+    if isinstance(config, LstmAttentionConfig):
+        return networks.LstmEncoder(config)
+    return networks.TransformerEncoder(config)
 
 
 def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
@@ -61,24 +59,52 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
     Raises:
         UnsupportedModelError: the family has no NumPy steps, or a weight is missing or misshapen.
     """
-    if config.name not in FAMILIES or isinstance(config, ConvolutionalTransformerConfig):
-        raise UnsupportedModelError(f"the model is {config.name}")
-    from paddle_dialog.models.numpy_causal_transformer import numpy_causal_pair
-    from paddle_dialog.models.numpy_lstm_attention import numpy_lstm_pair
-    from paddle_dialog.models.numpy_transformer import numpy_transformer_pair
+    from paddle_dialog.models import numpy_causal_transformer, numpy_lstm_attention, numpy_transformer
 
+    known_choice("model.name", config.name, *FAMILIES)
     if isinstance(config, LstmAttentionConfig):
-        return numpy_lstm_pair(config, weights)
+        lstm = numpy_lstm_attention.NumpyLstmEncoder(config, weights)
+        return lstm, numpy_lstm_attention.NumpyLstmDecoder(config, weights, lstm.output_size)
     if isinstance(config, CausalTransformerConfig):
-        return numpy_causal_pair(config, weights)
-    return numpy_transformer_pair(config, weights)
+        causal = numpy_causal_transformer.NumpyCausalEncoder(config, weights)
+        return causal, numpy_causal_transformer.NumpyCausalDecoder(config, weights, causal)
+    encoder = numpy_transformer.NumpyTransformerEncoder(config, weights)
+    return encoder, numpy_transformer.NumpyTransformerDecoder(config, weights)
 
 
-def numpy_encoder(config: LstmAttentionConfig | TransformerConfig, weights: Weights) -> NumpyEncoder:
+def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
     """Return the encoder of the weights `encoder.…` of a network alone; raise as `numpy_pair`."""
     from paddle_dialog.models.numpy_lstm_attention import NumpyLstmEncoder
     from paddle_dialog.models.numpy_transformer import NumpyTransformerEncoder
 
+    known_choice("model.name", config.name, LstmAttentionConfig.name, TransformerConfig.name)
     if isinstance(config, LstmAttentionConfig):
         return NumpyLstmEncoder(config, weights)
     return NumpyTransformerEncoder(config, weights)
+
+
+def check_memory(model: Any, tokens: int, copies: int) -> None:
+    """Check that a network's weights fit into this machine's memory, before it is built.
+
+    The matrices of layers and embeddings are counted, 4 bytes a number.
+
+    Args:
+        model: settings of a family; what they do not have is not counted.
+        tokens: of its vocabularies.
+        copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
+
+    Raises:
+        UserError: they do not fit.
+    """
+
+    def size(name: str) -> int:
+        return getattr(model, name, 0)
+
+    layers = size("encoder_layers") + size("decoder_layers") or size("num_layers")
+    rows = layers * (4 * size("width") + 2 * size("inner_width")) + tokens
+    needed, memory = 4 * copies * rows * size("width"), total_memory()
+    if memory is not None and needed > memory and not isinstance(model, PretrainedConfig):
+        raise UserError(
+            f"model: its weights would take at least {needed / 2**30:,.0f} GiB of memory, and this machine has "
+            f"{memory / 2**30:,.0f}; take fewer or narrower layers"
+        )

@@ -1,22 +1,36 @@
-"""The causal Transformer over arrays: one stack reads a source and goes on from it.
+"""The causal Transformer over arrays: one stack reads a source and then its targets.
 
-It goes on row by row, or over many texts at once. The keys and values of a source are kept once, however many rows
-go on from it.
+It decodes row by row, or many texts at once. The keys and values of a source are kept once, whatever the number of
+its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.models import CausalConfig, CausalTransformerConfig
+from paddle_dialog.config.models import CausalConfig, CausalLmConfig, CausalTransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.models.numpy_state import AttentionCache, PrefixTrie, RowSources
-from paddle_dialog.models.numpy_transformer import NumpyTransformerLayer, attend
+from paddle_dialog.models.numpy_layers import (
+    AttentionCache,
+    NumpyDecoder,
+    NumpyTransformerLayer,
+    PrefixTrie,
+    attend,
+    causal_mask,
+)
+from paddle_dialog.models.numpy_operators import (
+    NumpyLayerNorm,
+    NumpyLinear,
+    Weights,
+    known_choice,
+    log_probs_of_texts,
+    softmax,
+    without_padding,
+)
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalTransformer:
@@ -35,7 +49,7 @@ class NumpyCausalTransformer:
     def read(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read embedded sources [B, S, D], padded at the end: outputs [B, S, D], keys and values [B, S, 2L, D]."""
         batch, length, width = x.shape
-        mask = _causal_mask(length)
+        mask = causal_mask(length)
         memory = np.empty((batch, length, 2 * len(self._layers), width), dtype=np.float32)
         for layer in self._layers:
             x = layer.read(x, mask, memory)  # [B, S, D]
@@ -63,7 +77,7 @@ class NumpyCausalTransformer:
         Returns:
             Outputs of the nodes [N, D].
         """
-        mask = _causal_mask(tree.paths.shape[1])
+        mask = causal_mask(tree.paths.shape[1])
         for layer in self._layers:
             x = layer.follow(x, tree, memory, mask)  # [N, D]
         return self._norm(x)
@@ -100,15 +114,13 @@ class _CausalLayer(NumpyTransformerLayer):
             source_key, source_value = (
                 self._split(cache.memory[:, :, part + k]) for k in range(2)
             )  # [B, heads, S, d]
-            grid = self._split(rows.spread(query))  # [B, heads, R, d]
+            grid = self._split(rows.scatter(query))  # [B, heads, R, d]
             scores = np.matmul(grid, source_key.swapaxes(2, 3))  # [B, heads, R, S]
             scores += cache.mask
-            weights = softmax(
-                np.concatenate([self._collect(scores, cache), own], axis=2)
-            )  # [N, heads, S + T]
+            weights = softmax(np.concatenate([self._gather(scores, cache), own], axis=2))  # [N, heads, S + T]
             size = scores.shape[3]
-            context = np.matmul(self._spread(weights[:, :, :size], cache), source_value)  # [B, heads, R, d]
-            read = self._collect(context, cache)  # [N, heads, d]
+            context = np.matmul(self._scatter(weights[:, :, :size], cache), source_value)  # [B, heads, R, d]
+            read = self._gather(context, cache)  # [N, heads, d]
             read += np.matmul(weights[:, :, None, size:], value)[:, :, 0]
             return self._output(read.reshape(len(y), self._width))
 
@@ -150,20 +162,15 @@ class _CausalLayer(NumpyTransformerLayer):
         """Split [N, T, D] into [N, heads, T, d]."""
         return x.reshape(*x.shape[:2], self._heads, -1).swapaxes(1, 2)
 
-    def _collect(self, grid: np.ndarray, cache: AttentionCache) -> np.ndarray:
+    def _gather(self, grid: np.ndarray, cache: AttentionCache) -> np.ndarray:
         """Return the rows [N, heads, K] of a grid [B, heads, R, K]."""
         batch, heads, slots, _ = grid.shape
-        rows = cache.rows.collect(grid.swapaxes(1, 2).reshape(batch, slots, -1))  # [N, heads * K]
+        rows = cache.rows.gather(grid.swapaxes(1, 2).reshape(batch, slots, -1))  # [N, heads * K]
         return rows.reshape(len(rows), heads, -1)
 
-    def _spread(self, rows: np.ndarray, cache: AttentionCache) -> np.ndarray:
+    def _scatter(self, rows: np.ndarray, cache: AttentionCache) -> np.ndarray:
         """Return rows [N, heads, K] as a grid [B, heads, R, K]."""
-        return self._split(cache.rows.spread(rows.reshape(len(rows), -1)))
-
-
-def _causal_mask(length: int) -> np.ndarray:
-    """Return the additive mask of attention scores: 0 at and before each position, very low after it, [T, T]."""
-    return padding_mask(np.arange(1, length + 1), length)
+        return self._split(cache.rows.scatter(rows.reshape(len(rows), -1)))
 
 
 class NumpyCausalEncoder:
@@ -175,91 +182,37 @@ class NumpyCausalEncoder:
         self.stack = NumpyCausalTransformer(config, weights, "encoder.stack")
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Encode; see `NumpyEncoder`; what the decoder begins with are keys and values [B, S, 2L, D]."""
+        """Read embedded sources; return outputs [B, S, D], and for the decoder keys and values [B, S, 2L, D]."""
         return self.stack.read(embedded + self.positions[: embedded.shape[1]])
 
-    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray) -> np.ndarray:
-        """Decode all positions of many texts after one source.
 
-        Args:
-            x: embedded nodes of the texts' tree [N, D].
-            tree: of the texts.
-            memory: of the source, without padding [S, 2L, D].
-
-        Returns:
-            Outputs [N, D].
-
-        Raises:
-            UserError: a text is longer than the model has positions for.
-        """
-        size = len(memory)
-        if size + tree.paths.shape[1] > len(self.positions):
-            raise UserError(
-                f"a reply of {tree.paths.shape[1] - 1} tokens cannot be scored: after this context the model has "
-                f"{len(self.positions) - size - 1} positions left; give a shorter one"
-            )
-        return self.stack.follow(x + self.positions[size + tree.places], tree, memory)
-
-
-class CausalState(NamedTuple):
-    """The state of a decoding step."""
-
-    cache: AttentionCache
-    keys: np.ndarray  # of the copying head [B, S, depth]
-    lengths: np.ndarray  # of the sources [B]
-
-    @property
-    def rows(self) -> RowSources:
-        """N rows of B sources."""
-        return self.cache.rows
-
-    def reorder(self, index: np.ndarray) -> tuple[CausalState, np.ndarray | None]:
-        """See `DecoderState`."""
-        cache, left = self.cache.reorder(index)
-        if left is None:
-            return self._replace(cache=cache), None
-        return CausalState(cache, self.keys[left], self.lengths[left]), left
-
-    def reorder_within(self, index: np.ndarray) -> CausalState:
-        """See `DecoderState`."""
-        return self._replace(cache=self.cache.reorder_within(index))
-
-
-class NumpyCausalDecoder:
+class NumpyCausalDecoder(NumpyDecoder):
     """The numbers of `CausalDecoder`."""
-
-    takes_embedded = True
 
     def __init__(
         self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
     ) -> None:
         self._encoder = encoder
         self._query = NumpyLinear.named(
-            weights, "decoder.copy.query", config.width, config.copy_depth, bias=False
+            weights, "decoder.copy.query", config.width, config.copy_size, bias=False
         )
-        self._key = NumpyLinear.named(
-            weights, "decoder.copy.key", config.width, config.copy_depth, bias=False
-        )
-        self._scale = np.float32(config.copy_depth**-0.5)
+        self._key = NumpyLinear.named(weights, "decoder.copy.key", config.width, config.copy_size, bias=False)
+        self._scale = np.float32(config.copy_size**-0.5)
 
-    def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """Return the embedded tokens themselves."""
-        return embedded
+    def prepare(self, outputs: np.ndarray, final: np.ndarray, lengths: np.ndarray) -> AttentionCache:
+        """Return the source's keys and values, and as `sources` the copying head's keys and the lengths."""
+        return AttentionCache.of(final, lengths, self._key(outputs), lengths)
 
-    def prepare(self, outputs: np.ndarray, final: np.ndarray, lengths: np.ndarray) -> CausalState:
-        """Return the source's keys and values, and the keys of the copying head."""
-        return CausalState(AttentionCache.of(final, lengths), self._key(outputs), lengths)
+    def step(
+        self, inputs: np.ndarray, state: AttentionCache
+    ) -> tuple[np.ndarray, np.ndarray, AttentionCache]:
+        """Decode one more position of every row; the attention is the copying head's."""
+        rows, (keys, lengths) = state.rows, state.sources
+        x = inputs + self._encoder.positions[lengths[rows.inputs] + state.length]  # [N, D]
+        hidden, state = self._encoder.stack.step(x, state)  # [N, D]
+        return hidden, self._copy(rows.scatter(hidden), keys, state.mask[:, 0]), state
 
-    def step(self, inputs: np.ndarray, state: CausalState) -> tuple[np.ndarray, np.ndarray, CausalState]:
-        """Decode one more position of every row; see `NumpyDecoder`."""
-        rows = state.rows
-        places = state.lengths[rows.inputs] + state.cache.length  # [N]
-        x = inputs + self._encoder.positions[places]  # [N, D]
-        hidden, cache = self._encoder.stack.step(x, state.cache)  # [N, D]
-        attention = self._copy(rows.spread(hidden), state.keys, cache.mask[:, 0])  # [B, R, S]
-        return hidden, attention, state._replace(cache=cache)
-
-    def follow(self, x: np.ndarray, tree: PrefixTrie, state: CausalState) -> tuple[np.ndarray, np.ndarray]:
+    def follow(self, x: np.ndarray, tree: PrefixTrie, state: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
         """Decode all positions of many texts after one source.
 
         Args:
@@ -269,13 +222,16 @@ class NumpyCausalDecoder:
 
         Returns:
             Hidden [N, D] and attention over the source [N, S].
-
-        Raises:
-            UserError: a text is longer than the model has positions for.
         """
-        size = int(state.lengths[0])
-        hidden = self._encoder.follow(x, tree, state.cache.memory[0, :size])  # [N, D]
-        return hidden, self._copy(hidden[None], state.keys[:, :size])[0]
+        keys, (size,) = state.sources
+        positions, most = self._encoder.positions, tree.paths.shape[1]
+        if size + most > len(positions):
+            raise UserError(
+                f"a reply of {most - 1} tokens cannot be scored: after this context the model has "
+                f"{len(positions) - size - 1} positions left; give a shorter one"
+            )
+        hidden = self._encoder.stack.follow(x + positions[size + tree.places], tree, state.memory[0, :size])
+        return hidden, self._copy(hidden[None], keys[:, :size])[0]
 
     def _copy(self, x: np.ndarray, keys: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """Return the copying head's weights [B, R, S] from `x` [B, R, D]; `mask` is additive [B, 1, S]."""
@@ -285,13 +241,63 @@ class NumpyCausalDecoder:
         return softmax(scores)
 
 
-def numpy_causal_pair(
-    config: CausalTransformerConfig, weights: Weights
-) -> tuple[NumpyCausalEncoder, NumpyCausalDecoder]:
-    """Build encoder and decoder.
+class NumpyCausalLm:
+    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`.
 
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
+    Args:
+        vocab_size: V.
+        arrays: weights of the network by structured name.
     """
-    encoder = NumpyCausalEncoder(config, weights)
-    return encoder, NumpyCausalDecoder(config, weights, encoder)
+
+    uses_arrays = True
+
+    def __init__(self, config: CausalLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
+        known_choice("model.name", config.name, CausalLmConfig.name)
+        weights, width = Weights(arrays), config.width
+        table = weights.take("embedding.table.weight", vocab_size, width)
+        self._table = without_padding(table) * np.float32(width**0.5)
+        self._positions = weights.take("positions.weight", config.max_positions, width)
+        self._stack = NumpyCausalTransformer(config, weights, "stack")
+        self._output = NumpyLinear(table.T, weights.take("output.bias", vocab_size))
+        weights.check_all_taken()
+
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> AttentionCache:
+        """Return the state before the begin token, after the ids [B, S] that precede it, of lengths [B]."""
+        places = np.arange(source.shape[1]) - lengths[:, None]  # [B, S], negative
+        x = self._table[source] + self._positions[places % len(self._positions)]  # [B, S, D]
+        return AttentionCache.of(self._stack.read(x)[1], lengths)
+
+    def step(self, token: np.ndarray, state: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
+        """Return logits [N, V] after one more token [N], and the new state."""
+        x, state = self._stack.step(self._table[token] + self._positions[state.length], state)  # [N, D]
+        return self._output(x), state
+
+    def reorder(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
+        """Return the state of the rows `index` [M]."""
+        return state.reorder(index)[0]
+
+    def reorder_within(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
+        """Reorder rows that stay with their input."""
+        return state.reorder_within(index)
+
+    def text_states(
+        self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
+    ) -> list[np.ndarray]:
+        """Read texts, those of one input together; arguments as for `TextReader`."""
+        states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
+        for row in np.unique(inputs).tolist():
+            together, before = np.flatnonzero(inputs == row).tolist(), source[row, : lengths[row]].tolist()
+            longest = max(len(texts[number]) for number in together)
+            tokens = np.full((len(together), len(before) + 1 + longest), Vocabulary.pad_id)  # [m, S + 1 + T]
+            for line, number in zip(tokens, together, strict=True):
+                given = [*before, Vocabulary.bos_id, *texts[number]]
+                line[: len(given)] = given
+            places = np.arange(tokens.shape[1]) - len(before)
+            hidden, _ = self._stack.read(self._table[tokens] + self._positions[places])  # [m, S + 1 + T, D]
+            for number, outputs in zip(together, hidden[:, len(before) :], strict=True):
+                states[number] = outputs[: len(texts[number]) + 1]
+        return states
+
+    def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return log p(text, end | input) [M] from the states of the texts."""
+        return log_probs_of_texts(self._output, states, texts)

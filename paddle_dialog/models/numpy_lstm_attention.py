@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.models.numpy_state import NumpyDecoder, NumpyEncoder, RowSources
+from paddle_dialog.models.numpy_layers import NumpyDecoder, RowSources
+from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, known_choice, padding_mask, softmax
 
 
 class CellWeights(NamedTuple):
@@ -73,7 +73,7 @@ class NumpyLstmEncoder:
         ]  # for each direction
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Encode; see `NumpyEncoder`; outputs are zero on padding."""
+        """Read embedded sources; outputs are zero on padding."""
         x, size = embedded, embedded.shape[1]
         real = np.arange(size) < lengths[:, None]  # [B, S]
         # Reversing a row leaves its padding at the end.
@@ -99,14 +99,14 @@ class NumpyLstmEncoder:
         hidden = cell = np.zeros((len(x), self._hidden_size), dtype=np.float32)
         for step in range(x.shape[1]):
             new_hidden, new_cell = lstm_step(of_hidden(hidden) + pre[:, step], cell)
-            goes_on = real[:, step, None]  # [B, 1]
-            if goes_on.all():
+            inside = real[:, step, None]  # [B, 1]
+            if inside.all():
                 outputs[:, step] = hidden = new_hidden
                 cell = new_cell
                 continue
-            hidden = np.where(goes_on, new_hidden, hidden)
-            cell = np.where(goes_on, new_cell, cell)
-            outputs[:, step] = hidden * goes_on
+            hidden = np.where(inside, new_hidden, hidden)
+            cell = np.where(inside, new_cell, cell)
+            outputs[:, step] = hidden * inside
         return outputs, hidden, cell
 
 
@@ -122,7 +122,7 @@ class LstmState(NamedTuple):
     mask: np.ndarray  # additive [B, 1, S]
 
     def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
-        """See `DecoderState`."""
+        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
         moved = self.reorder_within(index)
         rows, left = self.rows.take(index)
         if len(left) == len(self.values):
@@ -131,7 +131,7 @@ class LstmState(NamedTuple):
         return moved._replace(rows=rows, values=values, keys=keys, mask=mask), left
 
     def reorder_within(self, index: np.ndarray) -> LstmState:
-        """See `DecoderState`."""
+        """Reorder rows that stay with their source."""
         return self._replace(
             hidden=[layer[index] for layer in self.hidden],
             cells=[layer[index] for layer in self.cells],
@@ -139,7 +139,7 @@ class LstmState(NamedTuple):
         )
 
 
-class NumpyLstmDecoder:
+class NumpyLstmDecoder(NumpyDecoder):
     """The numbers of `LstmDecoder`."""
 
     takes_embedded = False
@@ -187,7 +187,7 @@ class NumpyLstmDecoder:
         return LstmState(states[0::2], states[1::2], feed, rows, values, self._score.prepare(values), mask)
 
     def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
-        """Decode one more position of every row; see `NumpyDecoder`."""
+        """Decode one more position of every row."""
         hidden, cells = [], []
         x = state.feed if self._input_feeding else state.feed[:, :0]  # [N, H or 0]
         for layer, product in enumerate(self._cells):
@@ -197,8 +197,8 @@ class NumpyLstmDecoder:
             x, cell = lstm_step(gates, state.cells[layer])  # [N, H] each
             hidden.append(x)
             cells.append(cell)
-        weights = softmax(self._score(state.rows.spread(x), state.keys) + state.mask)  # [B, R, S]
-        context = state.rows.collect(np.matmul(weights, state.values))  # [N, H]
+        weights = softmax(self._score(state.rows.scatter(x), state.keys) + state.mask)  # [B, R, S]
+        context = state.rows.gather(np.matmul(weights, state.values))  # [N, H]
         output = self._output_projection(np.concatenate([context, x], axis=1))  # [N, H]
         return output, weights, state._replace(hidden=hidden, cells=cells, feed=output)
 
@@ -207,6 +207,7 @@ class _Score:
     """The score functions of `layers.recurrent`."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
+        known_choice("model.score", config.score, "dot", "scaled_dot", "additive", "bilinear")
         size = config.hidden_size
         name = "decoder.cell.attention.score"
         self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
@@ -227,13 +228,3 @@ class _Score:
             together = np.tanh(self._query(query)[:, :, None] + keys[:, None])  # [B, R, S, H]
             return (together @ self._vector)[..., 0]
         return np.matmul(query * self._scale, keys.swapaxes(1, 2))
-
-
-def numpy_lstm_pair(config: LstmAttentionConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
-    """
-    encoder = NumpyLstmEncoder(config, weights)
-    return encoder, NumpyLstmDecoder(config, weights, encoder.output_size)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from paddle_dialog.config.models import FamilyConfig
+from paddle_dialog.data.eight_bits import EightBitWeights
+from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.mkl import has_avx512
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -20,69 +22,13 @@ COLUMNS = 64  # of a block of a weight matrix
 CACHE_LINE = 16  # numbers
 SMALL = 1_000_000  # multiplications up to which OpenBLAS does not rearrange matrices, with AVX-512
 LARGEST = SMALL if has_avx512() else sys.maxsize  # multiplications of one product
-SCALE = ".scale"  # suffix of the names of a matrix's scales
-_STEPS = 127  # of a number's magnitude in 8 bits
+POSITIONS = 256  # read at once, so that what is computed of them stays in the cache
+WORDS_AT_ONCE = 1024  # of the vocabulary, so that the logits of many rows stay in the cache
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
 
 
-class UnsupportedModelError(Exception):
-    """The array form does not support a network; the message says why."""
-
-
-def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return weights with their matrices in 8 bits; the largest number of each row is 127 steps.
-
-    Returns:
-        For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
-        all that are no matrices as they are.
-    """
-    tensors: dict[str, np.ndarray] = {}
-    for name, values in weights.items():
-        if values.ndim != 2 or values.shape[1] == 1:
-            tensors[name] = values
-            continue
-        largest = np.abs(values).max(axis=1, keepdims=True).astype(np.float32)
-        scale = np.maximum(largest, 1e-9) / _STEPS  # [R, 1]
-        tensors[name], tensors[name + SCALE] = np.rint(values / scale).astype(np.int8), scale
-    return tensors
-
-
-class EightBitWeights(Mapping[str, np.ndarray]):
-    """The weights that `quantize` was given, as near as 8 bits come; others as they are.
-
-    A matrix becomes float32 each time it is asked for, so that the weights take a quarter of the memory.
-
-    Attributes:
-        scales: name → the number that each row of the matrix is multiplied by [R, 1].
-
-    Raises:
-        KeyError: the scales of a matrix are missing.
-    """
-
-    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
-        self.scales = {
-            name: tensors[name + SCALE] for name, values in tensors.items() if values.dtype == np.int8
-        }
-        scales = {name + SCALE for name in self.scales}
-        self._values = {name: values for name, values in tensors.items() if name not in scales}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        values = self._values[name]
-        return values * self.scales[name] if name in self.scales else values
-
-    def values_of(self, name: str) -> np.ndarray:
-        """Return a matrix as it is stored."""
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
 class Weights:
-    """The weights of a network, taken one by one.
+    """The weights of a network, taken one by one; one that is missing or misshapen raises `UnsupportedModelError`.
 
     Args:
         arrays: by structured name, float of any precision.
@@ -93,11 +39,7 @@ class Weights:
         self._taken: set[str] = set()
 
     def take(self, name: str, *shape: int) -> np.ndarray:
-        """Return a weight as float32, which must not be written to.
-
-        Raises:
-            UnsupportedModelError: there is none of this name and shape.
-        """
+        """Return a weight as float32, which must not be written to."""
         array = self._arrays.get(name)
         if array is None or array.shape != shape:
             found = "missing" if array is None else f"of shape {list(array.shape)}"
@@ -106,11 +48,7 @@ class Weights:
         return array.astype(np.float32, copy=False)
 
     def take_table(self, name: str, size: int, width: int) -> Table:
-        """Return a table of embeddings [V, E], in 8 bits where the weights are.
-
-        Raises:
-            UnsupportedModelError: there is none of this name and shape.
-        """
+        """Return a table of embeddings [V, E], in 8 bits where the weights are."""
         if not isinstance(self._arrays, EightBitWeights) or name not in self._arrays.scales:
             return Table(self.take(name, size, width))
         values = self._arrays.values_of(name)
@@ -120,14 +58,16 @@ class Weights:
         return Table(values, self._arrays.scales[name])
 
     def check_all_taken(self) -> None:
-        """Check that every weight was taken.
-
-        Raises:
-            UnsupportedModelError: a weight was not taken.
-        """
+        """Check that every weight was taken."""
         left = self._arrays.keys() - self._taken
         if left:
             raise UnsupportedModelError(f"{min(left)} is unknown")
+
+
+def known_choice(key: str, value: object, *known: object) -> None:
+    """Raise `UnsupportedModelError` where the NumPy steps do not know a setting that chooses what is computed."""
+    if value not in known:
+        raise UnsupportedModelError(f"the steps over arrays do not know {key}: {value}")
 
 
 class Table:
@@ -326,3 +266,57 @@ def without_padding(table: np.ndarray) -> np.ndarray:
     table = table.copy()
     table[Vocabulary.pad_id] = 0
     return table
+
+
+def label_log_softmax(
+    output: NumpyLinear, hidden: np.ndarray, rows: np.ndarray, labels: np.ndarray, temperature: np.float32
+) -> np.ndarray:
+    """Compute log softmax(logits / temperature) at given ids, without ever holding the logits of all words.
+
+    Args:
+        output: H to V.
+        hidden: decoder outputs [N, H].
+        rows: the output that predicts each token [P].
+        labels: its id [P]; at ids beyond the vocabulary the result has no meaning.
+        temperature: > 0.
+
+    Returns:
+        float32 [P].
+    """
+    chosen = np.zeros(len(labels), dtype=np.float32)  # [P] logits
+    highest, totals = [], []  # of each part of the vocabulary, [N] each
+    for start in range(0, output.size, WORDS_AT_ONCE):
+        logits = output.columns(hidden, start, start + WORDS_AT_ONCE)  # [N, C]
+        if temperature != 1.0:
+            logits /= temperature
+        inside = np.flatnonzero((labels >= start) & (labels < start + logits.shape[1]))
+        chosen[inside] = logits[rows[inside], labels[inside] - start]
+        highest.append(logits.max(axis=1))
+        logits -= highest[-1][:, None]
+        totals.append(np.exp(logits, out=logits) @ np.ones(logits.shape[1], dtype=np.float32))
+    top = np.maximum.reduce(highest)  # [N]
+    total = sum(part * np.exp(high - top) for part, high in zip(totals, highest, strict=True))  # [N]
+    found: np.ndarray = chosen - (top + np.log(total))[rows]
+    return found
+
+
+def log_probs_of_texts(
+    output: NumpyLinear, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """Return log p(text, end) of M texts, float64 [M].
+
+    Args:
+        output: the layer that scores the vocabulary.
+        states: its inputs for the tokens of each text and its end, [T + 1, D] each.
+        texts: ids without start and end token.
+    """
+    if not texts:
+        return np.zeros(0)
+    hidden = np.concatenate(states)  # [P, D]
+    labels = np.array([token for text in texts for token in (*text, Vocabulary.eos_id)])  # [P]
+    scores = np.empty(len(labels))  # [P]
+    for start in range(0, len(labels), POSITIONS):
+        part = slice(start, start + POSITIONS)
+        own = np.arange(len(labels[part]))
+        scores[part] = label_log_softmax(output, hidden[part], own, labels[part], np.float32(1))
+    return np.add.reduceat(scores, np.cumsum([0, *map(len, states[:-1])]))

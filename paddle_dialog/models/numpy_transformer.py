@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 
-from paddle_dialog.config.models import AttentionConfig, TransformerConfig
+from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.layers.sinusoids import sinusoids
-from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.models.numpy_state import AttentionCache, NumpyDecoder, NumpyEncoder, RowSources
+from paddle_dialog.models.numpy_layers import (
+    AttentionCache,
+    NumpyDecoder,
+    NumpyTransformerLayer,
+    attend,
+    causal_mask,
+)
+from paddle_dialog.models.numpy_operators import (
+    NumpyLayerNorm,
+    NumpyLinear,
+    Weights,
+    known_choice,
+    padding_mask,
+    softmax,
+)
 
 SHORT = 16  # positions of a source up to which its keys and values absorb the projections
-
-
-class NumpyTransformerLayer:
-    """The common parts of all layers: self-attention, feed-forward, and a norm of each.
-
-    Args:
-        name: of the layer.
-    """
-
-    def __init__(self, config: AttentionConfig, weights: Weights, name: str) -> None:
-        width, bias = config.width, config.bias
-        self._weights, self._name, self._width, self._bias = weights, name, width, bias
-        self._heads = config.num_heads
-        self._query_key_value = self._linear("self_attention.query_key_value", width, 3 * width)
-        self._output = self._linear("self_attention.output", width, width)
-        self._expand = self._linear("feed_forward.expand", width, config.inner_width)
-        self._contract = self._linear("feed_forward.contract", config.inner_width, width)
-        self._self_norm = NumpyLayerNorm(weights, f"{name}.self_attention_norm", width)
-        self._feed_forward_norm = NumpyLayerNorm(weights, f"{name}.feed_forward_norm", width)
-
-    def _linear(self, name: str, inputs: int, outputs: int) -> NumpyLinear:
-        return NumpyLinear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
-
-    def _residual(
-        self, x: np.ndarray, norm: NumpyLayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """Add the output of a sublayer, after its norm, to `x` [..., D]."""
-        return x + sublayer(norm(x))
-
-    def _feed_forward(self, x: np.ndarray) -> np.ndarray:
-        inner = self._expand(x)  # [..., inner]
-        return self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
 class NumpyEncoderLayer(NumpyTransformerLayer):
@@ -122,13 +100,13 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
             nonlocal weights
             key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
             if key.shape[1] > cache.mask.shape[-1]:
-                scores = np.matmul(cache.rows.spread(y), key.swapaxes(1, 2))  # [B, R, heads * S]
+                scores = np.matmul(cache.rows.scatter(y), key.swapaxes(1, 2))  # [B, R, heads * S]
                 weights = scores.reshape(*scores.shape[:2], self._heads, -1)  # [B, R, heads, S]
                 weights = softmax(np.add(weights, cache.mask, out=weights)).swapaxes(1, 2)
-                return cache.rows.collect(np.matmul(scores, value))  # [N, D]
-            query = cache.rows.spread(self._query(y))  # [B, R, D]
+                return cache.rows.gather(np.matmul(scores, value))  # [N, D]
+            query = cache.rows.scatter(self._query(y))  # [B, R, D]
             context, weights = attend(query, key, value, cache.mask, self._heads)  # [B, R, D]
-            return self._cross_output(cache.rows.collect(context))
+            return self._cross_output(cache.rows.gather(context))
 
         x = self._residual(x, self._self_norm, self_attention)
         x = self._residual(x, self._cross_norm, cross_attention)
@@ -163,38 +141,19 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         return self._residual(x, self._feed_forward_norm, self._feed_forward)
 
 
-def attend(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
-
-    Args:
-        query: [N, T, D].
-        key: [N, S, D].
-        value: [N, S, D].
-        mask: additive [N, 1, 1, S] or [T, S], or None.
-        heads: D = heads * d.
-
-    Returns:
-        Context [N, T, D] and the weights [N, heads, T, S].
-    """
-    rows, length, width = query.shape
-    size = width // heads
-    query, key, value = (
-        part.reshape(rows, -1, heads, size).swapaxes(1, 2) for part in (query, key, value)
-    )  # [N, heads, ·, d]
-    scores = np.matmul(query * np.float32(size**-0.5), key.swapaxes(2, 3))  # [N, heads, T, S]
-    if mask is not None:
-        scores += mask
-    weights = softmax(scores)
-    context = np.matmul(weights, value)  # [N, heads, T, d]
-    return context.swapaxes(1, 2).reshape(rows, length, width), weights
+def _check_form(config: TransformerConfig) -> None:
+    """Check that this is the form of the family that is written here; else raise `UnsupportedModelError`."""
+    known_choice("model.feed_forward", config.feed_forward, "ll")
+    known_choice("model.project_embeddings", config.project_embeddings, False)
+    for key in ("key_size", "value_size"):
+        known_choice(f"model.{key}", getattr(config, key), None, config.width)
 
 
 class NumpyTransformerEncoder:
     """The numbers of `TransformerEncoder`."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
+        _check_form(config)
         self.output_size = config.width
         self._positions = sinusoids(max_length=config.max_positions, width=config.width)
         self._layers = [
@@ -204,7 +163,7 @@ class NumpyTransformerEncoder:
         self._norm = NumpyLayerNorm(weights, "encoder.stack.final_norm", config.width)
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
-        """Encode; see `NumpyEncoder`."""
+        """Read embedded sources; the decoder needs the outputs alone."""
         length = embedded.shape[1]
         x = embedded + self._positions[:length]  # [B, S, D]
         mask = padding_mask(lengths, length)[:, None, None]  # [B, 1, 1, S]
@@ -213,34 +172,11 @@ class NumpyTransformerEncoder:
         return self._norm(x), None
 
 
-class TransformerState(NamedTuple):
-    """The state of a decoding step."""
-
-    cache: AttentionCache
-    aligned: np.ndarray | None  # added to the decoder's input position by position [B, S, D]
-
-    @property
-    def rows(self) -> RowSources:
-        """N rows of B sources."""
-        return self.cache.rows
-
-    def reorder(self, index: np.ndarray) -> tuple[TransformerState, np.ndarray | None]:
-        """See `DecoderState`."""
-        cache, left = self.cache.reorder(index)
-        aligned = self.aligned if self.aligned is None or left is None else self.aligned[left]
-        return TransformerState(cache, aligned), left
-
-    def reorder_within(self, index: np.ndarray) -> TransformerState:
-        """See `DecoderState`."""
-        return self._replace(cache=self.cache.reorder_within(index))
-
-
-class NumpyTransformerDecoder:
+class NumpyTransformerDecoder(NumpyDecoder):
     """The numbers of `TransformerDecoder`."""
 
-    takes_embedded = True
-
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
+        _check_form(config)
         width = config.width
         self._positions = sinusoids(max_length=config.max_positions, width=config.width)
         self._layers = [
@@ -252,52 +188,37 @@ class NumpyTransformerDecoder:
         if config.aligned_input:
             self._aligned = NumpyLinear.named(weights, "decoder.aligned_projection", width, width, bias=False)
 
-    def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """Return the embedded tokens themselves."""
-        return embedded
-
-    def prepare(self, outputs: np.ndarray, final: None, lengths: np.ndarray) -> TransformerState:
+    def prepare(self, outputs: np.ndarray, final: None, lengths: np.ndarray) -> AttentionCache:
         """Return each layer's keys and values of the source."""
         length = outputs.shape[1]
-        aligned = None
-        if self._aligned is not None:
-            aligned = self._aligned(outputs) * (np.arange(length) < lengths[:, None])[..., None]  # [B, S, D]
+        sources = []
+        if self._aligned is not None:  # added to the decoder's input position by position [B, S, D]
+            sources = [self._aligned(outputs) * (np.arange(length) < lengths[:, None])[..., None]]
         memory = np.stack([part for layer in self._layers for part in layer.prepare(outputs)], axis=2)
-        return TransformerState(
-            AttentionCache.of(memory, lengths, length), aligned
-        )  # memory is [B, P, 2L, D]
+        return AttentionCache.of(memory, lengths, *sources, size=length)  # memory is [B, P, 2L, D]
 
     def step(
-        self, inputs: np.ndarray, state: TransformerState
-    ) -> tuple[np.ndarray, np.ndarray, TransformerState]:
-        """Decode one more position of every row; see `NumpyDecoder`; the attention is the last layer's."""
-        place, cache = state.cache.length, state.cache.with_one_more()
+        self, inputs: np.ndarray, state: AttentionCache
+    ) -> tuple[np.ndarray, np.ndarray, AttentionCache]:
+        """Decode one more position of every row; the attention is the last layer's."""
+        place, cache = state.length, state.with_one_more()
         x = inputs + self._positions[place]  # [N, D]
-        if state.aligned is not None and place < state.aligned.shape[1]:
-            x += state.aligned[cache.rows.inputs, place]
+        for aligned in cache.sources:
+            if place < aligned.shape[1]:
+                x += aligned[cache.rows.inputs, place]
         for layer in self._layers:
             x, weights = layer(x, cache)  # [N, D], [B, heads, R, S]
-        hidden = self._norm(x)
-        return hidden, weights.mean(axis=1), state._replace(cache=cache)
+        return self._norm(x), weights.mean(axis=1), cache
 
     def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of whole targets; see `NumpyTargetReader`."""
+        """Decode all positions of whole targets; arguments as for `NumpyTargetReader`."""
         length, count = inputs.shape[1], len(source)
         apart = None if count == 1 or np.array_equal(owners, np.arange(count)) else owners
         x = inputs + self._positions[:length]  # [M, T, D]
         if self._aligned is not None:
             aligned = self._aligned(source[:, :length])  # [B, at most T, D]
             x[:, : source.shape[1]] += aligned if apart is None else aligned[apart]
-        mask = padding_mask(np.arange(1, length + 1), length)  # [T, T]
+        mask = causal_mask(length)  # [T, T]
         for layer in self._layers:
             x = layer.read_targets(x, source, apart, mask)  # [M, T, D]
         return self._norm(x)
-
-
-def numpy_transformer_pair(config: TransformerConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
-    """Build encoder and decoder.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
-    """
-    return NumpyTransformerEncoder(config, weights), NumpyTransformerDecoder(config, weights)

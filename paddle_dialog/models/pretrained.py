@@ -1,6 +1,6 @@
 """A pre-trained causal language model as a family: PaddleFormers' network behind the interface of our search.
 
-A vocabulary of ours stands for some of the model's tokens. A source becomes a prompt; the search and the loss see the
+A vocabulary of ours represents some of the model's tokens. A source becomes a prompt; the search and the loss see the
 logits of the vocabulary's tokens alone.
 """
 
@@ -16,16 +16,14 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import MANIFEST
 from paddle_dialog.config.models import LoraConfig, PretrainedConfig
 from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.data.files import MANIFEST
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import causal_mask, length_mask
-from paddle_dialog.models.pair import gather_rows
 from paddle_dialog.models.pretrained_base import (
     SETTINGS,
     base_folder,
-    base_settings,
     characters,
     load_tokenizer,
     quiet_import,
@@ -34,8 +32,6 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 BEGIN = "："  # the end of every prompt, after which the target is written
 _NEVER = -1e9  # the logit of what is no text
-_FLOAT_BYTES, _COPIES = 4, 4  # training holds weights, gradients and Adam's two moments
-_HEADROOM = 1.1  # activations of the smallest batch
 
 Prompt = Callable[[Sequence[str]], Sequence[str]]
 
@@ -69,7 +65,7 @@ class _KeyValues:
 
 
 class PretrainedLM(nn.Layer):
-    """A causal language model that reads tokens after others.
+    """A causal language model that reads tokens after others, and offers `StepModel` in evaluation mode.
 
     Args:
         config: where it is, and what of it is trained.
@@ -115,7 +111,7 @@ class PretrainedLM(nn.Layer):
 
         Args:
             ids: [N, L].
-            state: what stands before.
+            state: of the tokens before.
             seen: bool [L, L], which of them each of them sees; itself and those before by default.
             depth: how far each is from the state [L]; one after the other by default.
 
@@ -149,18 +145,21 @@ class PretrainedLM(nn.Layer):
         """Return the logits of our vocabulary [N, L, V] for hidden [N, L, D]."""
         return paddle.index_select(self.all_logits(hidden), self.columns, axis=2) + self.floor
 
-    def step(self, token: Tensor, state: PretrainedState) -> tuple[Tensor, PretrainedState]:
+    @paddle.no_grad()
+    def step(self, token: np.ndarray, state: PretrainedState) -> tuple[np.ndarray, PretrainedState]:
         """Return logits [N, V] after one more token of our vocabulary [N], and the new state."""
-        hidden, state = self.extend(self.columns[token].unsqueeze(1), state)
-        return self.logits(hidden).squeeze(1), state
+        hidden, state = self.extend(self.columns[paddle.to_tensor(token)].unsqueeze(1), state)
+        return self.logits(hidden).squeeze(1).numpy(), state
 
-    def reorder(self, state: PretrainedState, index: Tensor) -> PretrainedState:
+    @paddle.no_grad()
+    def reorder(self, state: PretrainedState, index: np.ndarray) -> PretrainedState:
         """Return the state of the rows `index` [M]."""
-        reordered: PretrainedState = gather_rows(state, index)
-        return reordered
+        rows = paddle.to_tensor(index)
+        layers = [(keys[rows], values[rows]) for keys, values in state.layers]
+        return PretrainedState(layers, state.real[rows], state.place[rows])
 
     def save_whole(self, folder: Path) -> None:
-        """Write the weights in Hugging Face's form, with LoRA's matrices added to those beside them.
+        """Write the weights in Hugging Face's form, with LoRA's matrices added to theirs.
 
         Args:
             folder: an empty one.
@@ -182,9 +181,6 @@ class PretrainedSeq2Seq(PretrainedLM):
         vocab_size: V, to be checked.
         vocabulary: characters, each a token of the model, and marks.
         prompt: makes the prompt of a source's tokens, as characters and phrases, all but its end `BEGIN`.
-
-    Raises:
-        UserError: the vocabulary is not that of the weights.
     """
 
     def __init__(
@@ -220,10 +216,14 @@ class PretrainedSeq2Seq(PretrainedLM):
         Returns:
             Logits [B, T, V].
         """
-        return self.logits(self.extend(self.columns[target], self.encode(source, source_lengths))[0])
+        return self.logits(self.extend(self.columns[target], self._read(source, source_lengths))[0])
 
-    def encode(self, source: Tensor, lengths: Tensor) -> PretrainedState:
+    @paddle.no_grad()
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> PretrainedState:
         """Return the state before the target, for sources [B, S] of the given lengths [B], end token last."""
+        return self._read(source, lengths)
+
+    def _read(self, source: Any, lengths: Any) -> PretrainedState:
         rows = zip(source.tolist(), lengths.tolist(), strict=True)
         return self.begin([self._prompted(ids[: length - 1]) for ids, length in rows])[1]
 
@@ -237,11 +237,7 @@ class PretrainedSeq2Seq(PretrainedLM):
 
 
 def load_model(config: PretrainedConfig) -> Any:
-    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them.
-
-    Raises:
-        UserError: it cannot be used, see `base_folder`, or would not fit into memory.
-    """
+    """Return PaddleFormers' network with its weights; that of a bundle is without, as the bundle brings them."""
     folder = base_folder(config)
     in_bundle = (folder / MANIFEST).is_file()
     with quiet_import():
@@ -253,12 +249,11 @@ def load_model(config: PretrainedConfig) -> Any:
     settings = AutoConfig.from_pretrained(str(folder))
     settings.fuse_rms_norm = False  # the fused kernel is registered for GPUs alone
     settings._attn_implementation = "sdpa"  # the one that takes any mask
-    _check_memory(folder, 1 if in_bundle or config.lora is not None else _COPIES)
     if in_bundle:
         model = AutoModelForCausalLM.from_config(settings, dtype="float32")
     else:
         held = "float32" if paddle.get_device() == "cpu" else config.dtype
-        # The library writes a file beside the weights and trusts one that it finds there, so it gets links to them.
+        # The library writes a file next to the weights and trusts one that it finds there, so it gets links to them.
         with TemporaryDirectory() as links:
             for path in [folder / SETTINGS, *folder.glob("*.safetensors*")]:
                 (Path(links) / path.name).symlink_to(path.resolve())
@@ -269,52 +264,11 @@ def load_model(config: PretrainedConfig) -> Any:
 
 
 def add_lora(model: Any, lora: LoraConfig) -> Any:
-    """Freeze a network, put small trainable matrices beside its linear layers, and return what merges them.
-
-    Raises:
-        UserError: a target is no such layer.
-    """
+    """Freeze a network, add small trainable matrices to its linear layers, and return what merges them."""
     from paddleformers.peft import LoRAConfig, LoRAModel
 
-    names = {
-        name.rpartition(".")[2] for name, layer in model.named_sublayers() if isinstance(layer, nn.Linear)
-    }
-    wanted = sorted(names) if lora.targets is None else lora.targets
-    for target in wanted:
-        if target not in names:
-            raise UserError(
-                f"model.lora.targets: no linear layer is called '{target}'; there are {', '.join(sorted(names))}"
-            )
+    wanted = sorted(
+        {name.rpartition(".")[2] for name, layer in model.named_sublayers() if isinstance(layer, nn.Linear)}
+    )
     options = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": lora.dropout, "dtype": "float32"}
     return LoRAModel(model, LoRAConfig(target_modules=[rf".*\.{target}" for target in wanted], **options))
-
-
-def _check_memory(folder: Path, copies: int) -> None:
-    """Raise a `UserError` if the weights, so many times in float32, would not fit into what is free."""
-    settings = base_settings(folder)
-    width, layers = settings["hidden_size"], settings["num_hidden_layers"]
-    heads = settings.get("num_key_value_heads") or settings["num_attention_heads"]
-    size = settings.get("head_dim") or width // settings["num_attention_heads"]
-    attention = 2 * width * size * (settings["num_attention_heads"] + heads)
-    tables = 1 if settings.get("tie_word_embeddings", False) else 2
-    count = layers * (attention + 3 * width * settings["intermediate_size"])
-    count += tables * width * settings["vocab_size"]
-    needed = count * _FLOAT_BYTES * copies * _HEADROOM / 1e9
-    free = _free_bytes() / 1e9
-    if needed > free:
-        wanted = "answering" if copies == 1 else "training all weights"
-        raise UserError(
-            f"model.pretrained: {folder} has {count / 1e6:,.0f} million weights, {wanted} takes {needed:.1f} GB, and "
-            f"{free:.1f} GB are free; take model.lora, a smaller model, or another machine"
-        )
-
-
-def _free_bytes() -> int:
-    """Return the free memory of the current device."""
-    if paddle.get_device() != "cpu":
-        total = paddle.device.cuda.get_device_properties().total_memory
-        return int(total - paddle.device.cuda.memory_allocated())
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 1 << 62

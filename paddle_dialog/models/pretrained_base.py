@@ -30,7 +30,7 @@ SMALL_FILES = (
     *("special_tokens_map.json", "added_tokens.json", *TOKENIZERS),
 )
 T = TypeVar("T")
-_BLANK = "▁"  # stands for a blank inside a token
+_BLANK = "▁"  # a blank inside a token
 
 
 def _remembered(function: Callable[[Path], T]) -> Callable[[Path], T]:
@@ -57,38 +57,24 @@ def quiet_import() -> Iterator[None]:
 
 
 def base_folder(config: PretrainedConfig) -> Path:
-    """Return the folder of a pre-trained model, fetched from a hub where the setting names no folder.
-
-    Raises:
-        UserError: its files are missing, are not those of `config.sha256`, or are of an architecture never run here.
-    """
+    """Return the folder of a pre-trained model, fetched from a hub where the setting names no folder."""
     folder = Path(config.pretrained)
     if not folder.is_dir():
         folder = _fetched(config.pretrained)
     if not any((folder / name).is_file() for name in TOKENIZERS):
-        raise UserError(
-            f"model.pretrained: {folder} has no tokenizer; lay its {' or '.join(TOKENIZERS)} there"
-        )
+        raise UserError(f"model.pretrained: {folder} has no tokenizer; put {' or '.join(TOKENIZERS)} there")
     known = base_settings(folder).get("architectures") or ["none"]
     if known[0] not in ARCHITECTURES:
-        raise UserError(
-            f"model.pretrained: {folder} is of the architecture {known[0]}, which was never run here; there are "
-            f"{', '.join(ARCHITECTURES)}"
-        )
+        raise UserError(f"model.pretrained: {folder} is a {known[0]}; take a {' or a '.join(ARCHITECTURES)}")
     if config.sha256 is not None and config.sha256 != base_hash(folder):
         raise UserError(
-            f"model.pretrained: {folder} is not the model that these weights were trained on, its files have another "
-            "hash; name that one"
+            f"model.pretrained: {folder} is not the model that these weights were trained on; name that one"
         )
     return folder
 
 
 def base_settings(folder: Path) -> dict[str, Any]:
-    """Return what config.json says.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """Return what config.json says."""
     try:
         settings: dict[str, Any] = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -117,89 +103,56 @@ def with_hash(config: Any) -> Any:
     return dataclasses.replace(config, model=dataclasses.replace(model, sha256=base_hash(base_folder(model))))
 
 
-def with_place(config: Any, bundle: Path, recipe: Any = None) -> Any:
-    """Return a bundle's settings with the folder of its pre-trained model: the recipe's, its own without LoRA."""
-    place = config.model.pretrained
-    if config.model.lora is None:
-        place = str(bundle)
-    elif recipe is not None and isinstance(recipe.model, PretrainedConfig):
-        place = recipe.model.pretrained
-    return dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=place))
-
-
 def base_files(config: Any) -> dict[str, bytes]:
-    """Return what the bundles of an experiment keep of a pre-trained model beside weights: settings, tokenizer."""
+    """Return what the bundles of an experiment keep of a pre-trained model besides weights: settings, tokenizer."""
     folder = base_folder(config.model)
     return {name: (folder / name).read_bytes() for name in SMALL_FILES if (folder / name).is_file()}
 
 
 def _fetched(name: str) -> Path:
-    """Fetch a model from a hub, and return its folder.
-
-    Raises:
-        UserError: it cannot be fetched.
-    """
+    """Fetch a model from a hub, and return its folder."""
     with quiet_import():
         from paddleformers.utils.download import resolve_file_path
 
-    def fetch(file: str, needed: bool = True) -> Path | None:
-        found = resolve_file_path(name, file, force_return=not needed)
-        return None if found is None else Path(found)
-
     try:
-        settings, index = fetch(SETTINGS), fetch(INDEX, needed=False)
-        assert settings is not None
+        settings = Path(resolve_file_path(name, SETTINGS))
+        index = resolve_file_path(name, INDEX, force_return=True)
         shards = [WEIGHTS]
         if index is not None:
-            shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        for file in shards:
-            fetch(file)
-        for file in SMALL_FILES:
-            fetch(file, needed=False)
-    except Exception as error:  # each hub has its own, some of them bare
-        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+            shards = sorted(set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values()))
+        for file in (*shards, *SMALL_FILES):
+            resolve_file_path(name, file, force_return=file in SMALL_FILES)
+    except Exception as error:  # each hub has its own
         raise UserError(
-            f"model.pretrained: '{name}' is no folder, and no hub gives it ({reason.rstrip('.')}); lay {SETTINGS}, "
-            f"the *.safetensors and {TOKENIZERS[0]} of the model into a folder and name that"
+            f"model.pretrained: '{name}' is no folder, and no hub gives it; put {SETTINGS}, the *.safetensors and "
+            f"{TOKENIZERS[0]} of the model into a folder and name that"
         ) from error
     return settings.parent
 
 
 @_remembered
 def load_tokenizer(folder: Path) -> Any:
-    """Return the tokenizer of a pre-trained model.
-
-    Raises:
-        UserError: it cannot be read, or has no token that ends a text.
-    """
+    """Return the tokenizer of a pre-trained model."""
     with quiet_import():
         from transformers import AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0][:120]
-        raise UserError(f"model.pretrained: the tokenizer of {folder} cannot be read ({reason})") from error
+        raise UserError(f"model.pretrained: the tokenizer of {folder} cannot be read") from error
     size = base_settings(folder).get("vocab_size", 0)
     if len(tokenizer) > size:
         raise UserError(
-            f"model.pretrained: the tokenizer of {folder} has {len(tokenizer):,} tokens, and the model {size:,}; "
-            "they do not belong together"
+            f"model.pretrained: the tokenizer of {folder} has {len(tokenizer):,} tokens, and the model {size:,}"
         )
     if tokenizer.eos_token_id is None:
-        raise UserError(
-            f"model.pretrained: the tokenizer of {folder} has no token that ends a text (eos_token)"
-        )
+        raise UserError(f"model.pretrained: the tokenizer of {folder} has no token that ends a text")
     return tokenizer
 
 
 @_remembered
 def characters(folder: Path) -> dict[str, int]:
-    """Return the tokens that are one hanzi or one mark, with their ids, in the order of these.
-
-    Raises:
-        UserError: no hanzi has a token of its own.
-    """
+    """Return the tokens that are one hanzi or one mark, with their ids, in the order of these."""
     tokenizer, found = load_tokenizer(folder), dict[str, int]()
     special = set(tokenizer.all_special_tokens)
     for index, token in enumerate(tokenizer.convert_ids_to_tokens(range(len(tokenizer)))):

@@ -1,27 +1,23 @@
-"""A model from source to target: a family's encoder and decoder between embeddings and an output layer."""
+"""Models from source to target: a family's encoder and decoder between embeddings and an output layer."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+import paddle
 from paddle import Tensor, nn
 
-from paddle_dialog.config.models import ModelConfig
+from paddle_dialog.config.models import FamilyConfig, LstmAttentionConfig, ModelConfig
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
+from paddle_dialog.layers.operators import Dropout
+from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
 from paddle_dialog.models.families import build_pair
-from paddle_dialog.models.pair import gather_rows
-
-
-class Seq2SeqState(NamedTuple):
-    """The state of a decoding step."""
-
-    memory: Any  # the source as the decoder sees it
-    past: Any  # the target so far
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class Seq2Seq(nn.Layer):
-    """Offers `StepModel` with logits.
+    """Scores every next token of a target.
 
     Args:
         config: the family and its sizes.
@@ -58,31 +54,113 @@ class Seq2Seq(nn.Layer):
         Returns:
             Logits [B, T, V].
         """
-        return self.output(self._decode(source, source_lengths, target)[0])
+        return self.output(self.decode(source, source_lengths, target)[0])
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> Seq2SeqState:
-        """Return the state before the first target token, for a source [B, S] of the given lengths [B]."""
-        real = length_mask(source_lengths, source.shape[1])  # [B, S]
-        outputs, final = self.encoder(self.source_embedding(source), source_lengths, real)  # [B, S, H]
-        return Seq2SeqState(*self.decoder.prepare(outputs, real, final))
+    def next_scores(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Return logits [B, V] of the token after each target [B, T]; see `PrefixModel`."""
+        return self.output(self.decode(source, lengths, target)[0][:, -1])
 
-    def step(self, token: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
-        """Return logits [N, V] after one more token [N], and the new state."""
-        hidden, _, past = self.decoder.step(self.target_embedding(token), *state)  # [N, width]
-        return self.output(hidden), state._replace(past=past)
-
-    def reorder(self, state: Seq2SeqState, index: Tensor) -> Seq2SeqState:
-        """Return the state of the rows `index` [M]."""
-        return gather_rows(state, index)
-
-    def reorder_within(self, state: Seq2SeqState, index: Tensor) -> Seq2SeqState:
-        """Reorder rows that stay with their input; what belongs to the source is not copied."""
-        return state._replace(past=gather_rows(state.past, index))
-
-    def attention_weights(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Return attention [B, T, S] of each target position over the source, for heat maps."""
-        return self._decode(source, source_lengths, target)[1]
-
-    def _decode(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def decode(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return hidden [B, T, width] and attention [B, T, S] of known targets [B, T]."""
-        return self.decoder(self.target_embedding(target), *self.encode(source, lengths))
+        real = length_mask(lengths, source.shape[1])  # [B, S]
+        outputs, final = self.encoder(self.source_embedding(source), lengths, real)  # [B, S, H]
+        return self.decoder(self.target_embedding(target), outputs, real, final)
+
+    def attention_weights(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Return the attention [B, T, S] of each target position over the source, for heat maps."""
+        return self.decode(source, lengths, target)[1]
+
+
+class PointerSeq2Seq(nn.Layer):
+    """Scores every next token of a target, which may be copied from the source.
+
+    Tokens outside the vocabulary have the ids V, V + 1, … in the order in which they occur in their source. A network
+    whose source is more than tokens, or whose target begins with more than a token, derives from this one.
+
+    Args:
+        config: the family and its sizes.
+        vocab_size: V, the same on both sides.
+        has_pointer: whether tokens can be copied; without it the vocabulary alone is scored.
+        temperature: divides the vocabulary's logits.
+    """
+
+    def __init__(
+        self, config: FamilyConfig, vocab_size: int, has_pointer: bool = True, temperature: float = 1.0
+    ) -> None:
+        super().__init__()
+        table = (vocab_size, config.embedding_size)
+        self.vocab_size = vocab_size
+        self.embedding = TokenEmbedding(*table, scale=config.scale_embeddings)
+        self.own_target_embedding = (
+            None if config.share_embeddings else TokenEmbedding(*table, scale=config.scale_embeddings)
+        )
+        # The Transformers apply dropout to embeddings after adding positions.
+        self.embedding_dropout = Dropout(config.dropout if isinstance(config, LstmAttentionConfig) else 0.0)
+        self.encoder, self.decoder = build_pair(config)
+        tied_to = self.target_embedding if config.tie_output else None
+        self.generator = PointerGenerator(
+            config.width, vocab_size, tied_to, has_pointer, temperature, bias=config.output_bias
+        )
+        self.dropout = Dropout(config.dropout)
+        self.returns_log_probabilities = has_pointer
+
+    @property
+    def target_embedding(self) -> TokenEmbedding:
+        """The decoder's table; a shared one is registered once, as `embedding`."""
+        return self.embedding if self.own_target_embedding is None else self.own_target_embedding
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        """Score every next token, given the true ones before it.
+
+        Args:
+            source: extended ids [B, S].
+            source_lengths: [B].
+            target: extended ids [B, T], begin token first.
+
+        Returns:
+            Logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
+        """
+        hidden, attention = self.decode(source, source_lengths, target)
+        logits, gate = self.generator(self.dropout(hidden))
+        return logits, gate, attention, source
+
+    def decode(self, source: Any, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return hidden [B, T, width] and attention [B, T, S] of known targets [B, T]."""
+        real = length_mask(lengths, source.shape[1])  # [B, S]
+        outputs, final = self.encoder(self.embed_source(source), lengths, real)  # [B, S, H]
+        return self.decoder(self.embed_target(target), outputs, real, final)
+
+    def next_scores(self, source: Any, lengths: Tensor, target: Tensor) -> Tensor:
+        """Return scores of the token after each target [B, T]; see `PrefixModel`.
+
+        Returns:
+            Log-probabilities [B, V + X] with X tokens outside the vocabulary; logits [B, V] without a pointer.
+        """
+        hidden, attention = self.decode(source, lengths, target)
+        logits, gate = self.generator(self.dropout(hidden[:, -1]))  # [B, V], [B]
+        if gate is None:
+            return logits
+        copy_ids = self.copy_ids(source)  # [B, S]
+        extra = max(int(copy_ids.max()) + 1 - self.vocab_size, 0)
+        first = first_positions(copy_ids)
+        return extended_log_probs(logits, gate, attention[:, -1], copy_ids, first, extra)
+
+    def attention_weights(self, source: Any, lengths: Tensor, target: Tensor) -> Tensor:
+        """Return the attention [B, T, S] of each target position over the source, for heat maps."""
+        return self.decode(source, lengths, target)[1]
+
+    def copy_ids(self, source: Any) -> Tensor:
+        """Return the extended ids [B, S] that can be copied from a source."""
+        return source
+
+    def embed_source(self, source: Any) -> Tensor:
+        """Embed sources [B, S] as [B, S, E]."""
+        return self.embedding_dropout(self.embedding(self.known(source)))
+
+    def embed_target(self, tokens: Tensor) -> Tensor:
+        """Embed targets [B, T] as [B, T, E]."""
+        return self.embedding_dropout(self.target_embedding(self.known(tokens)))
+
+    def known(self, ids: Tensor) -> Tensor:
+        """Return extended ids of any shape; those beyond the vocabulary become unknown."""
+        return paddle.where(ids < self.vocab_size, ids, paddle.full_like(ids, Vocabulary.unk_id))

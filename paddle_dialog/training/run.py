@@ -20,11 +20,12 @@ from paddle import nn
 from paddle_dialog.bundle.folder import Bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.config.models import PretrainedConfig, memory_problem
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData, warn_of_dev_data
 from paddle_dialog.errors import UserError
 from paddle_dialog.mkl import describe_path
+from paddle_dialog.models.families import check_memory
 from paddle_dialog.models.pretrained_base import base_files, with_hash
 from paddle_dialog.objective import has_paddlenlp
 from paddle_dialog.task import Display, Task
@@ -404,12 +405,7 @@ def _announce(task: Task, config: Any) -> FileLock:
 
 def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
-    positions = 0
-    if paddle.get_device() == "cpu":
-        lengths = np.asarray(data.train.lengths)
-        positions = int(min(config.data.batch_size, len(lengths)) * lengths.mean())
-    if too_large := memory_problem(config.model, sum(sizes.values()), 4, positions):
-        raise UserError(f"model: {too_large}")
+    check_memory(config.model, sum(sizes.values()), 4)
     return task.build_network(config, sizes)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.decoding.interface import evaluation_mode
+from paddle_dialog.decoding.paddle_steps import evaluation_mode
 from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
@@ -167,7 +167,7 @@ def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder
     for index in range(len(dataset) if hasattr(network, "attention_weights") else 0):
         first, second = dataset[index]
         source_ids, lengths, target = (paddle.to_tensor(array) for array in collate([(first, second)])[:3])
-        with paddle.no_grad(), evaluation_mode(network):
+        with evaluation_mode(network):
             weights = network.attention_weights(source_ids, lengths, target)[0].numpy()  # [T, S]
         image = draw_heat_map(weights, [*decode(second), "<eos>"], [*decode(first), "<eos>"])
         folder.add(f"attention_{index + 1}", image)

@@ -11,7 +11,6 @@ import numpy as np
 from paddle_dialog.config.schema import MOST_ROWS
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
-from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.choice import BesideTheFirst, Found, choose, free_positions
@@ -126,6 +125,8 @@ class LineSearch:
 
     def _by_reference(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Candidate]]:
         """Search with the reference engine, which knows no rules."""
+        from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
+
         encoded, longest = encode_sources(sources), self._config.decoding.max_length
         (beam,), n_best = options.beam_sizes(1), options.n_best
         found = reference_beam_search(self._network(), *encoded, beam, n_best, longest)

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 from paddle_dialog.config.fields import Problem, at_least, rate, setting, shown
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
-    ConvolutionalTransformerConfig,
     FamilyConfig,
     LstmAttentionConfig,
     PretrainedConfig,
@@ -196,13 +195,12 @@ class EmpatheticConfig(GenerationConfig):
             return
         if self.generator.context_weight:
             yield "generator.context_weight", f"needs a causal model, and {model.name} sees the whole context"
-        limits = {"data.max_target_length": self.data.max_target_length}
-        if isinstance(model, ConvolutionalTransformerConfig):  # the base class checks the others
-            limits["data.max_length"] = self.data.max_length
-            limits["decoding.max_length"] = self.decoding.max_length
-        for key, length in limits.items():
-            if length >= model.max_positions:
-                yield key, f"must be below model.max_positions ({model.max_positions}), and is {length}"
+        longest = self.data.max_target_length
+        if longest >= model.max_positions:
+            yield (
+                "data.max_target_length",
+                f"must be below model.max_positions ({model.max_positions}), and is {longest}",
+            )
 
     def _pretrained_problems(self) -> Iterator[Problem]:
         for key, needed in _OF_PRETRAINED.items():

@@ -12,7 +12,6 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
-from paddle_dialog.decoding.interface import Array, StepModel, evaluation_mode, to_array, to_model
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
@@ -26,28 +25,23 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     pad_sources,
 )
 from paddle_dialog.tasks.empathetic.data.language import Language
-from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import (
-    NumpyCausalEmoPrepend,
-    NumpyEmoPrepend,
-    numpy_emo_prepend,
-)
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend, numpy_emo_prepend
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
+    from paddle import nn
 
 
 @dataclass(frozen=True)
 class ReadBatch:
     """Contexts that a model has read together."""
 
-    model: EmoPrepend | NumpyEmoPrepend  # the model
+    model: Any  # `NumpyEmoPrepend`, or what answers as it does through Paddle
     state: Any  # before the first word, a row for each context
 
     def state_of(self, rows: Sequence[int]) -> Any:
         """Return the state of some of the contexts."""
-        with evaluation_mode(self.model):
-            return self.model.reorder(self.state, to_model(self.model, np.array(rows, dtype=np.int64)))
+        return self.model.reorder(self.state, np.array(rows, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class ReadContext:
     states: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
 
     @property
-    def model(self) -> EmoPrepend | NumpyEmoPrepend:
+    def model(self) -> Any:
         """The model that has read the context."""
         assert self.batch is not None, "the model has not read the context"
         return self.batch.model
@@ -97,7 +91,7 @@ class ContextReader(GenerationPredictor):
 
     Attributes:
         vocabulary: of contexts and replies.
-        model: the network, or its form over arrays.
+        model: offers `StepModel` and `read_contexts`.
         encoder: of conversations.
     """
 
@@ -108,14 +102,13 @@ class ContextReader(GenerationPredictor):
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
         make = partial(numpy_emo_prepend, config, len(self.vocabulary))
-        self.model: EmoPrepend | NumpyEmoPrepend = trained.fastest(make)
+        self.model: Any = trained.fastest(make, _through_paddle)
         self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
 
     def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:
         """Return attention [T, S] of a target [T], begin token first, over a context."""
-        with evaluation_mode(self.model):
-            batch = as_source(self.model, [source])
-            return to_array(self.model.attention_weights(*batch, to_model(self.model, target[None])))[0]
+        weights: np.ndarray = self.model.attention_weights(*pad_sources([source]), target[None])[0]
+        return weights
 
     @property
     def language(self) -> Language:
@@ -151,23 +144,19 @@ class ContextReader(GenerationPredictor):
 
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Let the model read the contexts of one batch; add predicted emotions and states."""
-        sources = [context.packed[0] for context in contexts]
-        source, lengths = as_source(self.model, sources)
-        with evaluation_mode(self.model):
-            state, emotions = self.model.read_contexts(source, lengths)
+        state, emotions = self.model.read_contexts(*pad_sources([context.packed[0] for context in contexts]))
         batch = ReadBatch(self.model, state)
         return [
-            dataclasses.replace(context, predicted=probabilities, batch=batch, row=row)
-            for row, (context, probabilities) in enumerate(
-                zip(contexts, to_array(emotions).copy(), strict=True)
-            )
+            dataclasses.replace(context, predicted=emotions[row], batch=batch, row=row)
+            for row, context in enumerate(contexts)
         ]
 
 
-def as_source(model: StepModel, sources: Sequence[Source]) -> tuple[Source, Array]:
-    """Pad sources to a batch as the model wants it; return it and the lengths [B]."""
-    batch, lengths = pad_sources(sources)
-    return batch.map(partial(to_model, model)), to_model(model, lengths)
+def _through_paddle(network: nn.Layer) -> Any:
+    """Return what answers as `NumpyEmoPrepend` does; a pre-trained network does so itself."""
+    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, PaddleEmoPrepend
+
+    return PaddleEmoPrepend(network) if isinstance(network, EmoPrepend) else network
 
 
 def log_probs(
@@ -205,10 +194,8 @@ def reply_states(
     """
     new = [reply for reply in dict.fromkeys(replies) if reply not in context.states]
     if new:
-        model = context.model
         numbers = [encoder.target(encoder.numbers(reply), context.packed[1]) for reply in new]
         target, sizes = pad_batch([np.append(Vocabulary.bos_id, ids) for ids in numbers], Vocabulary.pad_id)
-        with evaluation_mode(model):
-            states = model.reply_states(context.state, to_model(model, target), to_model(model, sizes))
-        context.states.update(zip(new, to_array(states).copy(), strict=True))
+        states = context.model.reply_states(context.state, target, sizes)
+        context.states.update(zip(new, states, strict=True))
     return np.stack([context.states[reply] for reply in replies])

@@ -14,7 +14,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_causal_lm import NumpyCausalLm
+from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.poem.config import InputKind, PoemConfig, VerseConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters

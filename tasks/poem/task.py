@@ -60,7 +60,7 @@ class PoemTask(GenerationTask):
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Return the language model."""
-        from paddle_dialog.models.causal_lm import CausalLm
+        from paddle_dialog.models.networks import CausalLm
 
         return CausalLm(config.model, vocabulary_sizes[VOCABULARY])
 

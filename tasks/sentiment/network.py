@@ -1,4 +1,4 @@
-"""An encoder, pooling over the real positions, and the linear classifier beside it."""
+"""An encoder, pooling over the real positions, and a linear classifier of n-grams."""
 
 from __future__ import annotations
 

@@ -12,7 +12,14 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_encoder
-from paddle_dialog.models.numpy_operators import NumpyLinear, Weights, padding_mask, softmax, without_padding
+from paddle_dialog.models.numpy_operators import (
+    NumpyLinear,
+    Weights,
+    known_choice,
+    padding_mask,
+    softmax,
+    without_padding,
+)
 from paddle_dialog.predictor import Predictor, check_request
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.tasks.sentiment.data import (
@@ -52,7 +59,8 @@ class SentimentPredictor(Predictor):
         self.trained = model
         (self._vocabulary,) = model.vocabularies.values()
         self._encoder = ReviewEncoder(config, self._vocabulary)
-        self._model = _judging_model(config, model, len(self._vocabulary))
+        make = partial(NumpySentiment, config, len(self._vocabulary))
+        self._model = model.fastest(make, PaddleSentiment)
 
     def predict(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge reviews.
@@ -136,6 +144,7 @@ class NumpySentiment:
     """
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
+        known_choice("pooling", config.pooling, "mean", "max", "attention")
         model, weights = config.model, Weights(arrays)
         table = without_padding(weights.take("embedding.table.weight", vocab_size, model.embedding_size))
         self._table = table * np.float32(model.embedding_size**0.5 if model.scale_embeddings else 1.0)
@@ -170,11 +179,10 @@ class PaddleSentiment:
     """`SentimentNetwork` itself, with arrays in and out.
 
     Args:
-        network: the trained network, put into evaluation mode.
+        network: the trained network, in evaluation mode.
     """
 
     def __init__(self, network: Any) -> None:
-        network.eval()
         self.network = network
         table = network.linear_table
         self.linear_table = np.zeros(0, dtype=np.float32) if table is None else table.numpy()[:, 0]
@@ -186,9 +194,3 @@ class PaddleSentiment:
         with paddle.no_grad():
             shares, bias = self.network.contributions(paddle.to_tensor(ids), paddle.to_tensor(lengths))
         return shares.numpy(), float(bias.item())
-
-
-def _judging_model(config: SentimentConfig, model: TrainedModel, size: int) -> Any:
-    """Return a model with `contributions` and `linear_table` as arrays, without Paddle if possible."""
-    arrays = model.numpy_model(partial(NumpySentiment, config, size))
-    return PaddleSentiment(model.network) if arrays is None else arrays

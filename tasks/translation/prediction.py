@@ -14,11 +14,10 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.interface import to_model
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq
+from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.translation.config import TranslationConfig
 from paddle_dialog.tasks.translation.data import Tokens, encode_source, join, split
@@ -129,8 +128,8 @@ class TranslationPredictor(GenerationPredictor):
         """Return the weights [T, S] of a translation's tokens and end over those of its sentence."""
         ids, _ = encode_source(source, self.vocabulary)
         given = np.array([[Vocabulary.bos_id, *self.vocabulary.encode(target)]])  # [1, T]
-        arrays = (to_model(self.step_model, a) for a in (ids[None], np.array([len(ids)]), given))
-        return np.asarray(self.step_model.attention_weights(*arrays)[0])
+        weights: np.ndarray = self.step_model.attention_weights(ids[None], np.array([len(ids)]), given)[0]
+        return weights
 
     def decoding_summary(self) -> str:
         """Describe the search in a few words."""
@@ -163,9 +162,7 @@ class TranslationPredictor(GenerationPredictor):
             encoded = [encode_source(tokens, self.vocabulary) for tokens in sources[start : start + size]]
             ids, lengths = pad_batch([ids for ids, _ in encoded], Vocabulary.pad_id)  # [B, S], [B]
             limits = np.minimum(limit, LONGEST_RATIO * lengths + LONGEST_MORE).tolist()
-            model = self.step_model
-            batch_options = dataclasses.replace(options, max_length=limits)
-            found = decode(model, to_model(model, ids), to_model(model, lengths), batch_options)
+            found = decode(self.step_model, ids, lengths, dataclasses.replace(options, max_length=limits))
             for hypotheses, (_, unknown) in zip(found, encoded, strict=True):
                 words = (*self.vocabulary.tokens, *unknown)
                 answers.append([([words[i] for i in h.tokens], h.log_prob) for h in hypotheses])

@@ -53,7 +53,7 @@ class TranslationTask(GenerationTask):
 
     def build_network(self, config: TranslationConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         """Build the model of the family that the config names."""
-        from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq
+        from paddle_dialog.models.seq2seq import PointerSeq2Seq
 
         return PointerSeq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 

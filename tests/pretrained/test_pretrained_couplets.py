@@ -26,7 +26,6 @@ from fine_tuning import LORA, recipe
 import paddle_dialog
 from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.decoding.interface import to_array
 from paddle_dialog.models.pretrained_base import characters
 
 # What PyTorch computes with the very same files: `tests/pretrained/checkpoints.py FOLDER`, then with `--ask`
@@ -149,7 +148,7 @@ def test_beam_search_finds_what_brute_force_finds(whole):
     with paddle.no_grad():
         sources = paddle.to_tensor(np.repeat(source, len(every), 0))
         logits = network(sources, paddle.full([len(every)], 5, "int64"), paddle.to_tensor(target))
-        scores = to_array(paddle.nn.functional.log_softmax(logits.astype("float64"), axis=-1))
+        scores = paddle.nn.functional.log_softmax(logits.astype("float64"), axis=-1).numpy()
     picked = np.take_along_axis(scores, label[:, :, None], 2)[:, :, 0]  # [K, 4]
     totals = (picked * (np.arange(width) <= np.array([len(text) for text in every])[:, None])).sum(1)
     best = np.argsort(-totals)[:12]
@@ -278,10 +277,6 @@ BAD = {
         ["-o", "model.pretrained=nobody/nothing"],
         "'nobody/nothing' is no folder, and no hub gives it",
     ),
-    "no target": (
-        ["-o", "model.lora.targets=[wrong]"],
-        "no linear layer is called 'wrong'; there are down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj",
-    ),
     "no GPU": (["--device", "gpu"], "--device is 'gpu', but the installed paddlepaddle is the CPU build"),
     "bfloat16 of all": (["-o", "model.dtype=bfloat16"], "bfloat16 is of frozen weights"),
     "reference": (["-o", "decoding.engine=reference"], "reference runs the families of this project"),
@@ -316,16 +311,12 @@ def test_bad_folders_are_one_line(folder, tmp_path):
         return line
 
     unread = broken(tmp_path, folder / "llama", architectures=["MambaForCausalLM"])
-    assert "of the architecture MambaForCausalLM, which was never run here" in message(unread)
-    huge = broken(
-        tmp_path, folder / "llama", num_hidden_layers=200, hidden_size=16384, intermediate_size=65536
-    )
-    assert "training all weights takes" in message(huge)
+    assert "is a MambaForCausalLM; take a LlamaForCausalLM or a Ernie4_5ForCausalLM" in message(unread)
     silent = broken(tmp_path, folder / "llama")
     (silent / "tokenizer.json").unlink()
-    assert "has no tokenizer; lay its tokenizer.json or tokenizer.model there" in message(silent)
+    assert "has no tokenizer; put tokenizer.json or tokenizer.model there" in message(silent)
     stranger = broken(tmp_path, folder / "llama", vocab_size=400)
-    assert "and the model 400; they do not belong together" in message(stranger)
+    assert "and the model 400" in message(stranger)
     few = write_checkpoint(tmp_path / "broken", "ernie", ["山水"] * 5, size=400)
     assert "% of the characters in data.train, e.g." in message(few)
     english = write_checkpoint(tmp_path / "broken", "ernie", ["only English here"] * 5, size=400, merged=())

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
+from paddle_dialog.decoding.paddle_steps import PrefixModel, PrefixState
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.layers.operators import Dropout
-from paddle_dialog.models.pointer_seq2seq import PointerSeq2Seq, PointerState
+from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import (
@@ -23,14 +25,16 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
 )
 from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class _Read(NamedTuple):
     """Contexts that the encoder has read."""
 
     outputs: Tensor  # of the encoder [B, S, H]
-    memory: Any  # of the decoder
-    past: Any  # of the decoder
+    real: Tensor  # bool [B, S]
+    final: Any  # what else the encoder returned
     emotion: Tensor  # embedding of the emotion [B, E], which takes the place of the begin token's
     logits: Tensor  # of the emotions, by the encoder alone [B, C]
     answer: Tensor  # logits of the emotions, with those of the n-grams [B, C]
@@ -43,14 +47,9 @@ class EmoPrepend(PointerSeq2Seq):
     begin token, which carries no information. The emotion head learns from its own loss alone, so the probabilities
     that weigh the embedding pass no gradient.
 
-    Offers the `StepModel` interface for batches of `Source`.
-
     Args:
         config: sizes and switches.
         vocab_size: V.
-
-    Raises:
-        UserError: V has no room for the reserved entries.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
@@ -90,7 +89,8 @@ class EmoPrepend(PointerSeq2Seq):
     ) -> Outputs:
         """Score every next word, given the true ones before it; arguments as the fields of `DialogueBatch`."""
         read = self._read(Source(words, roles, hints, ngrams, condition), source_lengths)
-        logits, gate, attention = self.score(read.memory, read.past, target, read.emotion)
+        hidden, attention = self._decode(read, target)
+        logits, gate = self.generator(self.dropout(hidden))
         parts = {}
         if gate is not None:
             parts = {"gate": gate, "attention": attention, "copy_ids": words}
@@ -99,65 +99,38 @@ class EmoPrepend(PointerSeq2Seq):
             parts |= {"context_logits": scores, "context_ids": following}
         return Outputs.of(logits, read.logits, **parts)
 
-    def encode(self, source: Source, lengths: Tensor) -> PointerState:
-        """Return the state before the first word, for sources of the given lengths [B]."""
-        return self.read_contexts(source, lengths)[0]
-
-    def read_contexts(self, source: Source, lengths: Tensor) -> tuple[PointerState, Tensor]:
-        """Return the state before the first word, and probabilities [B, C] of the emotions; see `encode`.
-
-        The probabilities do not depend on the condition.
-        """
-        read = self._read(source, lengths)
-        state = self.begin(read.memory, read.past, source.words, read.emotion)
-        return state, F.softmax(read.answer, axis=-1)
+    def decode(self, source: Source, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return hidden [B, T, D] and attention [B, T, S] of known replies [B, T], begin token first."""
+        return self._decode(self._read(source, lengths), target)
 
     def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
-        """Return probabilities [B, C] of the emotions; see `read_contexts`."""
-        return self.read_contexts(source, source_lengths)[1]
+        """Return probabilities [B, C] of the emotions, which do not depend on the condition."""
+        return F.softmax(self._read(source, source_lengths).answer, axis=-1)
 
-    def attention_weights(self, source: Source, lengths: Tensor, target: Tensor) -> Tensor:
-        """Return attention [B, T, S] of each target position over the context, for heat maps."""
-        read = self._read(source, lengths)
-        return self.score(read.memory, read.past, target, read.emotion)[2]
-
-    def reply_states(self, state: PointerState, target: Tensor, sizes: Tensor) -> Tensor:
-        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
-
-        Args:
-            state: of the context, before the first word.
-            target: extended ids [K, T], begin token first.
-            sizes: how many of them are real [K].
-        """
-        count = target.shape[0]
-        state = self.reorder(state, paddle.zeros([count], dtype="int64"))
-        hidden, _ = self.decoder(
-            self.embed_target(target, state.begin), state.memory, state.past
-        )  # [K, T, D]
-        real = length_mask(sizes, target.shape[1]).astype(hidden.dtype).unsqueeze(-1)  # [K, T, 1]
-        mean = (hidden * real).sum(1) / sizes.astype(hidden.dtype).unsqueeze(-1)  # [K, D]
-        places = paddle.stack([paddle.arange(count), sizes - 1], axis=1)  # [K, 2]
-        return paddle.concat([mean, paddle.gather_nd(hidden, places)], axis=1)
+    def copy_ids(self, source: Source) -> Tensor:
+        """Return the extended ids [B, S] that can be copied from a context."""
+        return source.words
 
     def embed_source(self, source: Source) -> Tensor:
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, E]."""
         marks = [self.known(source.words), *(ids for ids in (source.roles, source.hints) if ids is not None)]
         return self.embedding_dropout(self.embedding(paddle.stack(marks, axis=2)).sum(2))
 
-    def embed_target(self, tokens: Tensor, begin: Tensor | None) -> Tensor:
-        """Embed words [N, T] as [N, T, E], with the emotion's embedding [N, E] in place of the begin token's."""
-        embedded = self.target_embedding(self.known(tokens))  # [N, T, E]
+    def _decode(self, read: _Read, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Decode replies [B, T], with the emotion's embedding in place of the begin token's."""
+        embedded = self.target_embedding(self.known(target))  # [B, T, E]
         if self._reply_role:
             embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
-        return self.embedding_dropout(self.replace_begin(embedded, tokens, begin))
+        first = (target == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [B, T, 1]
+        embedded = embedded * (1.0 - first) + read.emotion.unsqueeze(1) * first
+        return self.decoder(self.embedding_dropout(embedded), read.outputs, read.real, read.final)
 
     def _read(self, source: Source, lengths: Tensor) -> _Read:
         real = length_mask(lengths, source.words.shape[1])  # [B, S]
         outputs, final = self.encoder(self.embed_source(source), lengths, real)  # [B, S, H]
         logits = self.emotion_head(outputs, real)  # [B, C]
-        memory, past = self.decoder.prepare(outputs, real, final)
         answer = self.emotion_head.answer(logits, source.ngrams)  # [B, C]
-        return _Read(outputs, memory, past, self._prepended(answer, source.condition), logits, answer)
+        return _Read(outputs, real, final, self._prepended(answer, source.condition), logits, answer)
 
     def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""
@@ -173,6 +146,30 @@ class EmoPrepend(PointerSeq2Seq):
         weights = is_known * chosen + (1.0 - is_known) * weights
         ids = paddle.arange(FIRST_EMOTION_ID, FIRST_EMOTION_ID + self._emotions)  # [C]
         return paddle.matmul(weights, self.target_embedding(ids))
+
+
+class PaddleEmoPrepend(PrefixModel):
+    """Answers through Paddle as `NumpyEmoPrepend` does over arrays."""
+
+    network: EmoPrepend
+
+    def read_contexts(self, source: Source, lengths: np.ndarray) -> tuple[PrefixState, np.ndarray]:
+        """Return the state before the first word, and probabilities [B, C] of the emotions."""
+        return self.encode(source, lengths), self.call(self.network.emotion_probabilities, source, lengths)
+
+    def reply_states(self, state: PrefixState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
+
+        Args:
+            state: of the context, before the first word.
+            target: extended ids [K, T], begin token first.
+            sizes: how many of them are real [K].
+        """
+        state = self.reorder(state, np.zeros(len(target), dtype=np.int64))
+        hidden = self.call(
+            lambda *inputs: self.network.decode(*inputs)[0], state.source, state.lengths, target
+        )
+        return mean_and_last(hidden, sizes)
 
 
 class EmotionHead(nn.Layer):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.layers.pointer_generator import label_nll
 from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION
 from paddle_dialog.training.distributed import mean_over_ranks
-from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.losses import PointerCrossEntropy, SequenceCrossEntropy
 
 
 class Outputs(NamedTuple):
@@ -51,8 +50,7 @@ class EmpatheticLoss(nn.Layer):
     `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
 
     Args:
-        label_smoothing: ε; with a pointer the smoothed part is the vocabulary's softmax, since only the context's
-            words can be copied: loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p_vocab.
+        label_smoothing: ε, of `SequenceCrossEntropy`; with a pointer of `PointerCrossEntropy`.
         emotion_weight: λ.
         context_weight: weight of a context's word, if contexts are learned; one of the reply has 1.
     """
@@ -67,9 +65,9 @@ class EmpatheticLoss(nn.Layer):
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
-        self.label_smoothing = label_smoothing
         self.emotion_weight = emotion_weight
-        self._generation = SequenceCrossEntropy(label_smoothing)
+        self._generated = SequenceCrossEntropy(label_smoothing)
+        self._copied = PointerCrossEntropy(label_smoothing)
 
     def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the loss, a scalar.
@@ -81,32 +79,15 @@ class EmpatheticLoss(nn.Layer):
             mask: [B, T].
         """
         outputs = Outputs(*parts)
-        total, tokens = self._reply_total(outputs.reply, label, mask), mask.sum()
+        criterion: Any = self._copied if is_given(outputs.gate) else self._generated
+        total, tokens = criterion.total(*outputs.reply, label, mask), mask.sum()
+        self.token_nll = criterion.token_nll
         if is_given(outputs.context_logits):
             following = outputs.context_ids.unsqueeze(-1)  # [K, 1]
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
         return mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
-
-    def _reply_total(self, reply: tuple[Tensor, ...], label: Tensor, mask: Tensor) -> Tensor:
-        """Return the sum over the reply's tokens."""
-        if len(reply) == 1:
-            total = self._generation.total(reply[0], label, mask)
-            self.token_nll = self._generation.token_nll
-            return total
-        logits, gate, attention, copy_ids = reply
-        nll, generated = label_nll(logits, gate, attention, copy_ids, label)  # [B, T] each
-        nll = nll * mask
-        self.token_nll = nll.detach()
-        if self.label_smoothing == 0.0:
-            return nll.sum()
-        # mean over the vocabulary of -log p = logsumexp - mean logit, and logsumexp = nll + the label's logit
-        inside = paddle.where(label < logits.shape[-1], label, paddle.zeros_like(label))  # [B, T]
-        label_logit = paddle.take_along_axis(logits, inside.unsqueeze(-1), axis=-1).squeeze(-1)  # [B, T]
-        uniform = (generated + label_logit - logits.mean(axis=-1)) * mask  # [B, T]
-        smoothing = self.label_smoothing
-        return ((1.0 - smoothing) * nll + smoothing * uniform).sum()
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:

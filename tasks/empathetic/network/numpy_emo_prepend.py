@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
-from paddle_dialog.models.numpy_causal_transformer import CausalState, NumpyCausalDecoder
-from paddle_dialog.models.numpy_operators import UnsupportedModelError, Weights, attention_pool, softmax
-from paddle_dialog.models.numpy_pointer_generator import label_log_softmax
-from paddle_dialog.models.numpy_pointer_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
-from paddle_dialog.models.numpy_state import PrefixTrie
+from paddle_dialog.errors import UnsupportedModelError
+from paddle_dialog.models.numpy_causal_transformer import NumpyCausalDecoder
+from paddle_dialog.models.numpy_layers import AttentionCache, PrefixTrie
+from paddle_dialog.models.numpy_operators import (
+    Weights,
+    attention_pool,
+    known_choice,
+    label_log_softmax,
+    softmax,
+)
+from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import (
@@ -33,10 +39,6 @@ def numpy_emo_prepend(
         config: it was trained with.
         vocab_size: V.
         arrays: its weights by structured name.
-
-    Raises:
-        UnsupportedModelError: the family has no steps over arrays for these settings, or the weights are not the
-            config's.
     """
     if isinstance(config.model, PretrainedConfig):
         raise UnsupportedModelError("the model is pretrained")
@@ -47,16 +49,20 @@ def numpy_emo_prepend(
     return model
 
 
+def mean_and_last(hidden: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the mean and then the last of the real outputs [K, T, D] of K replies, [K, 2 D]."""
+    real = (np.arange(hidden.shape[1]) < sizes[:, None])[..., None]  # [K, T, 1]
+    means = (hidden * real).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
+    return np.concatenate([means, hidden[np.arange(len(hidden)), sizes - 1]], axis=1)
+
+
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
-    """Offers `StepModel` and `emotion_probabilities` over arrays, with the numbers of `EmoPrepend`.
+    """Offers `StepModel` and `read_contexts` over arrays, with the numbers of `EmoPrepend`.
 
     Args:
         config: of the network.
         vocab_size: V.
         weights: of the network.
-
-    Raises:
-        UnsupportedModelError: a weight is missing or has another shape.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
@@ -69,10 +75,6 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
         self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
 
-    def emotion_probabilities(self, source: Source, lengths: np.ndarray) -> np.ndarray:
-        """Return probabilities [B, C] of the emotions; see `read_contexts`."""
-        return self.read_contexts(source, lengths)[1]
-
     def encode(  # type: ignore[override]
         self, source: Source, lengths: np.ndarray
     ) -> NumpyPointerState:
@@ -80,7 +82,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         return self.read_contexts(source, lengths)[0]
 
     def read_contexts(self, source: Source, lengths: np.ndarray) -> tuple[NumpyPointerState, np.ndarray]:
-        """Return the state before the first word, and probabilities [B, C] of the emotions; see `encode`.
+        """Return the state before the first word, and probabilities [B, C] of the emotions.
 
         The probabilities do not depend on the condition.
         """
@@ -98,23 +100,12 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             target: extended ids [K, T], begin token first.
             sizes: how many of them are real [K].
         """
-        sums = np.zeros((len(target), self._width), np.float32)  # [K, D]
-        last = np.empty_like(sums)  # [K, D]
-        growing = np.arange(len(target))  # replies that go on
-        rows = np.zeros(len(target), np.int64)  # theirs
-        tokens, size = target[:1, 0], int(target.max()) + 1
-        for place in range(1, target.shape[1] + 1):
-            hidden, _, past = self._append(tokens, state)  # [N, D], a row for each beginning
+        state, outputs = self.reorder(state, np.zeros(len(target), dtype=np.int64)), []
+        for tokens in target.T:
+            hidden, _, past = self._append(tokens, state)  # [K, D]
             state = state._replace(past=past)
-            sums[growing] += hidden[rows]
-            last[growing] = hidden[rows]
-            goes_on = sizes[growing] > place
-            growing, rows = growing[goes_on], rows[goes_on]
-            if not len(growing):
-                break
-            grown, rows = np.unique(rows * size + target[growing, place], return_inverse=True)
-            tokens, state = grown % size, self.reorder(state, grown // size)
-        return np.concatenate([sums / sizes[:, None].astype(np.float32), last], axis=1)
+            outputs.append(hidden)
+        return mean_and_last(np.stack(outputs, axis=1), sizes)
 
     def _embed_source(self, source: Source) -> np.ndarray:  # type: ignore[override]
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
@@ -126,7 +117,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         return embedded
 
     def _embed_target(self, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray) -> np.ndarray:
-        """Embed words of replies [N] as [N, D]; see `NumpyPointerSeq2Seq`."""
+        """Embed words of replies [N] as [N, D]."""
         embedded: np.ndarray = self._tables.target[self._known(tokens)] * self._tables.factor
         if self._reply_role is not None:
             embedded += self._reply_role
@@ -159,12 +150,9 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             replies: K of them, extended ids without begin and end token.
 
         Returns:
-            log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D]; see `reply_states`.
-
-        Raises:
-            UserError: a reply is longer than the model has positions for.
+            log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D].
         """
-        assert isinstance(state.past, CausalState)
+        assert isinstance(state.past, AttentionCache)
         trie = PrefixTrie.of(replies, Vocabulary.bos_id, Vocabulary.eos_id)
         inputs = np.zeros(len(trie.tokens), dtype=np.int64)  # [N]
         embedded = self._embed_target(trie.tokens, state.begin, inputs)  # [N, D]
@@ -182,7 +170,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         return np.bincount(numbers, scores.astype(np.float64), minlength=len(replies)), states
 
     def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return mean and last outputs [K, 2 D]; see `NumpyEmoPrepend`."""
+        """Return the decoder's mean and last outputs [K, 2 D]."""
         replies = [reply[1:size].tolist() for reply, size in zip(target, sizes, strict=True)]
         return self.read_replies(state, replies)[1]
 
@@ -197,6 +185,7 @@ class NumpyEmotionHead:
     """
 
     def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
+        known_choice("emotion.head", config.emotion.head, "cls", "attention")
         buckets, count = config.emotion.ngram_buckets, len(EMOTIONS_OF[config.language])
         self._query = None
         if config.emotion.head == "attention":

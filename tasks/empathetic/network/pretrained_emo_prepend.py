@@ -36,16 +36,13 @@ PLAIN = {"user": "Speaker: {}\n", "assistant": "Listener: {}\n", "reply": "Liste
 class PretrainedEmoPrepend(PretrainedLM):
     """Offers `StepModel` with logits for batches of `Source`, whose turns are marked.
 
-    The turns stand in the model's own chat template. Behind them all labels are read at once, as a tree of their
+    The turns are written in the model's own chat template. After them all labels are read at once, as a tree of their
     tokens in which each sees those before it in its label alone; the probability of a label is that of its tokens and
-    of what ends it, over that of all labels. The reply is read behind one label, the others are hidden from it.
+    of what ends it, over that of all labels. The reply is read after one label, the others are hidden from it.
 
     Args:
         config: sizes and switches.
         vocab_size: V, to be checked.
-
-    Raises:
-        UserError: the vocabulary is not that of the weights, or a label has no tokens.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
@@ -86,18 +83,21 @@ class PretrainedEmoPrepend(PretrainedLM):
         hidden, _ = self.extend(self.columns[target], state)
         return Outputs.of(self.logits(hidden), scores)
 
-    def encode(self, source: Source, lengths: Tensor) -> PretrainedState:
+    def encode(self, source: Source, lengths: np.ndarray) -> PretrainedState:
         """Return the state before the first word, for sources of the given lengths [B]."""
         return self.read_contexts(source, lengths)[0]
 
-    def read_contexts(self, source: Source, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
+    @paddle.no_grad()
+    def read_contexts(self, source: Source, lengths: np.ndarray) -> tuple[PretrainedState, np.ndarray]:
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
-        state, scores = self._read(source.words, source.condition, lengths)
-        return state, F.softmax(scores, axis=-1)
+        words, condition = paddle.to_tensor(source.words), paddle.to_tensor(source.condition)
+        state, scores = self._read(words, condition, paddle.to_tensor(lengths))
+        return state, F.softmax(scores, axis=-1).numpy()
 
     def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
-        """Return probabilities [B, C] of the emotions; see `read_contexts`."""
-        return self.read_contexts(source, source_lengths)[1]
+        """Return probabilities [B, C] of the emotions."""
+        scores = self._read(source.words, source.condition, source_lengths)[1]
+        return F.softmax(scores, axis=-1)
 
     def _read(self, words: Tensor, condition: Tensor, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
         """Return the state behind one label, and log-probabilities [B, C] of all of them.

@@ -1,13 +1,16 @@
-"""Encoders and decoders over arrays: their interfaces, and the parts of a state of decoding."""
+"""What the families over arrays share: their interfaces, the state of decoding, and the Transformer's layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from paddle_dialog.models.numpy_operators import padding_mask
+from paddle_dialog.config.models import CausalConfig, TransformerConfig
+from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
+
+GROWTH = 4  # positions added to a full cache
 
 
 class RowSources(NamedTuple):
@@ -39,7 +42,7 @@ class RowSources(NamedTuple):
         left, inputs = np.unique(self.inputs[index], return_inverse=True)
         return RowSources.of(inputs, len(left)), left
 
-    def spread(self, rows: np.ndarray) -> np.ndarray:
+    def scatter(self, rows: np.ndarray) -> np.ndarray:
         """Return rows [N, D] as a grid [B, R, D], zero where there is no row."""
         if self.is_full:
             return rows.reshape(*self.shape, -1)
@@ -47,7 +50,7 @@ class RowSources(NamedTuple):
         grid[self.inputs, self.slots] = rows
         return grid
 
-    def collect(self, grid: np.ndarray) -> np.ndarray:
+    def gather(self, grid: np.ndarray) -> np.ndarray:
         """Return the rows [N, D] of a grid [B, R, D]."""
         if self.is_full:
             return grid.reshape(-1, grid.shape[2])
@@ -86,13 +89,14 @@ class NumpyDecoder(Protocol):
     """Writes targets position by position.
 
     Attributes:
-        takes_embedded: whether `inputs` returns what it is given.
+        takes_embedded: whether `inputs` returns the embedded tokens themselves.
     """
 
-    takes_embedded: bool
+    takes_embedded: bool = True
 
     def inputs(self, embedded: np.ndarray) -> np.ndarray:
         """Compute the part of a step that depends only on the embedded tokens [..., E]: [..., K]."""
+        return embedded
 
     def prepare(self, outputs: np.ndarray, final: Any, lengths: np.ndarray) -> Any:
         """Make the `DecoderState` before the first position from the encoder's output, with a row for each source."""
@@ -128,9 +132,6 @@ class NumpyTargetReader(Protocol):
         """
 
 
-GROWTH = 4  # positions added to a full cache
-
-
 class AttentionCache(NamedTuple):
     """Keys and values for the decoder's layers; those of L layers are the 2L parts of one array."""
 
@@ -139,9 +140,12 @@ class AttentionCache(NamedTuple):
     mask: np.ndarray  # additive [B, 1, 1, S]
     past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
     length: int  # positions in `past`
+    sources: tuple[np.ndarray, ...] = ()  # what else a step needs of the sources, [B, …] each
 
     @classmethod
-    def of(cls, memory: np.ndarray, lengths: np.ndarray, size: int | None = None) -> AttentionCache:
+    def of(
+        cls, memory: np.ndarray, lengths: np.ndarray, *sources: np.ndarray, size: int | None = None
+    ) -> AttentionCache:
         """Make the cache before the first position, a row for each source of lengths [B]; `size` is S if not P."""
         batch, positions, parts, width = memory.shape
         return cls(
@@ -150,6 +154,7 @@ class AttentionCache(NamedTuple):
             padding_mask(lengths, positions if size is None else size)[:, None, None],
             np.empty((batch, GROWTH, parts, width), dtype=np.float32),
             0,
+            sources,
         )
 
     def with_one_more(self) -> AttentionCache:
@@ -166,7 +171,8 @@ class AttentionCache(NamedTuple):
         rows, left = self.rows.take(index)
         if len(left) == len(self.memory):
             return moved._replace(rows=rows), None
-        return moved._replace(rows=rows, memory=self.memory[left], mask=self.mask[left]), left
+        memory, mask, *sources = (array[left] for array in (self.memory, self.mask, *self.sources))
+        return moved._replace(rows=rows, memory=memory, mask=mask, sources=tuple(sources)), left
 
     def reorder_within(self, index: np.ndarray) -> AttentionCache:
         """Reorder rows that stay with their input; what belongs to the source is not copied."""
@@ -209,3 +215,68 @@ class PrefixTrie(NamedTuple):
         """Return every predicted token, end tokens included: its text, the node before it and its id, [P] each."""
         texts, places = np.nonzero(np.arange(self.paths.shape[1]) < self.sizes[:, None])
         return texts, self.paths[texts, places], self.following[texts, places]
+
+
+class NumpyTransformerLayer:
+    """The common parts of all layers: self-attention, feed-forward, and a norm of each.
+
+    Args:
+        name: of the layer.
+    """
+
+    def __init__(self, config: TransformerConfig | CausalConfig, weights: Weights, name: str) -> None:
+        width, bias = config.width, config.bias
+        self._weights, self._name, self._width, self._bias = weights, name, width, bias
+        self._heads = config.num_heads
+        self._query_key_value = self._linear("self_attention.query_key_value", width, 3 * width)
+        self._output = self._linear("self_attention.output", width, width)
+        self._expand = self._linear("feed_forward.expand", width, config.inner_width)
+        self._contract = self._linear("feed_forward.contract", config.inner_width, width)
+        self._self_norm = NumpyLayerNorm(weights, f"{name}.self_attention_norm", width)
+        self._feed_forward_norm = NumpyLayerNorm(weights, f"{name}.feed_forward_norm", width)
+
+    def _linear(self, name: str, inputs: int, outputs: int) -> NumpyLinear:
+        return NumpyLinear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
+
+    def _residual(
+        self, x: np.ndarray, norm: NumpyLayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Add the output of a sublayer, after its norm, to `x` [..., D]."""
+        return x + sublayer(norm(x))
+
+    def _feed_forward(self, x: np.ndarray) -> np.ndarray:
+        inner = self._expand(x)  # [..., inner]
+        return self._contract(np.maximum(inner, np.float32(0), out=inner))
+
+
+def attend(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: [N, T, D].
+        key: [N, S, D].
+        value: [N, S, D].
+        mask: additive [N, 1, 1, S] or [T, S], or None.
+        heads: D = heads * d.
+
+    Returns:
+        Context [N, T, D] and the weights [N, heads, T, S].
+    """
+    rows, length, width = query.shape
+    size = width // heads
+    query, key, value = (
+        part.reshape(rows, -1, heads, size).swapaxes(1, 2) for part in (query, key, value)
+    )  # [N, heads, ·, d]
+    scores = np.matmul(query * np.float32(size**-0.5), key.swapaxes(2, 3))  # [N, heads, T, S]
+    if mask is not None:
+        scores += mask
+    weights = softmax(scores)
+    context = np.matmul(weights, value)  # [N, heads, T, d]
+    return context.swapaxes(1, 2).reshape(rows, length, width), weights
+
+
+def causal_mask(length: int) -> np.ndarray:
+    """Return the additive mask of attention scores: 0 at and before each position, very low after it, [T, T]."""
+    return padding_mask(np.arange(1, length + 1), length)
