@@ -17,14 +17,14 @@ from paddle_dialog.config.typed import build
 from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import tokenise
 from paddle_dialog.tasks.empathetic.data.vocabulary import build_vocabulary, count_words
-from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, BUCKETS, STATEMENT, ActClassifier
-from paddle_dialog.tasks.empathetic.judge import ReplyJudge, judged_width
+from paddle_dialog.tasks.empathetic.judge import BUCKETS, ActClassifier, ReplyJudge, judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import ACTS, STATEMENT
 from paddle_dialog.text.vocabulary import Vocabulary
 
 MODELS: dict[str, dict[str, Any]] = {

@@ -65,10 +65,9 @@ COPYING: dict[str, Any] = {
 }
 NGRAMS = {
     "ngram_buckets": 50,
-    "encoder_share": 0.3,
+    "encoder_weight": 0.3,
     "character_weight": 0.5,
     "small_talk": True,
-    "temperature": 1.2,
 }
 EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "replies": ("transformer", {}),
@@ -78,26 +77,19 @@ EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     ),
     "replies, cls": (
         "transformer",
-        {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls", "prepend_form": "argmax"}},
+        {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls"}},
     ),
-    "replies, gold": ("transformer", {"model": {"share_embeddings": False}, "emotion": {"prepend": "gold"}}),
-    "replies, none": ("transformer", {"emotion": {"prepend": "none", "roles": False, "hints": False}}),
+    "replies, own table": ("transformer", {"model": {"share_embeddings": False}}),
+    "replies, no hints": ("transformer", {"emotion": {"hints": False}}),
     "replies, n-grams": ("transformer", {"model": {"bias": False}, "emotion": NGRAMS}),
     "convolutional replies": ("convolutional", {}),
     "causal replies": ("causal", {"data": {"mark_turns": True}}),
-    "causal replies, n-grams": ("causal", {"emotion": {**NGRAMS, "hints": False, "prepend_form": "argmax"}}),
-    "causal replies, gold": (
+    "causal replies, n-grams": ("causal", {"emotion": {**NGRAMS, "hints": False}}),
+    "causal replies, own tables": (
         "causal",
-        {
-            "model": {"bias": True, **OWN_TABLES},
-            "generator": {"temperature": 0.7},
-            "emotion": {"prepend": "gold"},
-        },
+        {"model": {"bias": True, **OWN_TABLES}, "generator": {"temperature": 0.7}},
     ),
-    "causal replies, none": (
-        "causal",
-        {"emotion": {"prepend": "none", "roles": False}, "generator": {"pointer": False, "temperature": 1.5}},
-    ),
+    "causal replies, no pointer": ("causal", {"generator": {"pointer": False, "temperature": 1.5}}),
     "lstm replies": ("lstm", {}),
     "lstm replies, additive": (
         "lstm",
@@ -156,8 +148,7 @@ def case(name: str) -> Case:
                 for turns, label in zip(CONTEXTS, [3, 5, 7, 3, 9], strict=True)
             ]
         )
-        if config.emotion.prepend != "gold":
-            source = source._replace(condition=np.array([-1, 4, -1, -1, -1]))
+        source = source._replace(condition=np.array([-1, 4, -1, -1, -1]))
         arrays = numpy_emo_prepend(config, len(WORDS), read_weights(network)) if name in SERVED else None
         size = max(len(WORDS), int(source.words.max()) + 1) if config.generator.pointer else len(WORDS)
         return Case(network, PaddleEmoPrepend(network), arrays, source, lengths, size)

@@ -24,32 +24,19 @@ from paddle_dialog.tasks.empathetic.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
-def test_there_are_32_different_labels_and_ids_follow_their_order():
+def test_ids_follow_the_order_that_trained_weights_rely_on():
     assert len(EMOTIONS) == len(set(EMOTIONS)) == 32
     assert [emotion_id(label) for label in EMOTIONS] == list(range(32))
-
-
-def test_ids_that_trained_weights_rely_on_stay():
-    pinned = {"afraid": 0, "caring": 7, "excited": 14, "joyful": 22, "proud": 26, "trusting": 31}
+    pinned = {"afraid": 0, "caring": 7, "excited": 14, "joyful": 22, " Proud ": 26, "trusting": 31}
     assert {label: emotion_id(label) for label in pinned} == pinned
 
 
-def test_case_and_outer_blanks_do_not_matter():
-    assert emotion_id(" Proud ") == emotion_id("proud")
-
-
 @pytest.mark.parametrize(
-    ("wrong", "meant"), [("prowd", "proud"), ("suprised", "surprised"), ("gratefull", "grateful")]
+    ("wrong", "meant"), [("prowd", "proud"), ("gratefull", "grateful"), ("", ""), ("😀", "")]
 )
-def test_unknown_label_names_the_nearest(wrong, meant):
-    with pytest.raises(UserError, match=f"unknown emotion '{wrong}'.*'{meant}'"):
-        emotion_id(wrong)
-
-
-@pytest.mark.parametrize("wrong", ["", "zzz", "😀"])
-def test_even_a_hopeless_label_gets_a_known_suggestion(wrong):
+def test_an_unknown_label_names_the_nearest(wrong, meant):
     assert nearest_emotion(wrong) in EMOTIONS
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match=f"unknown emotion '{wrong}'.*'{meant}"):
         emotion_id(wrong)
 
 

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     LISTENER,
@@ -22,6 +20,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     flatten,
     make_encoder,
 )
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.vocabulary import (
     CLS_ID,
     FIRST_EMOTION_ID,
@@ -127,7 +126,7 @@ def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -
         np.testing.assert_array_equal(again.target, target)
         seen.append(frozenset(np.flatnonzero(source.words >= size).tolist()))
     assert len(set(seen)) > 3
-    words = data.context_words(0)
+    words = ["<cls>", *(data.encoder.words()[n] for n in data.encoder.context(DIALOGUES[0].context).words)]
     hidden = {words[place] for places in seen for place in places}
     assert {"died", "called"} <= hidden
     assert not hidden & {"dog", "rex", ".", "my"}  # seen more than once
@@ -155,14 +154,3 @@ def test_a_batch_is_shifted_by_begin_and_end() -> None:
     np.testing.assert_array_equal(target_in[:, 1:], target_out[:, :-1])
     assert target_out[0, -1] == Vocabulary.eos_id and batch.mask.sum() == 6
     assert batch.emotion.tolist() == [emotion_id("sad"), emotion_id("proud")]
-
-
-def test_gold_emotions_travel_in_the_source_and_must_be_known() -> None:
-    config = make_config(emotion={"prepend": "gold"})
-    data = DialogueDataset(DIALOGUES, config, make_vocabulary(), 50)
-    assert data[1].source.condition == emotion_id("proud")
-    unlabelled = [*DIALOGUES, Dialogue(["hello"], "hi")]
-    with pytest.raises(UserError, match=r"dialogue 4 has no emotion, and emotion\.prepend: gold"):
-        DialogueDataset(unlabelled, config, make_vocabulary(), 50)
-    labels = DialogueDataset(unlabelled, make_config(), make_vocabulary(), 50)
-    assert labels[3].emotion == NO_EMOTION

@@ -1,4 +1,4 @@
-"""Metrics of replies and emotions, and what figures show of a model, against values by hand."""
+"""Metrics of replies and emotions, and what a run shows of a model, against values by hand."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of, tensors
+from empathetic_toys import (
+    DIALOGUES,
+    judged_predictor,
+    make_config,
+    make_network,
+    make_vocabulary,
+    predictor_of,
+)
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
+from paddle_dialog.metrics.text import has_phrase, has_repeated_ngram
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.evaluation import (
-    emotion_accuracy,
-    mean_length,
-    repeated_ngrams,
+    emotion_metrics,
+    evaluate,
+    glance_accuracy,
     reply_metrics,
-    stock_replies,
-    unique_replies,
 )
-from paddle_dialog.tasks.empathetic.figures import dev_emotion_accuracy, emotion_probabilities, word_maps
 from paddle_dialog.tasks.empathetic.task import TASK
 
 
@@ -29,38 +34,32 @@ def _replies(*texts):
     return [text.split() for text in texts]
 
 
-def test_stock_replies_need_the_three_words_in_a_row():
-    replies = _replies(
-        "i am so sorry to hear that .", "sorry , to hear it hurts", "that is great", "sorry to heart", ""
-    )
-    assert stock_replies(replies) == 1 / 5
+def test_a_stock_phrase_has_its_words_in_a_row():
+    texts = [
+        "i am so sorry to hear that .",
+        "sorry , to hear it hurts",
+        "that is great",
+        "sorry to heart",
+        "",
+    ]
+    found = [has_phrase(reply, ("sorry", "to", "hear")) for reply in _replies(*texts)]
+    assert found == [True, False, False, False, False]
 
 
-def test_unique_replies():
-    assert unique_replies(_replies("a b", "a b", "b a", "a b .")) == 3 / 4
-
-
-def test_repeated_4grams_counts_replies_not_grams():
+def test_repeated_ngrams_may_overlap():
     replies = _replies("a b c d a b c d a b c d", "a a a a a", "a a a a", "a b c d e", "a b c a b c", "")
     # The first has abcd three times, the second aaaa twice; the fifth repeats only abc.
-    assert repeated_ngrams(replies, 4) == 2 / 6
-    assert repeated_ngrams(replies, 3) == 4 / 6
-
-
-def test_mean_length():
-    assert mean_length(_replies("a b c", "", "d e")) == pytest.approx(5 / 3)
+    assert [has_repeated_ngram(reply, 4) for reply in replies] == [True, True, False, False, False, False]
+    assert sum(has_repeated_ngram(reply, 3) for reply in replies) == 4
 
 
 def test_emotion_accuracy_leaves_out_what_is_not_annotated():
-    assert emotion_accuracy(["sad", "sad", "proud", "sad"], ["sad", "proud", "proud", None]) == 2 / 3
-    assert emotion_accuracy(["sad"], [None]) is None
-    with pytest.raises(ValueError):
-        emotion_accuracy(["sad"], [])
-
-
-def _sure_of(label, probability):
-    rest = (1 - probability) / (len(EMOTIONS) - 1)
-    return np.array([probability if name == label else rest for name in EMOTIONS])
+    labels = ["sad", "sad", "proud", "sad"]
+    probabilities = np.eye(32)[[EMOTIONS.index(label) for label in labels]]
+    found = emotion_metrics(probabilities, ["sad", "proud", "proud", None])
+    assert found == {"emotion_accuracy": 2 / 3, "calibration_error": pytest.approx(1 / 3)}
+    nothing = {"emotion_accuracy": None, "calibration_error": None}
+    assert emotion_metrics(probabilities, [None] * 4) == nothing
 
 
 def test_reply_metrics_together():
@@ -79,12 +78,6 @@ def test_reply_metrics_together():
     }
 
 
-def test_no_reply_cannot_be_measured():
-    for metric in (unique_replies, stock_replies, mean_length):
-        with pytest.raises(ValueError, match="no reply"):
-            metric([])
-
-
 def make(family: str = "transformer", dialogues: Sequence[Dialogue] = DIALOGUES, **sections: Any) -> Any:
     """Return a random network with its dataset."""
     config, vocabulary = make_config(family, **sections), make_vocabulary()
@@ -92,52 +85,36 @@ def make(family: str = "transformer", dialogues: Sequence[Dialogue] = DIALOGUES,
     return config, make_network(config, len(vocabulary)), dataset, vocabulary
 
 
-def test_probabilities_are_those_of_the_predictor_in_the_order_asked_for() -> None:
-    config, network, dataset, vocabulary = make()
-    predictor = predictor_of(config, network, vocabulary)
-    answers = predictor.answer([dialogue.context for dialogue in DIALOGUES], 1)
-    found = emotion_probabilities(network, dataset, [2, 0, 1], batch_size=2)
-    expected = np.stack([answers[index].probabilities for index in (2, 0, 1)])
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
 def test_accuracy_counts_the_annotated_dialogues_alone() -> None:
-    _, network, dataset, _ = make()
-    guesses = emotion_probabilities(network, dataset, [0, 1, 2], 2).argmax(-1)
-    right, wrong = EMOTIONS[guesses[0]], EMOTIONS[(guesses[1] + 1) % 32]
-    labels = [right, wrong, None]
+    config, network, _, vocabulary = make()
+    predictor = predictor_of(config, network, vocabulary)
+    guesses = np.stack(predictor.predict_emotions([d.context for d in DIALOGUES])).argmax(-1)
+    labels = [EMOTIONS[guesses[0]], EMOTIONS[(guesses[1] + 1) % 32], None]
     judged = [Dialogue(d.context, d.target, e) for d, e in zip(DIALOGUES, labels, strict=True)]
-    _, _, dataset, _ = make(dialogues=judged)
-    assert dev_emotion_accuracy(network, dataset, 2) == 0.5
-    _, _, dataset, _ = make(dialogues=[Dialogue(["hello"], "hi")])
-    assert dev_emotion_accuracy(network, dataset, 2) is None
-
-
-@pytest.mark.parametrize("family", ["lstm", "transformer", "convolutional"])
-def test_attention_sums_to_one_and_copying_to_the_gate(family: str) -> None:
-
-    _, network, dataset, _ = make(family)
-    maps = word_maps(network, dataset[0])
-    words = dataset.context_words(0)
-    assert maps["attention"].shape == maps["copy"].shape == (6 + 1, len(words))  # "Rex was a good dog .", end
-    np.testing.assert_allclose(maps["attention"].sum(-1), 1.0, rtol=1e-5)
-    gate = network.copy_probabilities(*tensors(collate([dataset[0]]))[:3])[0].numpy()
-    np.testing.assert_allclose(maps["copy"].sum(-1), gate, rtol=1e-5)
-
-
-def test_without_a_pointer_there_is_no_copy_map() -> None:
-    _, network, dataset, _ = make(generator={"pointer": False})
-    assert set(word_maps(network, dataset[0])) == {"attention"}
+    assert glance_accuracy(predictor, judged) == 0.5
+    assert glance_accuracy(predictor, [Dialogue(["hello"], "hi")]) is None
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_run_shows_the_accuracy_and_the_maps(count: int) -> None:
+def test_a_run_shows_replies_and_the_accuracy(count: int) -> None:
     config, network, dataset, vocabulary = make()
     encoded = EncodedData(dataset, dataset.lengths)
     data = TrainingData(encoded, encoded, {"text": vocabulary}, collate)
     shown = TASK.display(config, network, data, count)
+    predictor = predictor_of(config, network, vocabulary)
     assert len(shown.texts) == count
-    assert shown.scalars == {"emotion_accuracy": dev_emotion_accuracy(network, dataset, 8)}
-    for weights in shown.heat_maps.values():
-        assert weights.shape == (len(shown.rows), len(shown.columns))
-    assert set(shown.heat_maps) == ({"attention", "copy"} if count else set())
+    assert shown.scalars == {"emotion_accuracy": glance_accuracy(predictor, DIALOGUES)}
+
+
+def test_no_switch_of_the_replies_moves_the_protocol() -> None:
+    judged = judged_predictor()
+    found = evaluate(judged, "sample", None)
+    judged.judge = None
+    protocol = evaluate(judged, "sample", None)
+    answers = found.pop("answers")
+    assert found == protocol and "beam" in found["decoding"]
+    assert answers["bleu"] != found["bleu"] and answers["emotion_accuracy"] is not None
+    assert set(answers["origins"]) <= {"written", "reflected", "model"} and sum(
+        answers["origins"].values()
+    ) == pytest.approx(1)
+    assert "by the judge" in answers["decoding"]

@@ -11,18 +11,17 @@ from empathetic_toys import make_config, make_network, make_vocabulary, tensors
 from test_empathetic_model import VOCABULARY, batch
 
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotion_classifier import (
-    PLAIN_FROM,
-    PLAIN_WIDTH,
+    NEUTRAL_FROM,
+    NEUTRAL_WIDTH,
     annotated_texts,
     fit_emotions,
     ngram_features,
 )
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
-from paddle_dialog.tasks.empathetic.data.ngrams import character_ngrams, word_features
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, character_ngrams, word_features
+from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
@@ -37,7 +36,7 @@ DIALOGUES = [
 
 def ngram_config(**emotion: Any) -> EmpatheticConfig:
     """Return the configuration of a tiny model with n-grams."""
-    return make_config(emotion={"ngram_buckets": BUCKETS, "encoder_share": 0.0, **emotion})
+    return make_config(emotion={"ngram_buckets": BUCKETS, "encoder_weight": 0.0, **emotion})
 
 
 def fitted(**emotion: Any) -> tuple[DialogueEncoder, np.ndarray, np.ndarray]:
@@ -97,9 +96,11 @@ def test_situations_are_texts_once_a_conversation() -> None:
 
 def test_where_a_context_is_like_small_talk_its_emotions_are_alike() -> None:
     config = ngram_config(small_talk=True)
-    plain = [["hello my friend"], ["hello there"]] * 10
-    weights = fit_emotions(DialogueEncoder(make_vocabulary(), config), DIALOGUES * 20, config.emotion, plain)
-    assert weights["plainness"][0] == PLAIN_FROM / PLAIN_WIDTH
+    neutral = [["hello my friend"], ["hello there"]] * 10
+    weights = fit_emotions(
+        DialogueEncoder(make_vocabulary(), config), DIALOGUES * 20, config.emotion, neutral
+    )
+    assert weights["plainness"][0] == NEUTRAL_FROM / NEUTRAL_WIDTH
     network = network_with(config, weights)
     dialogues = [Dialogue(["my dog died"], "oh"), Dialogue(["hello my friend"], "oh")]
     data = DialogueDataset(dialogues, config, make_vocabulary(), 50)
@@ -159,21 +160,20 @@ def test_of_one_emotion_nothing_is_learned() -> None:
 
 
 def test_ngrams_reach_the_emotion_and_not_the_reply() -> None:
-    config = make_config(emotion={"ngram_buckets": 101, "prepend": "none"})
+    config = make_config(emotion={"ngram_buckets": 101})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, *_ = batch(config)
     without = source._replace(ngrams=paddle.zeros_like(source.ngrams))
     assert source.ngrams.any().item()
     emotions = [network.emotion_probabilities(given, lengths).numpy() for given in (source, without)]
     assert not np.allclose(*emotions)
-    for output, same in zip(
-        network(*source, lengths, target), network(*without, lengths, target), strict=True
-    ):
+    given = [each._replace(condition=paddle.zeros_like(source.condition)) for each in (source, without)]
+    for output, same in zip(*(network(*each, lengths, target) for each in given), strict=True):
         np.testing.assert_array_equal(output.numpy(), same.numpy())
 
 
 def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> None:
-    config = make_config(emotion={"ngram_buckets": 101, "encoder_share": 0.3, "temperature": 1.5})
+    config = make_config(emotion={"ngram_buckets": 101, "encoder_weight": 0.3})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, emotion, label, mask = batch(config)
     outputs = network(*source, lengths, target)
@@ -182,7 +182,7 @@ def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders() -> Non
     for row, packed in enumerate(source.ngrams.numpy()):
         buckets = packed[packed > 0]
         by_ngrams = idf[buckets] / np.linalg.norm(idf[buckets]) @ table[buckets]
-        answers.append((0.3 * outputs[-1][row].numpy() + by_ngrams) / 1.5)
+        answers.append(0.3 * outputs[-1][row].numpy() + by_ngrams)
     np.testing.assert_allclose(
         network.emotion_probabilities(source, lengths).numpy(),
         F.softmax(paddle.to_tensor(np.array(answers))).numpy(),

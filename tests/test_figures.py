@@ -1,4 +1,4 @@
-"""Pictures: the confusion matrix, bars, heat maps, and where they are written."""
+"""Pictures: the confusion matrix, heat maps, and where they are written."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from empathetic_toys import save_model
 from matplotlib import image as images
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
+from paddle_dialog.figures.charts import draw_confusion_matrix, draw_heat_map
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
-from paddle_dialog.tasks.empathetic.figures import BY_KINSHIP, emotion_report
+from paddle_dialog.tasks.empathetic.evaluation import BY_KINSHIP, emotion_report
 
 DIALOGUES = [
     {
@@ -30,11 +30,6 @@ DIALOGUES = [
     {"context": ["someone stole my 🏝"], "target": "that is awful .", "emotion": "sad"},
     {"context": ["hello"], "target": "hi"},
 ]
-
-
-def pixels_of(image: np.ndarray, colour: tuple[int, int, int]) -> int:
-    """Return pixels of a colour."""
-    return int((np.abs(image.astype(int) - colour).max(axis=2) <= 8).sum())
 
 
 def test_the_order_of_the_matrix_holds_every_emotion_once() -> None:
@@ -74,15 +69,6 @@ def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell() -> N
     assert right[0] == pytest.approx(upper[0], abs=3) and right[1] == pytest.approx(lower[1], abs=3)
 
 
-def test_bars_are_as_long_as_their_values() -> None:
-    blue = (0x3B, 0x6E, 0xA8)
-    short, long = (draw_bars([value], ["x"], "title") for value in (0.2, 0.8))
-    assert pixels_of(long, blue) / pixels_of(short, blue) == pytest.approx(4.0, rel=0.05)
-    marked = draw_bars([0.8], ["x"], "title", 0.5).astype(int)
-    assert (marked[:, :, 0] > marked[:, :, 1] + 40).any()  # the red line, which smoothing makes paler
-    assert not (long[:, :, 0] > long[:, :, 1].astype(int) + 40).any()
-
-
 def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
     from visualdl import LogReader
 
@@ -101,7 +87,7 @@ def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
         FigureFolder(path)
 
 
-def test_evaluate_draws_the_emotions_and_the_first_dialogues(tmp_path: Path) -> None:
+def test_evaluate_draws_the_emotions(tmp_path: Path) -> None:
     recipe, data, folder = (
         save_model(tmp_path, decoding={"max_length": 3}),
         tmp_path / "d.jsonl",
@@ -110,23 +96,10 @@ def test_evaluate_draws_the_emotions_and_the_first_dialogues(tmp_path: Path) -> 
     data.write_text("\n".join(map(json.dumps, DIALOGUES)), encoding="utf-8")
     outcome = run_here("evaluate", "-c", recipe, "--data", data, "--figures", folder, "--json")
     assert outcome.status == 0, outcome.stderr
-    maps = {f"{kind}_{number}.png" for kind in ("attention", "copy") for number in (1, 2, 3, 4)}
-    emotions = {"emotion_confusion.png", "emotion_accuracy.png", "emotions.json"}
-    assert {path.name for path in folder.iterdir()} == maps | emotions | {"vdl"}
+    assert {path.name for path in folder.iterdir()} == {"emotion_confusion.png", "emotions.json", "vdl"}
     report = json.loads((folder / "emotions.json").read_text(encoding="utf-8"))
     assert report["accuracy"] == pytest.approx(json.loads(outcome.stdout)["emotion_accuracy"])
     assert {label: row["n"] for label, row in report["emotions"].items()} == {"proud": 1, "sad": 2}
-    large, small = (images.imread(folder / f"attention_{number}.png") for number in (1, 4))
-    assert large.shape[0] > small.shape[0] and large.shape[1] > small.shape[1]
-
-
-def test_without_annotation_or_pointer_there_are_only_the_attention_maps(tmp_path: Path) -> None:
-    recipe = save_model(tmp_path, generator={"pointer": False}, decoding={"max_length": 3})
-    data, folder = tmp_path / "d.jsonl", tmp_path / "f"
-    data.write_text(json.dumps(DIALOGUES[3]), encoding="utf-8")
-    outcome = run_here("evaluate", "-c", recipe, "--data", data, "--figures", folder)
-    assert outcome.status == 0, outcome.stderr
-    assert {path.name for path in folder.iterdir()} == {"attention_1.png", "vdl"}
 
 
 def test_couplets_have_their_attention_drawn(trained: dict[str, Any], tmp_path: Path) -> None:

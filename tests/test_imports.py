@@ -86,6 +86,18 @@ def test_tasks_do_not_import_each_other():
     assert wrong == []
 
 
+def test_the_product_never_imports_the_workshop():
+    workshop = "tools.weights"
+    assert any(name.startswith(workshop) for name in graph(ROOT))
+    wrong = [
+        (name, other)
+        for name, others in graph(ROOT).items()
+        for other in others
+        if other.startswith(workshop) and not name.startswith(workshop)
+    ]
+    assert wrong == []
+
+
 def package(module: str) -> str:
     """Return the folder of a task in which a module stands; settings and what stands in none stay themselves."""
     parts = module.split(".")

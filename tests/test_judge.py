@@ -11,10 +11,10 @@ from sklearn.linear_model import Ridge
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
-from paddle_dialog.judge_fitting import SCORE_SCALE, fit_order
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
 from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_probs, reply_states
+from tools.weights.judges import SCORE_SCALE, fit_order
 
 
 def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:
@@ -56,7 +56,7 @@ def read(
     """Return a context that a model has read."""
     packed = encoder.pack(encoder.context(turns), None)
     batch = ReadBatch(model, model.read_contexts(*pad_sources([packed[0]]))[0])
-    return ReadContext(turns, packed, encoder.language, batch=batch)
+    return ReadContext(turns, turns, packed, encoder.language, batch=batch)
 
 
 def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:

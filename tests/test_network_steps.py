@@ -300,7 +300,7 @@ def with_unknown(config: Any, key: str) -> Any:
         ),
         *(
             (key, "empathetic", lambda config, weights: numpy_emo_prepend(config, len(WORDS), weights))
-            for key in ("emotion.head", "emotion.prepend", "emotion.prepend_form")
+            for key in ("emotion.head",)
         ),
     ],
 )

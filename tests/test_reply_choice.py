@@ -20,32 +20,36 @@ from paddle_dialog.bundle.folder import load_bundle, save_bundle
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.dialogue_acts import (
-    ACTS,
+from paddle_dialog.tasks.empathetic.judge import (
     BUCKETS,
     DIALOGUE_ACTS,
-    ActClassifier,
-    act_features,
-    fit_acts,
-)
-from paddle_dialog.tasks.empathetic.judge import (
     FEATURES,
     ORIGINS,
-    PLAIN,
+    SHARED,
+    ActClassifier,
     ReplyJudge,
+    act_features,
     judge_of_bundle,
     judged_width,
     measured,
 )
-from paddle_dialog.tasks.empathetic.judge_fitting import main, make_parser
-from paddle_dialog.tasks.empathetic.overlap import repeats, units
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.reading import ReadContext
-from paddle_dialog.tasks.empathetic.reflection import Reflector
-from paddle_dialog.tasks.empathetic.written import ANY, LIKE, WrittenReplies, agreement, read_written
+from paddle_dialog.tasks.empathetic.replies import (
+    ACTS,
+    ANY_AGREEMENT,
+    MIN_SIMILARITY,
+    Reflector,
+    ReplyPrediction,
+    WrittenReplies,
+    agreement,
+    read_written,
+    repeats,
+    units,
+)
+from tools.weights.empathetic.judge_fitting import fit_acts, main, make_parser
 
 WIDTH = 8  # of the toys' models
 
@@ -110,7 +114,7 @@ def test_the_cosine_of_turns_is_that_of_scikit_learn() -> None:
     vectors, query = weights * scale, vectoriser.transform([turn]).toarray()[0] * scale
     cosines = vectors @ query / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9) / np.linalg.norm(query)
     acts, felt = np.full(len(ACTS), 1 / len(ACTS)), np.full(len(EMOTIONS), 1 / len(EMOTIONS))
-    found = written.fitting(turn, acts, felt)
+    found = written.matches(turn, acts, felt)
     places = [written.replies.index(one.reply) for one in found]
     np.testing.assert_allclose([one.similarity for one in found], cosines[places], atol=1e-9)
 
@@ -120,14 +124,14 @@ def test_replies_to_statements_are_chosen_by_what_is_felt() -> None:
     statement = np.eye(len(ACTS))[ACTS.index("statement")]
     for emotion in ("sad", "joyful", "angry"):
         felt = np.eye(len(EMOTIONS))[EMOTIONS.index(emotion)]
-        for one in written.fitting("well", statement, felt, 5):
+        for one in written.matches("well", statement, felt, 5):
             assert ACTS[one.reply.act] == "statement" and emotion in one.reply.emotions and one.agreement == 1
     general = [
-        one.reply.general or one.similarity >= LIKE
-        for one in written.fitting("What is it?", statement, felt, 9)
+        one.reply.general or one.similarity >= MIN_SIMILARITY
+        for one in written.matches("What is it?", statement, felt, 9)
     ]
     assert all(general) and not all(reply.general for reply in written.replies)
-    assert agreement((), felt, EMOTIONS) == ANY and agreement(("sad", "angry"), felt, EMOTIONS) == 1
+    assert agreement((), felt, EMOTIONS) == ANY_AGREEMENT and agreement(("sad", "angry"), felt, EMOTIONS) == 1
 
 
 # The order.
@@ -151,9 +155,9 @@ def test_what_the_judge_reads_by_hand() -> None:
     size = 2 + len(ACTS)
     np.testing.assert_allclose(rows[0, :size], [1, -1, *acts])
     np.testing.assert_allclose(rows[1, size : 2 * size], [1, -1, *acts])
-    assert not rows[0, size : FEATURES - PLAIN].any() and not rows[1, :size].any()
+    assert not rows[0, size : FEATURES - SHARED].any() and not rows[1, :size].any()
     np.testing.assert_allclose(
-        rows[:, FEATURES - PLAIN : FEATURES], [[0, 0, 0, 1, 1], [0.03, 0.5, 0.25, 0, 0]]
+        rows[:, FEATURES - SHARED : FEATURES], [[0, 0, 0, 1, 1], [0.03, 0.5, 0.25, 0, 0]]
     )
     states = np.split(rows[:, FEATURES:], 3, axis=1)  # of all, of written replies, of reflections
     assert not states[1][0].any() and not states[2].any()
@@ -185,7 +189,7 @@ def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(
     assert found.judge is not None
     (answer,) = found.answer([turns], n_best=3)
     assert [one.origin for one in answer.predictions] == origins
-    (context,) = found._felt_now([read_context(found, *turns)])
+    (context,) = found._emotion_of_last_turn([read_context(found, *turns)])
     acts = found.judge.acts(turns[-1])
     prepared = [one for one in answer.predictions if one.origin != "model"]
     values = found.judge.judge(measured(found.encoder, context, acts, prepared))
@@ -255,15 +259,9 @@ def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch: pytest.M
                 dataclasses.replace(context, predicted=felt[len(context.turns)]) for context in contexts
             ],
         )
-        (context,) = found._felt_now(found.understand(found.read([["a", "b", "c"]])))
+        (context,) = found._emotion_of_last_turn(found.understand(found.read([["a", "b", "c"]])))
         assert context.predicted is not None and context.predicted.sum() == pytest.approx(1)
         assert EMOTIONS[int(context.predicted.argmax())] == expected
-
-
-def test_a_model_that_is_told_the_emotion_is_not_asked_for_that_of_the_newest_turn() -> None:
-    found = judged_predictor(emotion={"prepend": "gold"})
-    (answer,) = found.answer([["my dog died .", "oh no !", "he was old ."]], emotions=["sad"])
-    assert answer.emotion == "sad" and answer.predictions
 
 
 # Settings and bundles.

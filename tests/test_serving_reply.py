@@ -46,7 +46,7 @@ def test_the_answer_is_that_of_the_command():
 
 
 def test_where_no_emotion_is_clear_there_is_null():
-    with start(make_predictor(decoding={"clear_emotion": 1.0})) as client:
+    with start(make_predictor(decoding={"min_confidence": 1.0})) as client:
         status, unclear = ask(client)
     with start() as client:
         _, clear = ask(client)
@@ -163,16 +163,6 @@ def test_words_of_earlier_conversations_are_forgotten(monkeypatch):
         assert ask(client, attention=True) == before
     assert sizes.count((0, 0, 0)) >= 2  # at the latest every fourth time, with the 31st word
     assert max(words for words, *_ in sizes) <= 30
-
-
-def test_a_model_that_is_told_the_emotion_asks_for_it():
-    predictor = make_predictor(emotion={"prepend": "gold"})
-    with start(predictor) as client:
-        assert ask(client)[0] == 422
-        assert ask(client, emotion="sad")[0] == 200
-    with start(make_predictor(emotion={"prepend": "none"})) as client:
-        status, record = ask(client, emotion="sad")
-    assert status == 422 and "without an emotion" in record["error"]
 
 
 def test_replies_of_every_origin_are_told_and_filtered_by_banned_words():

@@ -1,4 +1,4 @@
-"""Pictures of numbers and texts: a confusion matrix, bars, a heat map between two texts, and a coloured text."""
+"""Pictures of numbers and texts: a confusion matrix, a heat map between two texts, and a coloured text."""
 
 from __future__ import annotations
 
@@ -51,34 +51,6 @@ def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str)
         colour = "white" if value > 50.0 else "black"
         axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=6.5, color=colour)
     figure.colorbar(picture, ax=axes, label="percent of the annotated label", shrink=0.8)
-    return _pixels(figure)
-
-
-def draw_bars(
-    values: Sequence[float], labels: Sequence[str], title: str, mean: float | None = None
-) -> np.ndarray:
-    """Draw horizontal bars between 0 and 1, the first at the top.
-
-    Args:
-        values: lengths of the bars, 0 to 1.
-        mean: marked by a line across all bars; None draws none.
-
-    Returns:
-        RGB image, uint8 [height, width, 3].
-    """
-    figure, axes = _make(8.0, 1.4 + 0.24 * len(values))
-    places = range(len(values))
-    bars = axes.barh(places, values, color="#3b6ea8")
-    names = axes.bar_label(bars, [f"{value:.0%}" for value in values], padding=3, fontsize=8)
-    for name in names:
-        name.set(zorder=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # above the line
-    axes.set_yticks(places, labels)
-    axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.set_xlim(0.0, 1.0)
-    axes.set_title(title)
-    if mean is not None:
-        axes.axvline(mean, color="#b04030", linestyle="--", linewidth=1, label=f"all: {mean:.1%}")
-        axes.legend(loc="lower right")
     return _pixels(figure)
 
 

@@ -1,8 +1,9 @@
-"""Metrics of generated text: BLEU and chrF by sacrebleu, distinct n-grams, perplexity."""
+"""Metrics of generated text: BLEU and chrF by sacrebleu, n-grams, perplexity."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 
@@ -66,10 +67,32 @@ def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
     seen: set[tuple[str, ...]] = set()
     total = 0
     for sequence in sequences:
-        ngrams = [tuple(sequence[start : start + n]) for start in range(len(sequence) - n + 1)]
-        seen.update(ngrams)
-        total += len(ngrams)
+        found = ngrams(sequence, n)
+        seen.update(found)
+        total += len(found)
     return len(seen) / total if total else 0.0
+
+
+def has_phrase(tokens: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Return whether a phrase occurs in a text, both as tokens."""
+    return tuple(phrase) in ngrams(tokens, len(phrase))
+
+
+def has_repeated_ngram(tokens: Sequence[str], n: int) -> bool:
+    """Return whether some n-gram occurs twice in a text; occurrences may overlap."""
+    found = ngrams(tokens, n)
+    return len(set(found)) < len(found)
+
+
+def common_openings(texts: Sequence[Sequence[str]], size: int, common: int = 10) -> float:
+    """Return the share of texts whose first `size` tokens are one of the `common` commonest such beginnings."""
+    found = Counter(tuple(text[:size]) for text in texts)
+    return sum(count for _, count in found.most_common(common)) / len(texts)
+
+
+def ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    """Return the n-grams of a text in order."""
+    return [tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)]
 
 
 def token_perplexity(total_nll: float, tokens: int) -> float:

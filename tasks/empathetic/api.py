@@ -25,13 +25,12 @@ from paddle_dialog.serving.endpoint import (
     RequestModel,
     bounded,
 )
-from paddle_dialog.tasks.empathetic.answer import Answer
 from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import forget_chunks
-from paddle_dialog.tasks.empathetic.dialogue_acts import Act
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import Act, Answer
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -46,7 +45,7 @@ def _decoding(name: str, ge: float | None = None, gt: float | None = None, le: f
 
 
 class ReplyDecoding(RequestModel):
-    """How to search, where it is to differ from the server's way."""
+    """Settings of the search that differ from the server's."""
 
     strategy: Literal["beam", "greedy", "sample"] | None = _decoding("strategy")
     beam_size: int | None = _decoding("beam_size", ge=1)
@@ -69,7 +68,7 @@ class ReplyRequest(RequestModel):
     )
     emotion: str | None = Field(
         None,
-        description="Told to the model in the place of its own prediction; one of "
+        description="Replaces the model's own prediction; one of "
         + ", ".join(EMOTIONS)
         + "; for a Chinese model one of "
         + ", ".join(CHINESE_EMOTIONS)
@@ -79,7 +78,7 @@ class ReplyRequest(RequestModel):
     language: LanguageName | None = LANGUAGE
     n_best: Count = Field(1, ge=1, description="How many replies, best first.")
     decoding: ReplyDecoding | None = None
-    attention: bool = Field(False, description="Whether to tell what the best reply attended to.")
+    attention: bool = Field(False, description="Whether to return what the best reply attended to.")
 
 
 class ReplyCandidate(BaseModel):
@@ -167,8 +166,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return {
             "emotions": list(predictor.emotions),
             "chinese_names": CHINESE_NAMES[predictor.language.name],
-            "needs_emotion": predictor.needs_emotion,
-            "takes_emotion": predictor.config.emotion.prepend != "none",
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
@@ -191,10 +188,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         if request.emotion is not None:
             known = self.predictor.emotions
             emotion = known[emotion_id(request.emotion, known)]
-        if emotion is None and self.predictor.needs_emotion:
-            raise UserError("this model is told the emotion; give one, e.g. sad")
-        if emotion is not None and self.predictor.config.emotion.prepend == "none":
-            raise UserError("this model writes its replies without an emotion; leave it out")
         settings = self._settings(request)
         rows = max(settings.decoding.beam_size, request.n_best)
         return Job(ReplyItem(turns, emotion, request.attention), settings, cost=rows * STEPS)
@@ -223,7 +216,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             forget_chunks()
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
-        """Return the server's settings with the request's changes, and without those that these rule out."""
+        """Merge the settings of request and server."""
         config = self.predictor.config
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
         seed = changes.pop("seed", config.seed)
@@ -256,14 +249,13 @@ def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
 def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
     """Return attention [T, S] of a reply's words, the end included, over the context."""
     encoder = predictor.encoder
-    context = encoder.context(item.context)
-    emotion = None if item.emotion is None else emotion_id(item.emotion, predictor.emotions)
-    source, extended = encoder.pack(context, emotion)
+    (context,) = predictor.read([item.context], [item.emotion])
+    source, extended = context.packed
     target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
     weights = predictor.attention_weights(source, np.append(Vocabulary.bos_id, target))  # [T, S]
     words = encoder.words()
     return {
-        "source": ["<cls>", *(words[number] for number in context.words)],
+        "source": ["<cls>", *(words[number] for number in encoder.context(context.turns).words)],
         "target": [*tokens, "<eos>"],
         "weights": [[round(float(weight), 4) for weight in row] for row in weights],
     }

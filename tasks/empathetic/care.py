@@ -1,31 +1,19 @@
-"""The fixed answers to turns that speak of self-harm, abuse or violence at home, which no model writes.
-
-python -m paddle_dialog.tasks.empathetic.care -c configs/empathetic.yaml --input dialogues.jsonl
-
-prints the turns of a file that speak of them, each after its kind, to try a list of phrases on conversations. A line
-is a turn, or `{"turns": [turn, …]}`, of which the speaker's are read, or `{"context": [turn, …]}`, of which the last
-is read.
-"""
+"""The fixed answers to turns that speak of self-harm, abuse or violence at home, which no model writes."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
 import yaml
 
-from paddle_dialog.command_line import base_parser, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.recipes import load_config
-from paddle_dialog.tasks.empathetic.config import CareConfig, EmpatheticConfig
+from paddle_dialog.tasks.empathetic.config import CareConfig
 from paddle_dialog.text.language import LANGUAGES, LanguageName, language_of
 from paddle_dialog.text.simplified import simplified
 
@@ -61,7 +49,7 @@ _ELEMENT = re.compile(rf"\(([^()]*)\)|@(\w+)|({GAP}[{GAP} ]*)|([\^$])|([^()|{GAP
 
 
 class _Fault(ValueError):
-    """What is wrong with a phrase, in words that go on after it."""
+    """What is wrong with a phrase, as the end of a sentence that begins with it."""
 
 
 class Pattern:
@@ -72,7 +60,7 @@ class Pattern:
         sets: the alternatives of each name.
         separator: an expression for what may stand between its words or hanzi.
         kind: of what it speaks.
-        is_topic: whether it does not count where a story is told.
+        is_topic: whether it does not count in a story.
     """
 
     def __init__(
@@ -91,7 +79,7 @@ class Pattern:
         return re.compile(_expression(self._phrase, self._sets, self._separator))
 
     def spans(self, text: Text) -> list[tuple[int, int]]:
-        """Return where the phrase stands in a text."""
+        """Return where the phrase occurs in a text."""
         if self.has_hanzi and not text.has_hanzi:
             return []
         for choice in self._needed:
@@ -126,7 +114,7 @@ class Phrases:
         phrases: each is found whatever its case and width, with simplified or traditional characters, and with blanks
             or signs inside; a Latin one as whole words.
         exceptions: a phrase that has characters in common with one of these does not count; no signs are allowed
-            inside them. Those that are a topic tell a story: where one stands, no phrase that is a topic counts.
+            inside them. Those that are a topic mark a story: with one of them no phrase that is a topic counts.
     """
 
     def __init__(self, phrases: Iterable[Pattern], exceptions: Iterable[Pattern] = ()) -> None:
@@ -151,38 +139,24 @@ class Phrases:
         return any(all(end <= first or last <= start for first, last in idioms) for start, end in spans)
 
 
-def read_phrases(path: Path, key: str, separator: str = "[ ,]") -> list[Pattern]:
+def read_phrases(path: Path, separator: str = "[ ,]") -> Iterator[Pattern]:
     """Read phrases from a UTF-8 file, one a line; docs/care.md describes the form.
 
     Args:
         path: the file.
-        key: the setting that names it, for messages.
-        separator: the signs that may stand between the words or hanzi of a phrase.
+        separator: the signs that may be between the words or hanzi of a phrase.
 
     Raises:
-        UserError: the file cannot be read, holds no phrase, or has a line of another form; it names the setting.
+        UserError: a line has another form.
     """
-    try:
-        found = list(_patterns_of(path, separator))
-    except UserError as error:
-        raise UserError(f"{key}: {error}") from error
-    if not found:
-        raise UserError(f"{key}: {path} holds no phrase; give one a line, or {key}: null for those that ship")
-    return found
-
-
-def _patterns_of(path: Path, separator: str) -> Iterator[Pattern]:
     rows = [(number, line.strip()) for number, line in read_lines(path)]
     rows = [(number, line) for number, line in rows if line and not line.startswith("#")]
-    if not rows:
-        return
     plain = _plain("\n".join(line for _, line in rows), _SIGN_OF_FORM).replace(",", " ")
     plain = re.sub(" {2,}", " ", plain)
     for mark in "(|)":
         plain = plain.replace(f" {mark}", mark).replace(f"{mark} ", mark)
-    phrases = plain.split("\n")
     kind, sets = KINDS[0], dict[str, str]()
-    for (number, line), phrase in zip(rows, phrases, strict=True):
+    for (number, line), phrase in zip(rows, plain.split("\n"), strict=True):
         try:
             if line.startswith("["):
                 kind = _kind_of(line)
@@ -297,19 +271,18 @@ class CareResponder:
     """Answers turns that speak of self-harm, abuse or violence.
 
     Args:
-        phrases: gives those that speak of them, at the first turn.
         answers: the sentence of each kind in each language.
     """
 
-    def __init__(
-        self, phrases: Callable[[], Phrases], answers: Mapping[Kind, Mapping[LanguageName, str]]
-    ) -> None:
-        self._read = phrases
+    def __init__(self, answers: Mapping[Kind, Mapping[LanguageName, str]]) -> None:
         self._answers = answers
 
     @cached_property
     def _phrases(self) -> Phrases:
-        return self._read()
+        return Phrases(
+            read_phrases(_SHIPPED / "care_phrases.txt"),
+            read_phrases(_SHIPPED / "care_exceptions.txt", "[ ]"),
+        )
 
     def kind(self, turn: str) -> Kind | None:
         """Return of what a turn speaks; None where it asks for no care."""
@@ -320,40 +293,24 @@ class CareResponder:
 
         Args:
             turn: the speaker's newest; earlier ones do not count, so that a conversation can go on.
-            language: of the answer where that of the turn cannot be told.
+            language: of the answer where that of the turn is not clear.
         """
         kind = self.kind(turn)
         return self._answers[kind][language_of(turn) or language] if kind else None
 
 
 def care_responder(config: CareConfig) -> CareResponder:
-    """Return what the settings describe; lists that ship are read at the first turn, an operator's at once.
+    """Return what the settings describe.
 
     Raises:
-        UserError: a file cannot be read or is not of its form.
+        UserError: the file of answers cannot be read or has another form.
     """
-    responder = CareResponder(
-        lambda: Phrases(
-            read_phrases(_file(config.phrases, "care_phrases.txt"), "care.phrases"),
-            read_phrases(_file(config.exceptions, "care_exceptions.txt"), "care.exceptions", "[ ]"),
-        ),
-        _read_answers(_file(config.answers, "care_answers.yaml")),
-    )
-    if config.phrases or config.exceptions:
-        responder.kind("")
-    return responder
-
-
-def _file(given: str | None, name: str) -> Path:
-    return _SHIPPED / name if given is None else Path(given)
+    path = _SHIPPED / "care_answers.yaml" if config.answers is None else Path(config.answers)
+    return CareResponder(_read_answers(path))
 
 
 def _read_answers(path: Path) -> dict[Kind, dict[LanguageName, str]]:
-    """Read the sentences: of each kind in each language, or in each language for all kinds.
-
-    Raises:
-        UserError: the file cannot be read or lacks a sentence.
-    """
+    """Read the sentences: of each kind in each language, or in each language for all kinds."""
     where = f"care.answers: {path}"
     form = "give a sentence for each language, e.g. en: Please call 988 …"
     try:
@@ -392,44 +349,3 @@ def _sentences(content: Mapping[object, object], where: str, form: str) -> dict[
             raise UserError(f"{where}: has no sentence for '{language}'; {form}")
         sentences[language] = _LINE_END.sub("", " ".join(sentence.split()))
     return sentences
-
-
-def main(arguments: argparse.Namespace) -> None:
-    """Print the turns that are found, and on stderr how many there are."""
-    _, config = load_config(arguments.config, arguments.override)
-    if not isinstance(config, EmpatheticConfig):
-        raise UserError(f"{arguments.config}: care belongs to the task 'empathetic'; name a config of it")
-    care = care_responder(config.care)
-    turns = found = 0
-    for _, line in read_lines(arguments.input):
-        for turn in _speaker_turns(line):
-            turns += 1
-            if kind := care.kind(turn):
-                found += 1
-                print(f"{kind}\t{turn}")
-    print(f"{found:,} of {turns:,} turns ({found / max(turns, 1):.3%})", file=sys.stderr)
-
-
-def _speaker_turns(line: str) -> Iterator[str]:
-    """Yield the turns of a line that the speaker says."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = line
-    if isinstance(record, dict):
-        turns = record.get("turns")
-        spoken = turns[::2] if isinstance(turns, list) else record.get("context", [])[-1:]
-        yield from (turn for turn in spoken if isinstance(turn, str))
-    elif line.strip():
-        yield line
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = base_parser(__doc__)
-    parser.add_argument("--input", metavar="FILE", required=True, help="the turns; `.xz` and `.gz` too")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main, make_parser()))

@@ -1,4 +1,4 @@
-"""The clauses of a turn that can be said back to the speaker, in English and Chinese."""
+"""The clauses of a turn that a reply can mirror, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUBORDINATE = re.compile(r",? (?:because|when|which|while|since|until|unless|if
 _EMOJI = re.compile(r"[ ☀-➿\ufe0f\U0001f000-\U0001faff]+$")
 _TRAILS = re.compile(r"(?:,? (?:i think|i guess|hah(?:a|ah)*|lol))+$", re.IGNORECASE)
 _APART = re.compile(r" (?='(?:m|re|s|ve|ll|d)\b)", re.IGNORECASE)  # "I 'm"
-_TOLD = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
+_ADDRESSED = re.compile(r"\b(?:you|your|yours|u|ur|thanks?|thank|congrat\w*)\b", re.IGNORECASE)
 # One subject with "I", unlike "my dog died and I cried".
 _WE = re.compile(
     r"\b(my (?:(?:ex|best|old|older|younger|little|big|close|good|late|whole) )?\w+) and(?= i )",
@@ -59,12 +59,12 @@ class Clause:
 
 
 def clauses_of(turn: str, language: str) -> list[Clause]:
-    """Return the clauses of a turn that can be said back; `language` is `en` or `zh`."""
+    """Return the clauses of a turn that can be mirrored; `language` is `en` or `zh`."""
     return english_clauses(turn) if language == "en" else chinese_clauses(turn)
 
 
 def english_clauses(turn: str) -> list[Clause]:
-    """Return the clauses of a turn that can be said back."""
+    """Return the clauses of a turn that can be mirrored."""
     found: list[str] = []
     for sentence in _ENGLISH_SENTENCE.finditer(_ASIDE.sub("", turn.lower() if turn.isupper() else turn)):
         if "?" in sentence[1]:
@@ -75,7 +75,7 @@ def english_clauses(turn: str) -> list[Clause]:
         found += [part for part in parts if part is not None]
     return [
         Clause(
-            _english_said_back(text),
+            _english_mirrored(text),
             "trouble" if _english_pattern("grim", r"\b{}").search(text) else "plain",
             _english_weight(text, place / len(found)),
         )
@@ -97,7 +97,7 @@ def _usable_parts(sentence: str) -> list[str | None]:
 
 
 def _usable_english(part: str, of_speaker: bool = True) -> str | None:
-    """Return a clause without what leads to it; None if it cannot stand alone.
+    """Return a clause without what leads to it; None if it makes no sense alone.
 
     Args:
         part: of a turn.
@@ -112,7 +112,7 @@ def _usable_english(part: str, of_speaker: bool = True) -> str | None:
     own = text.split()
     if (
         not SHORTEST_WORDS <= len(own) <= LONGEST_WORDS
-        or _TOLD.search(text)
+        or _ADDRESSED.search(text)
         or _english_pattern("empty", "{}").match(text)
     ):
         return None
@@ -123,14 +123,16 @@ def _usable_english(part: str, of_speaker: bool = True) -> str | None:
     return None if own[-1].lower() in _words("en", "ends") or first in _words("en", "unfinished") else text
 
 
-def _english_said_back(text: str) -> str:
+def _english_mirrored(text: str) -> str:
     """Turn first persons into second ones."""
     own = text.replace("’", "'").split()
     if own[0].lower() in _words("en", "subjects"):
         own[0] = own[0].lower()
     back = re.sub(r"[A-Za-z']+", lambda word: _second().get(word[0].lower(), word[0]), " ".join(own))
-    told_of_you = back.startswith("you ")
-    return _BE.sub(lambda f: f"{f[1]}{f[2]} {_OF_YOU[f[3]]}" if told_of_you or f[1] == "you" else f[0], back)
+    begins_with_you = back.startswith("you ")
+    return _BE.sub(
+        lambda f: f"{f[1]}{f[2]} {_OF_YOU[f[3]]}" if begins_with_you or f[1] == "you" else f[0], back
+    )
 
 
 @cache
@@ -147,7 +149,7 @@ def _second() -> dict[str, str]:
 
 
 def _english_weight(text: str, place: float) -> float:
-    """Prefer what is about the speaker, long enough to tell something, and said last (`place` in 0–1)."""
+    """Prefer what is about the speaker, of a good length, and late in the turn (`place` in 0–1)."""
     own = text.lower().split()
     first = own[0].replace("’", "'")
     return (
@@ -159,7 +161,7 @@ def _english_weight(text: str, place: float) -> float:
 
 
 def chinese_clauses(turn: str) -> list[Clause]:
-    """Return the clauses of a turn that can be said back, and each two neighbours that are short."""
+    """Return the clauses of a turn that can be mirrored, and each two neighbours that are short."""
     found: list[str] = []
     for sentence in _CHINESE_SENTENCE.finditer(turn):
         parts = [
@@ -173,7 +175,7 @@ def chinese_clauses(turn: str) -> list[Clause]:
             if following is not None and len(part) + len(following) <= LONGEST_PAIR:
                 found.append(f"{part}，{following}")
     return [
-        Clause(_chinese_said_back(text), _chinese_kind(text), _chinese_weight(text, place / len(found)))
+        Clause(_chinese_mirrored(text), _chinese_kind(text), _chinese_weight(text, place / len(found)))
         for place, text in enumerate(found)
     ]
 
@@ -191,7 +193,7 @@ def _statements(sentence: str, mark: str) -> list[str]:
 
 
 def _usable_chinese(part: str) -> str | None:
-    """Return a clause without what leads to it; None if it cannot stand alone."""
+    """Return a clause without what leads to it; None if it makes no sense alone."""
     text = part.strip(_EDGES)
     while (lead := _chinese_pattern("leads", "^").match(text)) is not None:
         text = text[lead.end() :]
@@ -206,7 +208,7 @@ def _usable_chinese(part: str) -> str | None:
     return text
 
 
-def _chinese_said_back(text: str) -> str:
+def _chinese_mirrored(text: str) -> str:
     """Turn first persons into second ones."""
     back = text.replace("咱们", "你们").replace("我们", "你们").replace("我", "你").replace("俺", "你")
     back = re.sub("^自己", "你", back)
@@ -231,7 +233,7 @@ def _chinese_kind(text: str) -> Kind:
 
 
 def _chinese_weight(text: str, place: float) -> float:
-    """Prefer what hurts or pleases, what the speaker says of himself, and what is said last (`place` in 0–1)."""
+    """Prefer what hurts or pleases, what is about the speaker, and what is late in the turn (`place` in 0–1)."""
     feelings = len(set(_chinese_pattern("trouble").findall(text))) + len(
         set(_chinese_pattern("good").findall(text))
     )

@@ -18,8 +18,6 @@ from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationCo
 
 # What the networks of this project read or learn, and a pre-trained model does not.
 _OF_PRETRAINED = {
-    "emotion.prepend_form": "argmax",
-    "emotion.roles": False,
     "emotion.hints": False,
     "emotion.ngram_buckets": 0,
     "generator.pointer": False,
@@ -27,26 +25,16 @@ _OF_PRETRAINED = {
     "data.unknown_rate": 0.0,
     "data.mark_turns": True,
 }
-_OWN = "; null takes what ships in tasks/empathetic/texts"
 
 
 @dataclass(frozen=True)
 class EmotionConfig:
-    """How emotion is seen, predicted and told to the decoder."""
+    """How emotion is recognised; the decoder reads the predicted one first."""
 
-    prepend: Literal["predicted", "gold", "none"] = setting(
-        "predicted",
-        "which emotion stands first in the decoder's input; `gold` is the annotated one, an oracle for analysis",
-    )
-    prepend_form: Literal["weighted", "argmax"] = setting(
-        "weighted",
-        "the predicted emotion as the mean of all embeddings by probability, or as the likeliest one's",
-    )
     head: Literal["cls", "attention"] = setting(
         "attention", "predict from the first position, or from an attention-pooled mean of all positions"
     )
     weight: float = at_least(0.0, 1.0, "λ, the weight of the emotion's cross-entropy in the loss")
-    roles: bool = setting(True, "mark each word as the speaker's or the listener's")
     hints: bool = setting(True, "mark the words that the lexicon knows")
     lexicon: str = setting(
         "nrc",
@@ -63,14 +51,9 @@ class EmotionConfig:
     small_talk: bool = setting(
         False, "learn from the small talk that ships which contexts have no emotion; needs `ngram_buckets`"
     )
-    character_weight: float = rate(1.0, "what n-grams of characters count beside those of words")
-    encoder_share: float = rate(
+    character_weight: float = rate(1.0, "weight of the n-grams of characters, where those of words have 1")
+    encoder_weight: float = rate(
         0.05, "factor of the encoder's own logits where they are added to those of the n-grams"
-    )
-    temperature: float = setting(
-        1.0,
-        "divides the logits of the emotions in the answer, so that probabilities are as sure as they are right",
-        above=0.0,
     )
     situations: bool = setting(
         False, "fit the n-gram classifier to the training data's situation sentences too"
@@ -85,7 +68,7 @@ class GeneratorConfig:
     context_weight: float = at_least(
         0.0,
         0.0,
-        "what a word of the speaker's turns counts in the loss beside a word of the reply; 0 learns replies alone; "
+        "weight in the loss of a word of the speaker's turns, where one of the reply has 1; 0 learns replies alone; "
         "needs a causal model, which learns each turn of a conversation once in an epoch",
     )
     temperature: float = setting(1.0, "divides the scores of the vocabulary", above=0.0)
@@ -109,26 +92,12 @@ class EmpatheticDataConfig(DataConfig):
     more_min_count: int = at_least(
         1, 10, "how often a word must occur that only the further conversations have"
     )
-    changed_subjects: float = rate(
-        0.0,
-        "share of the training examples shown once more after the end of another conversation, so that the newest "
-        "turns are seen to count",
-    )
-    small_talk: int = at_least(
-        0, 0, "how often an epoch has the small talk that ships: greetings, thanks and the like"
-    )
-    reply_characters: int = at_least(
-        0,
-        0,
-        "the listener's turns are cut to one or two sentences of about so many characters, for a corpus whose "
-        "replies are essays; 0 cuts none",
-    )
     pieces: str | None = setting(
         None,
         "file of a SentencePiece model that cuts Chinese into pieces; null learns one from the training text",
     )
     piece_count: int = at_least(100, 8000, "how many pieces are learned", maximum=1_000_000)
-    mark_turns: bool = setting(False, "a mark stands before each turn of a context")
+    mark_turns: bool = setting(False, "a mark before each turn of a context")
 
 
 @dataclass(frozen=True)
@@ -146,23 +115,19 @@ class RepliesConfig:
     reflections: int = at_least(
         0,
         12,
-        "how many replies that say back what the speaker said, in frames of this project, are candidates",
+        "how many replies that mirror what the speaker said, in frames of this project, are candidates",
         maximum=1000,
     )
 
 
 @dataclass(frozen=True)
 class CareConfig:
-    """Which turns are answered by a fixed sentence that names professional help, and by which one."""
+    """The fixed sentence that names professional help to somebody in danger."""
 
-    phrases: str | None = setting(
-        None, f"a file of phrases, one a line, that speak of self-harm, abuse or violence{_OWN}"
-    )
-    exceptions: str | None = setting(
-        None, f"a file of idioms that have such a phrase inside and mean something else{_OWN}"
-    )
     answers: str | None = setting(
-        None, f"a YAML file with the sentence in each language, `en` and `zh`{_OWN}"
+        None,
+        "a YAML file with the sentence in each language, `en` and `zh`; null takes what ships in "
+        "tasks/empathetic/texts",
     )
 
 
@@ -175,20 +140,13 @@ class EmpatheticDecodingConfig(DecodingConfig):
     max_length: int = at_least(1, 40)
     engine: Literal["fast"] = setting("fast", "the only one here")
     no_repeat_ngram: int = at_least(
-        0, 3, "no n-gram of this size stands twice in a reply; 0 allows repetition"
+        0, 3, "no n-gram of this size occurs twice in a reply; 0 allows repetition"
     )
-    min_length: int = at_least(0, 1, "shortest reply in tokens")
-    clear_emotion: float = rate(
+    min_confidence: float = rate(
         0.0,
         "least probability of an emotion that is named; below it the answer says that no emotion is clear (null in "
         "JSON); 0 always names one",
     )
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
-        yield from super().problems()
-        if self.min_length > self.max_length:
-            yield "min_length", f"must not exceed max_length ({self.max_length}), and is {self.min_length}"
 
 
 @dataclass(frozen=True)
@@ -217,11 +175,6 @@ class EmpatheticConfig(GenerationConfig):
                 "needs the n-gram classifier; set emotion.ngram_buckets, e.g. to 120000",
             )
         model = self.model
-        if self.data.more is not None and self.emotion.prepend == "gold":
-            yield (
-                "data.more",
-                "these conversations have no emotion, which emotion.prepend: gold needs; leave it out",
-            )
         if isinstance(model, LstmAttentionConfig):
             if self.emotion.head == "cls" and not model.bidirectional:
                 yield (

@@ -1,28 +1,57 @@
-"""All metrics of the empathetic task on one file of dialogues.
+"""All metrics of the empathetic task on one file of dialogues, its figure, and what a run shows of its model.
 
 The answers come first, on all cores: a process that has imported Paddle cannot be forked.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.metrics import classification
-from paddle_dialog.metrics.text import corpus_bleu, distinct_n, perplexity_per_example, token_perplexity
+from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.figures.charts import draw_confusion_matrix
+from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.metrics.classification import calibration_error, confusion_matrix
+from paddle_dialog.metrics.text import (
+    common_openings,
+    corpus_bleu,
+    distinct_n,
+    has_phrase,
+    has_repeated_ngram,
+    perplexity_per_example,
+    token_perplexity,
+)
 from paddle_dialog.processes import answer_all
-from paddle_dialog.tasks.empathetic.answer import Answer
+from paddle_dialog.task import Display
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
-from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_configured
+from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import Answer
 from paddle_dialog.text.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from paddle import nn
+
+# From pleasant to unpleasant, related emotions side by side, so that easily confused ones lie near the
+# diagonal; the order is fixed, so that two models can be compared.
+BY_KINSHIP: tuple[str, ...] = (
+    *("excited", "joyful", "surprised", "impressed", "proud", "confident", "prepared", "hopeful"),
+    *("anticipating", "content", "grateful", "trusting", "faithful", "caring", "sentimental", "nostalgic"),
+    *("lonely", "sad", "devastated", "disappointed", "ashamed", "embarrassed", "guilty", "jealous"),
+    *("annoyed", "angry", "furious", "disgusted", "terrified", "afraid", "anxious", "apprehensive"),
+)
+GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within seconds
 TOGETHER = 4  # batches that a process answers, each of contexts of like length
 
 
@@ -33,8 +62,7 @@ class ReplyLikelihood:
     nll: np.ndarray  # sum of -log p over the words and the end of each reply, in nats [N]
     tokens: np.ndarray  # how many these are [N]
     unknown: np.ndarray  # how many of these are outside the vocabulary, copied or not [N]
-    # How many units of the language they are, the end one of them [N]: the same, or characters.
-    units: np.ndarray
+    units: np.ndarray  # how many units of the language they are, the end one of them [N]
 
 
 def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
@@ -42,109 +70,84 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
 
     Args:
         predictor: the model with its decoding settings.
-        source: as for `read_configured`.
-        predictions: where the replies are written, one JSON record a line with the annotated emotion as
-            `gold_emotion` and the true reply as `reference`.
+        source: as for `read_dialogues`.
+        predictions: where the answers are written, one JSON record a line with the generator's own reply as
+            `generated`, the annotated emotion as `gold_emotion` and the true reply as `reference`.
 
     Returns:
-        The metrics by name, those of probability per unit of the language; `decoding`
-        describes the search. `emotion_accuracy` is that of the
-        likeliest emotion, clear or not, and `calibration_error` that of its probability; None where
-        nothing is annotated.
-
-    Raises:
-        UserError: the source cannot be used, or the replies cannot be written, which is checked first.
+        The metrics by name. Those of the published protocol come first: the network's emotion of the conversation,
+        and the generator's replies; no setting of `replies` changes them. `answers` has the same of what a user gets,
+        where a judge chooses the reply and the newest turn decides the emotion.
     """
     if predictions is not None:
         check_writable(predictions)
-    dialogues = read_configured(predictor.config, source)
+    dialogues = read_dialogues(source, predictor.config.language)
 
-    def answer(part: Sequence[Dialogue]) -> list[Answer]:
-        return predictor.answer([dialogue.context for dialogue in part], emotions=_told(predictor, part))
+    def answer(part: Sequence[Dialogue]) -> list[tuple[Answer, Answer]]:
+        contexts = [dialogue.context for dialogue in part]
+        generated = predictor.generate(contexts)
+        judged = predictor.judge is not None or predictions is not None
+        return list(zip(generated, predictor.answer(contexts) if judged else generated, strict=True))
 
-    answers = answer_all(answer, dialogues, TOGETHER * predictor.config.decoding.batch_size)
+    found = answer_all(answer, dialogues, TOGETHER * predictor.config.decoding.batch_size)
+    generated, answers = [one for one, _ in found], [one for _, one in found]
     if predictions is not None:
         write_records(
             predictions,
             (
-                {**answer.as_dict(), "gold_emotion": dialogue.emotion, "reference": dialogue.target}
-                for dialogue, answer in zip(dialogues, answers, strict=True)
+                {
+                    **answer.as_dict(),
+                    "generated": own.predictions[0].text,
+                    "gold_emotion": dialogue.emotion,
+                    "reference": dialogue.target,
+                }
+                for dialogue, own, answer in zip(dialogues, generated, answers, strict=True)
             ),
         )
-    # The others have an emotion alone.
-    replied = [row for row, dialogue in enumerate(dialogues) if dialogue.target]
-    return {
-        **_predicted_metrics(predictor, dialogues, [answer.probabilities for answer in answers]),
-        **_reply_metrics(
-            predictor.language, [answers[row] for row in replied], [dialogues[row].target for row in replied]
-        ),
-        "decoding": predictor.decoding_summary(),
+    record = {
+        **_likelihood_metrics(predictor, dialogues),
+        **answer_metrics(dialogues, generated, predictor.language),
+        "decoding": predictor.search_summary(),
     }
+    if predictor.judge is not None:
+        origins = Counter(answer.predictions[0].origin for answer in answers)
+        record["answers"] = {
+            **answer_metrics(dialogues, answers, predictor.language),
+            "origins": {origin: count / len(answers) for origin, count in sorted(origins.items())},
+            "decoding": predictor.decoding_summary(),
+        }
+    return record
 
 
 def likelihood_metrics(predictor: EmpatheticPredictor, source: str) -> Record:
-    """Measure how well a model predicts the emotions and the replies of one source.
-
-    Returns:
-        The metrics of `evaluate` that need no reply written.
-
-    Raises:
-        UserError: the source cannot be used.
-    """
-    dialogues = read_configured(predictor.config, source)
+    """Return the metrics of `evaluate` that need no reply written."""
+    dialogues = read_dialogues(source, predictor.config.language)
 
     def understand(part: Sequence[Dialogue]) -> list[np.ndarray]:
-        return predictor.predict_emotions([dialogue.context for dialogue in part], _told(predictor, part))
+        return predictor.predict_emotions([dialogue.context for dialogue in part])
 
     found = answer_all(understand, dialogues, TOGETHER * predictor.config.decoding.batch_size)
-    return _predicted_metrics(predictor, dialogues, found)
-
-
-def _told(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> list[str | None] | None:
-    """Return the annotated emotions for a model that is told them, and None for one that predicts them."""
-    return [dialogue.emotion for dialogue in dialogues] if predictor.needs_emotion else None
-
-
-def _predicted_metrics(
-    predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue], probabilities: Sequence[np.ndarray]
-) -> Record:
-    """Score the probabilities [C] of each dialogue's emotions, and those of the true replies."""
-    gold = [dialogue.emotion for dialogue in dialogues]
-    predicted = [predictor.emotions[int(one.argmax())] for one in probabilities]
     return {
-        "n": len(dialogues),
-        **_likelihood_metrics(predictor, [dialogue for dialogue in dialogues if dialogue.target]),
-        "emotion_accuracy": emotion_accuracy(predicted, gold),
-        "calibration_error": calibration_error(np.stack(probabilities), gold, predictor.emotions),
+        **_likelihood_metrics(predictor, dialogues),
+        **emotion_metrics(np.stack(found), [dialogue.emotion for dialogue in dialogues], predictor.emotions),
     }
 
 
-def _likelihood_metrics(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> dict[str, float]:
-    if not dialogues:
-        return {}
-    likelihood = measure_likelihood(predictor, dialogues)
+def _likelihood_metrics(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Record:
+    replied = [dialogue for dialogue in dialogues if dialogue.target]  # the others have an emotion alone
+    if not replied:
+        return {"n": len(dialogues)}
+    likelihood = measure_likelihood(predictor, replied)
     return {
+        "n": len(dialogues),
         "perplexity": token_perplexity(float(likelihood.nll.sum()), int(likelihood.units.sum())),
         "perplexity_per_example": perplexity_per_example(likelihood.nll.tolist(), likelihood.units.tolist()),
         "unknown_rate": float(likelihood.unknown.sum() / likelihood.tokens.sum()),
     }
 
 
-def _reply_metrics(
-    language: Language, answers: Sequence[Answer], references: Sequence[str]
-) -> dict[str, float]:
-    if not answers:
-        return {}
-    hypotheses = [answer.predictions[0].tokens if answer.predictions else () for answer in answers]
-    return reply_metrics(
-        [language.units(tokens) for tokens in hypotheses],
-        [language.units(language.tokens_of(reference)) for reference in references],
-        language,
-    )
-
-
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
-    """Run the model over the true replies, batched by length, on all cores."""
+    """Score the true replies, batched by length, on all cores."""
 
     def measure(part: Sequence[Dialogue]) -> Sequence[np.ndarray]:
         return _sums_of_replies(predictor, part)
@@ -156,7 +159,7 @@ def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialo
 def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Sequence[np.ndarray]:
     """Return the numbers of `ReplyLikelihood` for each reply."""
     from paddle_dialog.metrics.likelihood import token_losses
-    from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
+    from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
     from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
     config, language = predictor.config, predictor.language
@@ -177,7 +180,19 @@ def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogu
     return list(sums)
 
 
-OPENINGS = 10  # the commonest ones
+def answer_metrics(dialogues: Sequence[Dialogue], answers: Sequence[Answer], language: Language) -> Record:
+    """Score the emotions of answers and the best reply of each, against those of the dialogues."""
+    gold = [dialogue.emotion for dialogue in dialogues]
+    found = emotion_metrics(np.stack([one.probabilities for one in answers]), gold, language.emotions)
+    replied = [(d.target, a) for d, a in zip(dialogues, answers, strict=True) if d.target]
+    if not replied:
+        return found
+    hypotheses = [answer.predictions[0].tokens if answer.predictions else () for _, answer in replied]
+    return found | reply_metrics(
+        [language.units(tokens) for tokens in hypotheses],
+        [language.units(language.tokens_of(target)) for target, _ in replied],
+        language,
+    )
 
 
 def reply_metrics(
@@ -191,12 +206,11 @@ def reply_metrics(
         language: of them.
 
     Returns:
-        `bleu` (0-100), `distinct_1`, `distinct_2`, `unique_replies`, `stock_replies`, `repeated_4grams`
-        (all 0-1) and `mean_length` (units a reply); in Chinese also `common_openings` (0-1).
-
-    Raises:
-        ValueError: there is no reply, or the numbers differ.
+        `bleu` (0-100), `distinct_1`, `distinct_2`, the shares of `unique_replies`, `stock_replies` ("sorry to hear")
+        and replies with `repeated_4grams`, and `mean_length` (units a reply); in Chinese also the share with
+        `common_openings`.
     """
+    count = len(hypotheses)
     openings = {}
     if language.opening:
         openings["common_openings"] = common_openings(hypotheses, language.opening)
@@ -204,91 +218,114 @@ def reply_metrics(
         "bleu": corpus_bleu(hypotheses, references),
         "distinct_1": distinct_n(hypotheses, 1),
         "distinct_2": distinct_n(hypotheses, 2),
-        "unique_replies": unique_replies(hypotheses),
-        "stock_replies": stock_replies(hypotheses, language.stock_phrase),
+        "unique_replies": len({tuple(reply) for reply in hypotheses}) / count,
+        "stock_replies": sum(has_phrase(reply, language.stock_phrase) for reply in hypotheses) / count,
         **openings,
-        "repeated_4grams": repeated_ngrams(hypotheses, 4),
-        "mean_length": mean_length(hypotheses),
+        "repeated_4grams": sum(has_repeated_ngram(reply, 4) for reply in hypotheses) / count,
+        "mean_length": sum(map(len, hypotheses)) / count,
     }
 
 
-def unique_replies(replies: Sequence[Sequence[str]]) -> float:
-    """Return the number of different replies / the number of replies."""
-    return _share(len({tuple(reply) for reply in replies}), replies)
-
-
-def stock_replies(replies: Sequence[Sequence[str]], phrase: tuple[str, ...] = ENGLISH.stock_phrase) -> float:
-    """Return the share of replies that have a phrase ("sorry to hear") anywhere."""
-    return _share(sum(phrase in _ngrams(reply, len(phrase)) for reply in replies), replies)
-
-
-def common_openings(replies: Sequence[Sequence[str]], units: int) -> float:
-    """Return the share of replies whose first `units` units are one of the ten commonest such beginnings."""
-    found = Counter(tuple(reply[:units]) for reply in replies)
-    return _share(sum(count for _, count in found.most_common(OPENINGS)), replies)
-
-
-def repeated_ngrams(replies: Sequence[Sequence[str]], n: int) -> float:
-    """Return the share of replies in which some n-gram stands twice or more (overlapping counts)."""
-    repeating = 0
-    for reply in replies:
-        ngrams = _ngrams(reply, n)
-        repeating += len(set(ngrams)) < len(ngrams)
-    return _share(repeating, replies)
-
-
-def mean_length(replies: Sequence[Sequence[str]]) -> float:
-    """Return the mean number of tokens in a reply, the end token not counted."""
-    return _share(sum(map(len, replies)), replies)
-
-
-def emotion_accuracy(predicted: Sequence[str], gold: Sequence[str | None]) -> float | None:
-    """Return the share of contexts whose predicted emotion is the annotated one.
-
-    Args:
-        predicted: the most probable label for each context.
-        gold: the annotated label, None where there is none; such contexts are left out.
-
-    Returns:
-        The accuracy in 0-1, or None if no context is annotated.
-
-    Raises:
-        ValueError: the numbers differ.
-    """
-    judged = [guess == label for guess, label in zip(predicted, gold, strict=True) if label is not None]
-    return sum(judged) / len(judged) if judged else None
-
-
-def calibration_error(
+def emotion_metrics(
     probabilities: np.ndarray, gold: Sequence[str | None], emotions: Sequence[str] = EMOTIONS
-) -> float | None:
-    """Return `paddle_dialog.metrics.classification.calibration_error` of the emotions.
+) -> dict[str, float | None]:
+    """Return accuracy and calibration error of the emotions, in 0-1; None where no context is annotated.
 
     Args:
-        probabilities: of the emotions for each context [N, 32].
+        probabilities: of the emotions for each context [N, C].
         gold: the annotated label, None where there is none; such contexts are left out.
         emotions: that the probabilities are of.
+    """
+    known = [(row, label) for row, label in enumerate(gold) if label is not None]
+    if not known:
+        return {"emotion_accuracy": None, "calibration_error": None}
+    labels = np.array([emotion_id(label, emotions) for _, label in known])  # [K]
+    judged = probabilities[[row for row, _ in known]]  # [K, C]
+    return {
+        "emotion_accuracy": float((judged.argmax(axis=1) == labels).mean()),
+        "calibration_error": calibration_error(judged, labels),
+    }
+
+
+def display(config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
+    """Return emotions and greedy replies of the first dev, else training, contexts, and the accuracy of the emotion.
+
+    Args:
+        config: of the run.
+        network: in training.
+        data: of the run.
+        count: contexts.
+    """
+    dataset: Any = (data.dev if data.dev is not None else data.train).dataset
+    predictor = EmpatheticPredictor(
+        config, TrainedModel.of_network(network, data.vocabularies), dataset.encoder
+    )
+    accuracy = glance_accuracy(predictor, dataset.dialogues)
+    dialogues = dataset.dialogues[:count]
+    greedy = dataclasses.replace(config.decoding, strategy="greedy")
+    answers = predictor.generate([dialogue.context for dialogue in dialogues], greedy)
+    texts = [
+        f"{dialogue.context[-1]} → [{answer.predicted_emotion}] {answer.predictions[0].text} "
+        f"(reference [{dialogue.emotion}] {dialogue.target})"
+        for dialogue, answer in zip(dialogues, answers, strict=True)
+    ]
+    return Display(texts, scalars={} if accuracy is None else {"emotion_accuracy": accuracy})
+
+
+def glance_accuracy(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> float | None:
+    """Return the accuracy of the emotion on at most `GLANCE` annotated dialogues, evenly spread; None without any."""
+    annotated = [dialogue for dialogue in dialogues if dialogue.emotion is not None]
+    if not annotated:
+        return None
+    places = np.linspace(0, len(annotated) - 1, min(GLANCE, len(annotated))).round().astype(int)
+    chosen = [annotated[place] for place in places.tolist()]
+    found = predictor.predict_emotions([dialogue.context for dialogue in chosen])
+    return emotion_metrics(np.stack(found), [d.emotion for d in chosen], predictor.emotions)[
+        "emotion_accuracy"
+    ]
+
+
+def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
+    """Draw the confusion of the emotions and write its numbers to `emotions.json`, if any dialogue is annotated.
+
+    Args:
+        predictor: the model.
+        source: as for `read_dialogues`.
+        folder: takes the picture.
+    """
+    dialogues = [d for d in read_dialogues(source, predictor.config.language) if d.emotion is not None]
+    if not dialogues:
+        return
+    names = predictor.emotions
+    predicted = np.stack(predictor.predict_emotions([d.context for d in dialogues])).argmax(axis=1)  # [N]
+    gold = np.array([emotion_id(d.emotion or "", names) for d in dialogues])  # [N]
+    counts = confusion_matrix(predicted, gold, len(names))
+    report = emotion_report(counts, names)
+    kin = BY_KINSHIP if names == EMOTIONS else names
+    order = [names.index(label) for label in kin]
+    title = f"Emotions of {report['n']:,} contexts, accuracy {report['accuracy']:.1%}"
+    folder.add("emotion_confusion", draw_confusion_matrix(counts[np.ix_(order, order)], kin, title))
+    folder.add_json("emotions", report)
+
+
+def emotion_report(counts: np.ndarray, names: Sequence[str] = EMOTIONS) -> dict[str, Any]:
+    """Summarise a confusion matrix [C, C] of named emotions in plain numbers.
 
     Returns:
-        The error in 0-1, or None if no context is annotated.
-
-    Raises:
-        ValueError: the numbers differ.
+        `n`, `accuracy`, and `emotions`: for each annotated label its `n`, `accuracy`, how often it was
+        `predicted` at all, and `taken_for`: the labels it was taken for with their counts, most frequent first.
     """
-    if len(probabilities) != len(gold):
-        raise ValueError(f"{len(probabilities)} contexts have probabilities and {len(gold)} a label")
-    known = [index for index, label in enumerate(gold) if label is not None]
-    if not known:
-        return None
-    labels = np.array([emotion_id(gold[index] or "", emotions) for index in known])  # [K]
-    return classification.calibration_error(probabilities[known], labels)
-
-
-def _ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    return [tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)]
-
-
-def _share(count: int, replies: Sequence[Sequence[str]]) -> float:
-    if not replies:
-        raise ValueError("no reply to measure; give at least one")
-    return count / len(replies)
+    emotions: dict[str, Any] = {}
+    for index, label in enumerate(names):
+        n = int(counts[index].sum())
+        if n:
+            order = np.argsort(-counts[index], kind="stable").tolist()
+            taken_for = {names[other]: int(counts[index, other]) for other in order if counts[index, other]}
+            emotions[label] = {
+                "n": n,
+                "accuracy": int(counts[index, index]) / n,
+                "predicted": int(counts[:, index].sum()),
+                "taken_for": taken_for,
+            }
+    total = int(counts.sum())
+    return {"n": total, "accuracy": int(np.trace(counts)) / total, "emotions": emotions}

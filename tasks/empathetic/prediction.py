@@ -15,26 +15,36 @@ from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.predictor import check_request
-from paddle_dialog.tasks.empathetic.answer import Answer, ReplyPrediction, origin_note
 from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import parse_context
+from paddle_dialog.tasks.empathetic.data.dialogue import checked_texts, parse_context
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
 from paddle_dialog.tasks.empathetic.data.vocabulary import not_words
-from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, STATEMENT, Act
 from paddle_dialog.tasks.empathetic.judge import ReplyJudge, first_new
-from paddle_dialog.tasks.empathetic.overlap import repeats
 from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
-from paddle_dialog.tasks.empathetic.reflection import Reflector, says_back
-from paddle_dialog.tasks.empathetic.written import LIKE, WrittenReplies, agreement
+from paddle_dialog.tasks.empathetic.replies import (
+    ACTS,
+    MIN_SIMILARITY,
+    STATEMENT,
+    Act,
+    Answer,
+    Reflector,
+    ReplyPrediction,
+    WrittenReplies,
+    agreement,
+    mirrors,
+    origin_note,
+    repeats,
+)
 from paddle_dialog.text.language import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
 TINY = 1e-9
-FEELING: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker tells a feeling
-MOST = 10_000  # reflections of a turn
-FEWEST_WORDS = 2  # of English that are worth a hint; everybody writes "OK"
+MIN_LENGTH = 1  # of a reply in tokens
+EMOTIONAL: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker shows an emotion
+MAX_REFLECTIONS = 10_000  # of a turn
+MIN_WORDS = 2  # of English that are worth a hint; everybody writes "OK"
 _HINTS: dict[LanguageName, str] = {  # by the language of the turn
     "en": "This model reads Chinese and not English; please say it in Chinese.",
     "zh": "这个模型只懂英文，读不懂中文；请用英文说。",
@@ -48,11 +58,11 @@ class EmpatheticPredictor(ContextReader):
         config: decoding settings, and what the model reads.
         trained: the model.
         encoder: see `ContextReader`.
-        judge: of the bundle, which chooses among what was written and said back; None where there is none, and the
-            generator answers alone.
+        judge: of the bundle, which chooses among written replies and reflections; with None the generator answers
+            alone.
 
     Attributes:
-        care: answers turns that speak of self-harm, abuse or violence, in the place of the model.
+        care: answers turns that speak of self-harm, abuse or violence, instead of the model.
         judge: see above.
     """
 
@@ -109,9 +119,9 @@ class EmpatheticPredictor(ContextReader):
         seed: int | None = None,
         accepts: Callable[[str], bool] = lambda text: True,
     ) -> list[Answer]:
-        """Predict emotions and write replies.
+        """Predict emotions and write replies, as a user gets them.
 
-        A newest turn that speaks of danger gets a fixed sentence of `care` alone; no reply is looked for.
+        A newest turn that speaks of danger gets a fixed sentence of `care`; no reply is searched for.
 
         Args:
             contexts: conversations; of a long one the newest turns are read.
@@ -119,10 +129,7 @@ class EmpatheticPredictor(ContextReader):
             emotions: the emotion of each, which replaces the model's prediction where it is not None.
             decoding: how to search and rank; as the config says by default.
             seed: of the draws; the config's by default.
-            accepts: tells of the text of a candidate whether it may be said.
-
-        Returns:
-            An answer to each context.
+            accepts: predicate on the text of a candidate.
 
         Raises:
             UserError: see `read`.
@@ -131,81 +138,90 @@ class EmpatheticPredictor(ContextReader):
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed)
-        answers: list[Answer | None] = [None] * len(contexts)
-        for rows, batch in self._understood(self.read(contexts, emotions), settings.batch_size):
+        answers: dict[int, Answer] = {}
+        for rows, batch in self._batches(contexts, emotions, settings.batch_size):
             cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
-            asked = [context for context, sentence in zip(batch, cared, strict=True) if sentence is None]
+            understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
+            asked = [one for one, sentence in zip(understood, cared, strict=True) if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
-            for row, context, sentence in zip(rows, batch, cared, strict=True):
+            for row, context, sentence in zip(rows, understood, cared, strict=True):
                 if sentence is None:
                     act, replies = next(ranked)
                     accepted = [reply for reply in replies if accepts(reply.text)][:count]
-                    answers[row] = self._answer(context, act, accepted, settings.clear_emotion)
+                    answers[row] = self._answer(context, act, accepted, settings.min_confidence)
                 else:
                     answers[row] = self._caring(context, sentence)
-        return [answer for answer in answers if answer is not None]
+        return [answers[row] for row in range(len(contexts))]
 
-    def predict_emotions(
-        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
-    ) -> list[np.ndarray]:
-        """Return the probabilities [C] of the emotions of each context; arguments and errors as for `answer`."""
-        found: list[np.ndarray] = [np.empty(0)] * len(contexts)
-        for rows, batch in self._understood(self.read(contexts, emotions), self.config.decoding.batch_size):
-            for row, context in zip(rows, batch, strict=True):
-                assert context.predicted is not None
-                found[row] = context.predicted
-        return found
+    def generate(
+        self, contexts: Sequence[Sequence[str]], decoding: EmpatheticDecodingConfig | None = None
+    ) -> list[Answer]:
+        """Return the emotions and replies of the network alone, by the protocol of published systems.
 
-    def _understood(
-        self, contexts: Sequence[ReadContext], size: int
+        One emotion a conversation, and the generator's reply whatever the turn: no judge, no care. Arguments and
+        errors as for `answer`.
+        """
+        settings = self.config.decoding if decoding is None else decoding
+        options = self.search_options(settings, 1)
+        answers: dict[int, Answer] = {}
+        for rows, batch in self._batches(contexts, None, settings.batch_size):
+            for row, context, replies in zip(
+                rows, batch, write_replies(self.encoder, batch, options), strict=True
+            ):
+                answers[row] = self._answer(context, None, replies, 0.0)
+        return [answers[row] for row in range(len(contexts))]
+
+    def predict_emotions(self, contexts: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """Return the network's probabilities [C] of the emotions of each context; errors as for `answer`."""
+        found: dict[int, np.ndarray] = {}
+        for rows, batch in self._batches(contexts, None, self.config.decoding.batch_size):
+            found |= {row: context.emotions for row, context in zip(rows, batch, strict=True)}
+        return [found[row] for row in range(len(contexts))]
+
+    def _batches(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None, size: int
     ) -> Iterator[tuple[list[int], list[ReadContext]]]:
-        """Let the model read contexts, `size` of like length at a time; with the places of each batch."""
-        order = sorted(range(len(contexts)), key=lambda row: len(contexts[row].packed[0].words))
+        """Let the model read contexts, `size` of like length at a time; with the indices of each batch."""
+        read = self.read(contexts, emotions)
+        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0].words))
         for start in range(0, len(order), size):
             rows = order[start : start + size]
-            batch = self.understand([contexts[row] for row in rows])
-            yield rows, self._felt_now(batch) if self.judge is not None and not self.needs_emotion else batch
+            yield rows, self.understand([read[row] for row in rows])
 
-    def _felt_now(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
-        """Let the newest turn decide what is felt, and the conversation where that turn is silent.
+    def _emotion_of_last_turn(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Mix the emotion of each conversation with that of its newest turn.
 
         The probabilities are those of the conversation to the power 1 - c times those of the newest turn alone to the
         power c, where c is how clear the latter are: 1 less their entropy over the greatest one.
         """
-        rows = [row for row, one in enumerate(contexts) if one.given is None and len(one.turns) > 1]
-        if not rows:
-            return list(contexts)
         found = list(contexts)
-        alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows]))
-        for row, newest in zip(rows, alone, strict=True):
-            mixed = _newest_first(contexts[row].emotions, newest.emotions)
-            found[row] = dataclasses.replace(contexts[row], predicted=mixed)
+        rows = [row for row, one in enumerate(contexts) if one.given is None and len(one.turns) > 1]
+        if rows:
+            alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows]))
+            for row, newest in zip(rows, alone, strict=True):
+                mixed = _newest_first(contexts[row].emotions, newest.emotions)
+                found[row] = dataclasses.replace(contexts[row], predicted=mixed)
         return found
 
     def _answer(
         self, context: ReadContext, act: Act | None, replies: Sequence[ReplyPrediction], least: float
     ) -> Answer:
         assert context.predicted is not None
-        feels = act is None or act in FEELING
-        named = _clear(context.predicted, least, self.emotions) if feels else None
+        named = None
         if context.given is not None:
             named = self.emotions[context.given]
+        elif act is None or act in EMOTIONAL:
+            best = int(context.predicted.argmax())
+            named = self.emotions[best] if context.predicted[best] >= least else None
         hint = language_hint(context.turns[-1], self.language.name)
         return Answer(
-            context.turns, named, context.predicted, tuple(replies), self.emotions, act=act, hint=hint
+            context.original, named, context.predicted, tuple(replies), self.emotions, act=act, hint=hint
         )
 
     def _caring(self, context: ReadContext, sentence: str) -> Answer:
         assert context.predicted is not None
         reply = ReplyPrediction(sentence, 0.0, self.language.tokens_of(sentence), origin="care")
-        return Answer(context.turns, None, context.predicted, (reply,), self.emotions, care=True)
-
-    def greedy(
-        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
-    ) -> list[Answer]:
-        """Answer by greedy search, to show a model in training; only a model of gold emotions uses `emotions`."""
-        settings = dataclasses.replace(self.config.decoding, strategy="greedy")
-        return self.answer(contexts, 1, emotions if self.needs_emotion else None, settings)
+        return Answer(context.original, None, context.predicted, (reply,), self.emotions, care=True)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
         """Answer as JSON records.
@@ -214,7 +230,8 @@ class EmpatheticPredictor(ContextReader):
             texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
             n_best: replies to each; the config's number by default.
         """
-        for answer in self.answer([parse_context(text) for text in texts], n_best):
+        contexts = [parse_context(text) for text in checked_texts(texts)]
+        for answer in self.answer(contexts, n_best):
             yield answer.as_dict()
 
     def format_record(self, record: Record) -> str:
@@ -231,13 +248,27 @@ class EmpatheticPredictor(ContextReader):
         return "\n".join([head, *rows])
 
     def note_of(self, record: Record) -> str | None:
-        """Return the hint to somebody who wrote in another language, if there is one."""
+        """Return the hint to somebody who wrote in another language, if any."""
         return record.get("hint")
+
+    def search_summary(self) -> str:
+        """Describe the generator's search in a few words."""
+        settings = self.config.decoding
+        penalty = f"length penalty {settings.length_penalty}" + (
+            f" {settings.alpha}" if settings.length_penalty != "none" else ""
+        )
+        search = {
+            "beam": f"beam {max(settings.beam_size, settings.n_best)}, {penalty}",
+            "greedy": "greedy",
+            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
+            f"top-p {settings.top_p}, seed {self.config.seed}",
+        }[settings.strategy]
+        repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
+        return f"{search}{repeats}, at most {settings.max_length} tokens"
 
     def decoding_summary(self) -> str:
         """Describe search and choice in a few words."""
-        decoding, replies = self.config.decoding, self.config.replies
-        search = search_summary(decoding, self.search_options(decoding, decoding.n_best))
+        search, replies = self.search_summary(), self.config.replies
         if self.judge is None:
             return search
         return (
@@ -250,8 +281,8 @@ class EmpatheticPredictor(ContextReader):
     ) -> list[tuple[Act | None, list[ReplyPrediction]]]:
         """Return the act of the newest turn and the candidates, best first, for the contexts of one batch.
 
-        The generator is asked where there are fewer prepared replies than wanted that say nothing again. Without a
-        judge there is no act, and it answers alone.
+        The generator writes where fewer prepared replies than wanted are new. Without a judge there is no act, and it
+        answers alone.
         """
         if self.judge is None:
             return [(None, replies) for replies in write_replies(self.encoder, contexts, options)]
@@ -260,7 +291,9 @@ class EmpatheticPredictor(ContextReader):
             self.judge.order(self.encoder, context, own, self.prepared(context, own))
             for context, own in zip(contexts, acts, strict=True)
         ]
-        short = [row for row, context in enumerate(contexts) if _new(found[row], context) < options.n_best]
+        short = [
+            row for row, context in enumerate(contexts) if count_new(found[row], context) < options.n_best
+        ]
         if short:
             generated = write_replies(self.encoder, [contexts[row] for row in short], options)
             for row, replies in zip(short, generated, strict=True):
@@ -270,9 +303,9 @@ class EmpatheticPredictor(ContextReader):
     def prepared(
         self, context: ReadContext, acts: np.ndarray, only: Collection[str] | None = None
     ) -> list[ReplyPrediction]:
-        """Return the written replies that fit a context and those in the speaker's words.
+        """Return the written replies and the reflections that fit a context.
 
-        A statement is said back at most every other time; in between general replies answer it.
+        A statement is mirrored at most every other time; in between general replies answer it.
 
         Args:
             context: that the model has read.
@@ -280,16 +313,18 @@ class EmpatheticPredictor(ContextReader):
             only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
         """
         turn, felt, replies = context.turns[-1], context.emotions, self.config.replies
-        wanted = (replies.written, replies.reflections) if only is None else (None, MOST)
-        written = self.written.fitting(turn, acts, felt, wanted[0])
+        wanted = (replies.written, replies.reflections) if only is None else (None, MAX_REFLECTIONS)
+        written = self.written.matches(turn, acts, felt, wanted[0])
         reflected = self._reflector.replies(turn, felt, wanted[1])
         if only is not None:
             written = [one for one in written if one.reply.text in only]
             reflected = [one for one in reflected if one.text in only]
-        elif says_back(context.turns[-3:-1], self.language.name):
+        elif mirrors(context.turns[-3:-1], self.language.name):
             reflected = []
         elif reflected:
-            written = [one for one in written if one.reply.act != STATEMENT or one.similarity >= LIKE]
+            written = [
+                one for one in written if one.reply.act != STATEMENT or one.similarity >= MIN_SIMILARITY
+            ]
         texts = [one.reply.text for one in written] + [one.text for one in reflected]
         tokens = [self.language.tokens_of(text) for text in texts]
         scores = log_probs(self.encoder, tokens, context).tolist()
@@ -306,12 +341,18 @@ class EmpatheticPredictor(ContextReader):
         self, settings: EmpatheticDecodingConfig, n_best: int, seed: int | None = None
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
-        seed = self.config.seed if seed is None else seed
-        return search_options(settings, n_best, seed, self.emotions)
+        processors: list[LogitsProcessor] = [
+            ForbiddenTokens([not_words(self.emotions)]),
+            MinimumLength(MIN_LENGTH, Vocabulary.eos_id),
+        ]
+        if settings.no_repeat_ngram:
+            processors.append(NoRepeatNGram(settings.no_repeat_ngram))
+        wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
+        return SearchOptions.of(wide, n_best, self.config.seed if seed is None else seed, processors)
 
 
 def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
-    """Return the probabilities [C] of `EmpatheticPredictor._felt_now`."""
+    """Return the probabilities [C] of `EmpatheticPredictor._emotion_of_last_turn`."""
     logs = np.log(np.maximum(newest, TINY))  # [C]
     clarity = 1 + float(newest @ logs) / math.log(len(newest))
     mixed = np.maximum(conversation, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
@@ -319,14 +360,8 @@ def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def _clear(probabilities: np.ndarray, least: float, emotions: Sequence[str]) -> str | None:
-    """Return the likeliest emotion of probabilities [C], None if its probability is below `least`."""
-    best = int(probabilities.argmax())
-    return emotions[best] if probabilities[best] >= least else None
-
-
-def _new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
-    """Return how many replies say nothing that the listener has said before."""
+def count_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
+    """Return how many replies repeat nothing that the listener has said before."""
     return sum(not repeats(one.text, context.turns, context.language.name) for one in replies)
 
 
@@ -372,41 +407,6 @@ def _predictions(
     return predictions
 
 
-def search_options(
-    settings: EmpatheticDecodingConfig, n_best: int, seed: int, emotions: Sequence[str]
-) -> SearchOptions:
-    """Return the options of the search.
-
-    Args:
-        settings: of decoding.
-        n_best: replies asked for.
-        seed: of the draws.
-        emotions: of the language, whose entries are no words.
-    """
-    processors: list[LogitsProcessor] = [ForbiddenTokens([not_words(emotions)])]
-    if settings.min_length:
-        processors.append(MinimumLength(settings.min_length, Vocabulary.eos_id))
-    if settings.no_repeat_ngram:
-        processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-    wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
-    return SearchOptions.of(wide, n_best, seed, processors)
-
-
-def search_summary(settings: EmpatheticDecodingConfig, options: SearchOptions) -> str:
-    """Describe the generator's search in a few words."""
-    penalty = f"length penalty {settings.length_penalty}" + (
-        f" {settings.alpha}" if settings.length_penalty != "none" else ""
-    )
-    search = {
-        "beam": f"beam {options.beam_size}, {penalty}",
-        "greedy": "greedy",
-        "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-        f"top-p {settings.top_p}, seed {options.seed}",
-    }[settings.strategy]
-    repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
-    return f"{search}{repeats}, at most {settings.max_length} tokens"
-
-
 def language_hint(turn: str, language: LanguageName) -> str | None:
     """Return a sentence for the writer of a turn in another language than the model's.
 
@@ -420,6 +420,6 @@ def language_hint(turn: str, language: LanguageName) -> str | None:
     written = language_of(turn)
     if written is None or written == language:
         return None
-    if written == "en" and sum(word.isascii() and word.isalpha() for word in turn.split()) < FEWEST_WORDS:
+    if written == "en" and sum(word.isascii() and word.isalpha() for word in turn.split()) < MIN_WORDS:
         return None
     return _HINTS[written]

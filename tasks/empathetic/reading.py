@@ -13,10 +13,9 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import checked_context
+from paddle_dialog.tasks.empathetic.data.dialogue import checked_context, in_words
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     DialogueEncoder,
@@ -49,7 +48,8 @@ class ReadBatch:
 class ReadContext:
     """A context as a model reads it."""
 
-    turns: Sequence[str]  # of the conversation, the speaker's first and last
+    original: Sequence[str]  # turns of the conversation, the speaker's first and last
+    turns: Sequence[str]  # the same as they are read: emoji alone are in words
     packed: Packed  # as the encoder packs it
     language: Language  # of the conversation
     given: int | None = None  # the emotion that the user has given, a class id, or None
@@ -72,17 +72,12 @@ class ReadContext:
         assert self.batch is not None, "the model has not read the context"
         return self.batch.state_of([self.row])
 
-    @cached_property
-    def words(self) -> list[tuple[str, ...]]:
-        """Tokens of each turn."""
-        return [self.language.tokens_of(turn) for turn in self.turns]
-
     @property
     def emotions(self) -> np.ndarray:
         """Probabilities of the emotions [C]; 1 for the given one, if any."""
         if self.given is not None:
             return np.eye(len(self.language.emotions))[self.given]
-        assert self.predicted is not None, "the model was not asked"
+        assert self.predicted is not None, "the model has not read the context"
         return self.predicted
 
 
@@ -125,11 +120,6 @@ class ContextReader(GenerationPredictor):
         """The emotions that the model knows, in the order of its probabilities."""
         return self.language.emotions
 
-    @property
-    def needs_emotion(self) -> bool:
-        """Whether the model must be given the emotion."""
-        return self.config.emotion.prepend == "gold"
-
     def read(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
     ) -> list[ReadContext]:
@@ -140,21 +130,17 @@ class ContextReader(GenerationPredictor):
             emotions: the emotion of each, which replaces the model's prediction where it is not None.
 
         Raises:
-            UserError: a turn is empty, speaker and listener do not alternate, an emotion is unknown, or the model
-                needs the emotion and it is not given.
+            UserError: a turn is no text or empty, speaker and listener do not alternate, or an emotion is unknown.
         """
-        turns = [checked_context(context) for context in contexts]
-        labels = [None] * len(turns) if emotions is None else list(emotions)
+        original = [checked_context(context, number) for number, context in enumerate(contexts, start=1)]
+        labels = [None] * len(original) if emotions is None else list(emotions)
         given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
-        if self.needs_emotion and None in given:
-            raise UserError(
-                "this model is told the emotion (emotion.prepend: gold) and none is given; "
-                "give one, or use a model with emotion.prepend: predicted"
-            )
-        return [
-            ReadContext(own, self.encoder.pack(self.encoder.context(own), emotion), self.language, emotion)
-            for own, emotion in zip(turns, given, strict=True)
-        ]
+        found = []
+        for own, emotion in zip(original, given, strict=True):
+            turns = [in_words(turn, self.language.name) for turn in own]
+            packed = self.encoder.pack(self.encoder.context(turns), emotion)
+            found.append(ReadContext(own, turns, packed, self.language, emotion))
+        return found
 
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Let the model read the contexts of one batch; add predicted emotions and states."""

@@ -22,12 +22,10 @@ from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
-from paddle_dialog.tasks.empathetic.data.language import PIECES
-from paddle_dialog.tasks.empathetic.data.pretrained_language import language_of_model
-from paddle_dialog.tasks.empathetic.data.sources import read_configured, read_dialogues
+from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
+from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.data.vocabulary import VOCABULARY
-from paddle_dialog.tasks.empathetic.dialogue_acts import DIALOGUE_ACTS
-from paddle_dialog.tasks.empathetic.judge import judge_of_bundle
+from paddle_dialog.tasks.empathetic.judge import DIALOGUE_ACTS, judge_of_bundle
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -47,20 +45,20 @@ class EmpatheticTask(GenerationTask):
 
     name = "empathetic"
     config_class = EmpatheticConfig
-    path_keys = ("data.more", "data.pieces", "care.phrases", "care.exceptions", "care.answers")
+    path_keys = ("data.more", "data.pieces", "care.answers")
     file_names = (HINTS, JUDGE, DIALOGUE_ACTS, PIECES)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
         """Read and encode the dialogues; vocabulary and pieces come from the training text alone."""
-        from paddle_dialog.tasks.empathetic.data.training_data import training_data
+        from paddle_dialog.tasks.empathetic.data.examples import training_data
 
         return training_data(config, vocabularies, None)
 
     def prepare_data_like(self, config: EmpatheticConfig, earlier: Bundle) -> TrainingData:
         """Read and encode the dialogues with the vocabulary, and the pieces, of weights that exist."""
-        from paddle_dialog.tasks.empathetic.data.training_data import training_data
+        from paddle_dialog.tasks.empathetic.data.examples import training_data
 
         return training_data(config, earlier.vocabularies, earlier.extra.get(PIECES))
 
@@ -89,9 +87,7 @@ class EmpatheticTask(GenerationTask):
         from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
         return EmpatheticLoss(
-            config.training.label_smoothing,
-            config.emotion.weight,
-            config.generator.context_weight,
+            config.training.label_smoothing, config.emotion.weight, config.generator.context_weight
         )
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
@@ -99,22 +95,22 @@ class EmpatheticTask(GenerationTask):
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
-        from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset
         from paddle_dialog.tasks.empathetic.data.emotion_classifier import fit_emotions
+        from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train.dataset, DialogueDataset)
-        dataset, plain = data.train.dataset, []
+        dataset, neutral = data.train.dataset, []
         if emotion.small_talk:
-            plain = [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
-        fitted = fit_emotions(dataset.encoder.fresh(), dataset.dialogues, emotion, plain)
-        if not plain:
+            neutral = [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
+        fitted = fit_emotions(dataset.encoder.fresh(), dataset.dialogues, emotion, neutral)
+        if not neutral:
             del fitted["plainness"]
         return {f"emotion_head.ngram_{name}": values for name, values in fitted.items()}
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Show emotions and greedy replies of the first dev contexts, maps of the first, and the emotion accuracy."""
-        from paddle_dialog.tasks.empathetic.figures import display
+        """Show emotions and greedy replies of the first dev contexts, and the accuracy of the emotion."""
+        from paddle_dialog.tasks.empathetic.evaluation import display
 
         return display(config, network, data, count)
 
@@ -137,14 +133,14 @@ class EmpatheticTask(GenerationTask):
         return likelihood_metrics(predictor, source)
 
     def draw_figures(self, predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
-        """Draw confusions of emotions, and attention and copying in the first examples."""
-        from paddle_dialog.tasks.empathetic.figures import write_figures
+        """Draw the confusion of emotions."""
+        from paddle_dialog.tasks.empathetic.evaluation import write_figures
 
         write_figures(predictor, source, folder)
 
     def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
         """Return the first contexts of a source, as JSON."""
-        return [json.dumps({"context": d.context}) for d in read_configured(config, source)[:count]]
+        return [json.dumps({"context": d.context}) for d in read_dialogues(source, config.language)[:count]]
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
         """Return the `POST` address of the task."""

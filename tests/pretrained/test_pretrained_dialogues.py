@@ -18,7 +18,7 @@ RECIPE = """
 task: empathetic
 language: {language}
 model: {{name: pretrained, pretrained: {base}, lora: {lora}}}
-emotion: {{prepend_form: argmax, roles: false, hints: false, weight: 1.0}}
+emotion: {{hints: false, weight: 1.0}}
 generator: {{pointer: false}}
 data:
   {{train: {data}, dev: {data}, mark_turns: true, max_length: 96, max_target_length: 64, unknown_rate: 0.0,
@@ -137,7 +137,7 @@ def test_bad_settings_are_one_line(tuned, tmp_path):
     for key, value in (
         ("generator.pointer", "true"),
         ("data.mark_turns", "false"),
-        ("emotion.roles", "true"),
+        ("emotion.ngram_buckets", "50"),
     ):
         line = run_here("train", "-c", recipe, "-o", f"{key}={value}", "-o", out).error_line()
         assert key in line and "where model.name is pretrained" in line

@@ -1,10 +1,14 @@
-"""A dialogue example, and the checks on turns and contexts that files, commands and requests share."""
+"""A dialogue example, and how turns and contexts are checked in files, commands and requests."""
 
 from __future__ import annotations
 
+import importlib.resources
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
@@ -27,6 +31,7 @@ class Dialogue:
 
 HAS_TEXT = r"[^\s\x00-\x1f\x7f-\x9f]"  # a pattern that matches in every turn that is not empty
 _CONVERSATION = re.compile(r'\s*\{.*"context"\s*:', re.DOTALL)
+_WORD = re.compile(r"\w")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a reply may copy a turn's characters to a terminal
 
 
@@ -71,7 +76,7 @@ def check_alternation(context: Sequence[str]) -> None:
 
 
 def known_emotion(label: str, emotions: Sequence[str]) -> str:
-    """Return the label as it stands among the emotions of a language.
+    """Return the label as the emotions of a language spell it.
 
     Raises:
         ValueError: the label is unknown; the message suggests the nearest.
@@ -82,16 +87,39 @@ def known_emotion(label: str, emotions: Sequence[str]) -> str:
         raise ValueError(str(error)) from error
 
 
-def checked_context(context: Sequence[str]) -> list[str]:
-    """Return the turns of a conversation, cleaned.
+def checked_texts(texts: Sequence[Any]) -> Sequence[str]:
+    """Return the texts themselves.
 
     Raises:
-        UserError: it is no list, there is no turn, one is empty, or speaker and listener do not alternate.
+        UserError: one is no text, such as the NaN or None of a table's empty cell; its place is named.
+    """
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise UserError(f"input {number} is {text!r}, and must be a text; leave empty ones out")
+    return texts
+
+
+def checked_context(context: Sequence[str], number: int = 1) -> list[str]:
+    """Return the turns of a conversation, cleaned.
+
+    Args:
+        context: the conversation.
+        number: its place among those that were given, from 1, for messages.
+
+    Raises:
+        UserError: it is no list, there is no turn, one is no text or empty, or speaker and listener do not alternate.
     """
     if isinstance(context, str):
         raise UserError(f"a conversation is a list of turns, e.g. [{context[:20]!r}]; this is one text")
+    if not isinstance(context, Sequence):
+        raise UserError(
+            f"conversation {number} is {context!r}, and must be a list of turns; leave empty ones out"
+        )
     if not context:
         raise UserError("the conversation has no turn; give at least the speaker's first")
+    for place, turn in enumerate(context, start=1):
+        if not isinstance(turn, str):
+            raise UserError(f"turn {place} of conversation {number} is {turn!r}, and must be a text")
     try:
         role = "the turn" if len(context) == 1 else "turn {}"
         turns = [clean_turn(turn, role.format(number)) for number, turn in enumerate(context, start=1)]
@@ -123,3 +151,26 @@ def parse_context(text: str) -> list[str]:
             f"{start} is a JSON object whose context must be a list of turns, each a text in quotes"
         )
     return turns
+
+
+def in_words(turn: str, language: str) -> str:
+    """Return a sentence for a turn that has emoji and no word; any other turn as it is.
+
+    The sentence is that of the commonest emoji in `texts/emoji.tsv`: 😭😭😭 is "I am so sad today."
+
+    Args:
+        turn: cleaned.
+        language: `en` or `zh`.
+    """
+    if _WORD.search(turn):
+        return turn
+    known = _emoji_sentences(language)
+    found = Counter(character for character in turn if character in known)
+    return known[found.most_common(1)[0][0]] if found else turn
+
+
+@cache
+def _emoji_sentences(language: str) -> dict[str, str]:
+    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / "texts" / "emoji.tsv"
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    return {emoji: row[1 if language == "en" else 2] for row in rows for emoji in row[0]}

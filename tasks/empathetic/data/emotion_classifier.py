@@ -22,14 +22,13 @@ from paddle_dialog.linear_classifier import (
 from paddle_dialog.tasks.empathetic.config import EmotionConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
-from paddle_dialog.tasks.empathetic.data.ngrams import column_weights
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, column_weights
 
 PENALTY = 0.2  # C of the support vector machines
 RATIO_POWER = 0.25  # of the log-count ratios
-PLAIN_WEIGHT = 5.0  # of a context without emotion in the loss of the machine that tells them
-# From which margin of that machine on contexts are plain, and how gradually.
-PLAIN_FROM, PLAIN_WIDTH = -0.8, 0.05
+NEUTRAL_WEIGHT = 5.0  # of a context without emotion in the loss of the machine that detects them
+# From which margin of that machine on contexts are neutral, and how gradually.
+NEUTRAL_FROM, NEUTRAL_WIDTH = -0.8, 0.05
 HELD_OUT = 5  # one in this many conversations is held out to fit the scale
 
 
@@ -37,7 +36,7 @@ def fit_emotions(
     encoder: DialogueEncoder,
     dialogues: Sequence[Dialogue],
     settings: EmotionConfig,
-    plain: Sequence[Sequence[str]] = (),
+    neutral: Sequence[Sequence[str]] = (),
 ) -> dict[str, np.ndarray]:
     """Fit the classifier of n-grams to the annotated contexts of dialogues.
 
@@ -46,7 +45,7 @@ def fit_emotions(
 
     Args:
         settings: how many buckets, and what else is learned from.
-        plain: contexts without any emotion, which a further machine tells from all others.
+        neutral: contexts without any emotion, which a further machine separates from all others.
 
     Returns:
         `idf` [buckets], `table` [buckets, C] that gives logits of the emotions (row 0, no feature, has zeros), and
@@ -55,10 +54,10 @@ def fit_emotions(
     emotions, buckets = encoder.language.emotions, settings.ngram_buckets
     texts, conversations = annotated_texts(dialogues, settings.situations)
     labels = np.array([emotion_id(emotion, emotions) for _, emotion in texts], dtype=np.int64)  # [N]
-    idf, plainness = np.zeros(buckets, dtype=np.float32), np.zeros(buckets, dtype=np.float32)
-    plainness[0] = PLAIN_FROM / PLAIN_WIDTH
-    if len(np.unique(labels)) < 2:  # nothing to tell apart
-        return {"idf": idf, "table": np.zeros((buckets, len(emotions)), np.float32), "plainness": plainness}
+    idf, neutrality = np.zeros(buckets, dtype=np.float32), np.zeros(buckets, dtype=np.float32)
+    neutrality[0] = NEUTRAL_FROM / NEUTRAL_WIDTH
+    if len(np.unique(labels)) < 2:  # nothing to separate
+        return {"idf": idf, "table": np.zeros((buckets, len(emotions)), np.float32), "plainness": neutrality}
     features = ngram_features(encoder, [turns for turns, _ in texts], settings)  # [N, buckets]
     texts_with = np.bincount(features.indices, minlength=buckets)  # [buckets]
     idf[1:] = np.log((1 + len(labels)) / (1 + texts_with[1:])) + 1
@@ -66,12 +65,12 @@ def fit_emotions(
     machine = LinearSettings(PENALTY, ratio_power=RATIO_POWER)
     table = fit_classifier(features, labels, conversations % HELD_OUT == 0, len(emotions), machine)
     table[0] = 0.0
-    if plain:
-        both = vstack([features, unit_vectors(ngram_features(encoder, plain, settings), idf)])
-        is_plain = np.arange(both.shape[0]) >= len(texts)  # [N + M]
-        weights = fit_machine(both, is_plain, machine, np.where(is_plain, PLAIN_WEIGHT, 1.0))
-        plainness[1:] = weights[1:] / PLAIN_WIDTH
-    return {"idf": idf, "table": table, "plainness": plainness}
+    if neutral:
+        both = vstack([features, unit_vectors(ngram_features(encoder, neutral, settings), idf)])
+        is_neutral = np.arange(both.shape[0]) >= len(texts)  # [N + M]
+        weights = fit_machine(both, is_neutral, machine, np.where(is_neutral, NEUTRAL_WEIGHT, 1.0))
+        neutrality[1:] = weights[1:] / NEUTRAL_WIDTH
+    return {"idf": idf, "table": table, "plainness": neutrality}
 
 
 def ngram_features(

@@ -16,15 +16,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
+from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS, EMOTIONS_OF
 from paddle_dialog.text.language import LanguageName
 from paddle_dialog.text.simplified import simplified
 
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
 REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
-_BLANK = "▁"  # stands for a blank inside a piece
+_BLANK = "▁"  # a blank inside a piece
 _FULL_WIDTH = str.maketrans(",!?;:", "，！？；：")  # as the corpora write them
 
 Tokens = Sequence[str]
@@ -78,7 +81,7 @@ _PIECES_WITH_PERIOD = re.compile(
 _SHORT_CLITIC = re.compile(r"(.*[^'])('s|'m|'d|')")
 _LONG_CLITIC = re.compile(r"(.*[^'])('ll|'re|'ve|n't)")
 _JOINED = re.compile(r"\b(?:(can)(not)|(gon)(na)|(got)(ta)|(gim)(me)|(lem)(me)|(wan)(na))\b")
-_TYPOGRAPHIC = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
+TYPOGRAPHIC = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
 _PICTOGRAPH = re.compile(r"([\u2600-\u27bf\U0001f000-\U0001faff][\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)")
 _CLITICS = frozenset({"'s", "'m", "'d", "'ll", "'re", "'ve", "n't", "'"})
 _CLOSING = frozenset({".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "...", "..", "''"})
@@ -96,19 +99,12 @@ _PRONOUN_I = re.compile(r"\bi(?=$|[^\w.]|\.(?!\w))")
 _SENTENCE_START = re.compile(r"(^|(?<!\.)[.!?][)\"']* )([(\"']*)([^\W\d_])")
 
 
-def tokenise(text: str, *, published: bool = False) -> list[str]:
-    """Split a turn into lower-case tokens.
+def tokenise(text: str) -> list[str]:
+    """Split a turn into lower-case tokens; joined by blanks they are the form of the published `.tok` files.
 
-    Args:
-        text: one turn, any case.
-        published: reproduce the published files exactly. By default typographic quotes are made plain
-            first, so that "I’m" and "I'm" are the same words, and emoji are separated from words.
-
-    Returns:
-        Tokens; joined by blanks they are the form of the published `.tok` files.
+    Unlike there, typographic quotes are plain ones, so that "I’m" and "I'm" are the same words, and emoji are words.
     """
-    if not published:
-        text = _PICTOGRAPH.sub(r" \1 ", text.translate(_TYPOGRAPHIC))
+    text = _PICTOGRAPH.sub(r" \1 ", text.translate(TYPOGRAPHIC))
     text = _CONTRACTION.sub(lambda match: CONTRACTIONS[match.group()], text.lower())
     chunks = text.split()
     tokens: list[str] = []
@@ -362,3 +358,30 @@ def _sentencepiece() -> Any:
             "the package sentencepiece is not installed; pip install sentencepiece==0.2.3"
         ) from error
     return sentencepiece
+
+
+def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Language:
+    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces.
+
+    Args:
+        pieces: the model of the pieces of Chinese, see `make_language`.
+    """
+    if not isinstance(config.model, PretrainedConfig):
+        return make_language(config.language, pieces)
+    return _pretrained_language(load_tokenizer(base_folder(config.model)), config.language)
+
+
+def _pretrained_language(tokenizer: Any, name: LanguageName) -> Language:
+    def tokenise(text: str) -> Sequence[str]:
+        tokens: list[str] = tokenizer.convert_ids_to_tokens(tokenizer.encode(text, add_special_tokens=False))
+        return tokens
+
+    def detokenise(tokens: Iterable[str]) -> str:
+        return str(tokenizer.convert_tokens_to_string(list(tokens))).strip()
+
+    def units(tokens: Sequence[str]) -> Sequence[str]:
+        text = detokenise(tokens)
+        return ENGLISH.tokenise(text) if name == "en" else tuple(text)
+
+    phrase = ENGLISH.stock_phrase if name == "en" else tuple("理解你")
+    return Language(name, EMOTIONS_OF[name], tokenise, detokenise, units, phrase, 0 if name == "en" else 4)

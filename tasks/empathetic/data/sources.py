@@ -1,21 +1,25 @@
-"""Dialogues from any source: what ships, files of JSON lines, the official corpus, plain conversations."""
+"""Dialogues from any source: what ships, files of JSON lines, plain conversations, and the official corpus.
+
+EmpatheticDialogues (Rashkin et al. 2019) is published as CSV files in an archive. They have no quoting: a comma in a
+text is written `_comma_` and a quotation mark is an ordinary, sometimes unbalanced, character. Python's csv module
+would join lines at such a mark.
+"""
 
 from __future__ import annotations
 
 import importlib.resources
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import groupby
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, parse_json, read_records
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.corpus import is_archive, read_archive, read_csv
 from paddle_dialog.tasks.empathetic.data.dialogue import (
     Dialogue,
     check_alternation,
@@ -26,36 +30,27 @@ from paddle_dialog.tasks.empathetic.data.dialogue import (
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
 
-LONGEST_TURN = 60  # characters after which the lines of one speaker begin another turn
-STOCK = 12  # characters up to which a first sentence is often a mere formula
-OVER = 1.5  # how much a single sentence may exceed the limit before it is cut inside
 _REPEATED = 2  # turns of a piece that the next one repeats first; even, so that the speaker begins
 _DIALOGUE = '{"context": [turn, …], "target": …, "emotion": …, "situation": …}'
 _CONVERSATION = '{"turns": [turn, turn, …]}'
-_SENTENCE = re.compile(r".*?(?:[。！？!?…]+[”’」』）)\"]*|$)", re.DOTALL)
-_CLAUSE = re.compile(r"[，,；;：:、]")
 SHIPPED = ("sample", "small_talk")  # files of the task's folder
 _FILES = {"en": "{}.jsonl", "zh": "{}_zh.jsonl"}  # by language
 _CSV = (".csv", ".csv.xz", ".csv.gz")
 
+COLUMNS = ("conv_id", "utterance_idx", "context", "prompt", "speaker_idx", "utterance", "selfeval", "tags")
+SPLITS = ("train", "valid", "test")
+_ARCHIVE = re.compile(r"(?P<path>.+\.(?:tar\.gz|tgz))(?::(?P<split>[^:/\\]*))?", re.IGNORECASE)
+_RATINGS = re.compile(r"[\d|_\s]*")
 
-def read_configured(config: EmpatheticConfig, source: str) -> list[Dialogue]:
-    """Read all examples of a source as a recipe wants them; see `read_dialogues`."""
-    return read_dialogues(source, config.language, config.data.reply_characters)
 
-
-def read_dialogues(source: str, language: str = "en", reply_characters: int = 0) -> list[Dialogue]:
-    """Read all examples of a source.
+def read_dialogues(source: str, language: str = "en") -> list[Dialogue]:
+    """Read all examples of a source, in its order.
 
     Args:
         source: `sample` or `small_talk` (dialogues written for this project), the official archive `….tar.gz` (its
             train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of any other name with one
             JSON object a line (see `parse_dialogues`). CSV and JSONL may end in `.xz` or `.gz`.
         language: whose shipped dialogues and emotions are meant.
-        reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
-
-    Returns:
-        The examples in the order of the source.
 
     Raises:
         UserError: the source cannot be read, or a line of it is not an example (named by file and number).
@@ -63,51 +58,35 @@ def read_dialogues(source: str, language: str = "en", reply_characters: int = 0)
     if source in SHIPPED:
         file = importlib.resources.files("paddle_dialog.tasks.empathetic") / _FILES[language].format(source)
         with importlib.resources.as_file(file) as path:
-            return _read_jsonl(path, EMOTIONS_OF[language], reply_characters)
+            return _read_jsonl(path, EMOTIONS_OF[language])
     if is_archive(source):
         return read_archive(source)
     if source.lower().endswith(_CSV):
         return read_csv(source)
-    return _read_jsonl(Path(source), EMOTIONS_OF[language], reply_characters)
+    return _read_jsonl(Path(source), EMOTIONS_OF[language])
 
 
-def parse_dialogues(
-    line: str, emotions: Sequence[str] = EMOTIONS, reply_characters: int = 0
-) -> Iterator[Dialogue]:
+def parse_dialogues(line: str, emotions: Sequence[str] = EMOTIONS) -> Iterator[Dialogue]:
     """Read one line of a dialogue file, an example or a whole conversation.
 
     Args:
         line: a JSON object with `context` (a list of turns, speaker first) and `target`, and if known `emotion`
             and `situation`; the target may be null where there is an emotion, which alone is learned then. Or one
             with `turns`, speaker first, of which every listener's turn is an example, and if known `emotion`, the
-            speaker's throughout; or with `emotions` and `speakers`, as CPED has them, which
-            teaches the emotion of each turn. Other keys are ignored.
+            speaker's throughout. Other keys are ignored.
         emotions: the labels that are known.
-        reply_characters: what the listener's turns are cut to, see `shortened`; 0 cuts none.
 
     Raises:
         ValueError: the line is neither; the message says what would be right.
     """
     record = _record(line)
     if "turns" not in record or "context" in record:
-        example = _example(record, emotions)
-        turns = with_short_replies([*example.context, example.target], reply_characters)
-        yield replace(example, context=turns[:-1], target=turns[-1])
+        yield _example(record, emotions)
         return
     turns, label = record["turns"], record.get("emotion")
     if not isinstance(turns, list) or len(turns) < 2:
         raise ValueError("'turns' must be a list of at least two turns")
     turns = _cleaned(turns, "turn {}")
-    if "emotions" in record:
-        labels, speakers = record["emotions"], record.get("speakers")
-        if not isinstance(labels, list) or not isinstance(speakers, list):
-            raise ValueError(
-                "'emotions' needs a list of labels, and beside it 'speakers', one of each a turn"
-            )
-        labels = [_string(name, "a label of 'emotions'") for name in labels]
-        yield from _labelled_turns(turns, labels, speakers, emotions)
-        return
-    turns = with_short_replies(turns, reply_characters)
     emotion = None if label is None else known_emotion(_string(label, "'emotion'"), emotions)
     for place in range(1, len(turns), 2):
         yield Dialogue(turns[:place], turns[place], emotion)
@@ -156,13 +135,13 @@ def _string(value: Any, role: str) -> str:
     return value
 
 
-def _read_jsonl(path: Path, emotions: Sequence[str], reply_characters: int) -> list[Dialogue]:
+def _read_jsonl(path: Path, emotions: Sequence[str]) -> list[Dialogue]:
     dialogues: list[Dialogue] = []
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
-            dialogues += parse_dialogues(line, emotions, reply_characters)
+            dialogues += parse_dialogues(line, emotions)
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}") from error
     if not dialogues:
@@ -170,41 +149,13 @@ def _read_jsonl(path: Path, emotions: Sequence[str], reply_characters: int) -> l
     return dialogues
 
 
-def _labelled_turns(
-    turns: Sequence[str], labels: Sequence[str], speakers: Sequence[object], emotions: Sequence[str]
-) -> Iterator[Dialogue]:
-    """Iterate over the turns of a conversation as examples of their emotion, without a reply.
-
-    Lines that one speaker says one after the other with the same emotion are one turn, joined by commas.
-
-    Raises:
-        ValueError: a label is unknown, or the numbers differ.
-    """
-    if not len(turns) == len(labels) == len(speakers):
-        raise ValueError(
-            f"{len(turns)} turns have {len(labels)} emotions and {len(speakers)} speakers; give one of each a turn"
-        )
-    known = [known_emotion(label, emotions) for label in labels]
-    for (_, emotion), group in groupby(zip(turns, speakers, known, strict=True), lambda line: line[1:]):
-        said = ""
-        for line, *_ in group:
-            if len(said) >= LONGEST_TURN:
-                yield Dialogue([f"{said}。"], "", emotion)
-                said = ""
-            said = f"{said}，{line}" if said else line
-        yield Dialogue([f"{said}。"], "", emotion)
-
-
-def read_conversations(
-    source: str, max_tokens: int, language: Language = ENGLISH, reply_characters: int = 0
-) -> list[Dialogue]:
+def read_conversations(source: str, max_tokens: int, language: Language = ENGLISH) -> list[Dialogue]:
     """Read conversations and cut them into pieces that a model can take.
 
     Args:
         source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
         max_tokens: of a piece's context, a mark before each turn counted. A longer conversation is several pieces,
             each of which begins with the last turns of the one before.
-        reply_characters: what every second turn is cut to, see `shortened`; 0 cuts none.
 
     Returns:
         Each piece as an example: its last turn is the target, all others are the context.
@@ -213,7 +164,7 @@ def read_conversations(
         UserError: the file cannot be read, or a line is not a conversation of two turns or more.
     """
     pieces: list[Dialogue] = []
-    for turns in read_turns(source, reply_characters):
+    for turns in read_turns(source):
         sizes = [len(language.tokens_of(turn)) + 1 for turn in turns]
         pieces += _pieces(turns, sizes, max_tokens)
     if not pieces:
@@ -221,18 +172,16 @@ def read_conversations(
     return pieces
 
 
-def read_turns(source: str, reply_characters: int = 0) -> Iterator[list[str]]:
+def read_turns(source: str) -> Iterator[list[str]]:
     """Iterate over the turns of each conversation of a file; arguments and errors as for `read_conversations`."""
-    return read_records(
-        source, lambda record: with_short_replies(_turns(record), reply_characters), _CONVERSATION
-    )
+    return read_records(source, _turns, _CONVERSATION)
 
 
 def _turns(record: Record) -> list[str]:
     turns = record.get("turns")
     if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, str) for turn in turns):
         raise ValueError("'turns' must be a list of at least two texts")
-    return [clean_turn(turn, f"turn {place}") for place, turn in enumerate(turns, start=1)]
+    return _cleaned(turns, "turn {}")
 
 
 def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iterator[Dialogue]:
@@ -249,32 +198,145 @@ def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iter
         learned, start = end, end - _REPEATED
 
 
-def shortened(reply: str, limit: int) -> str:
-    """Return the first one or two sentences of a reply that have at most `limit` characters.
+@dataclass(frozen=True, slots=True)
+class _Row:
+    conversation: str
+    number: int
+    emotion: str
+    situation: str
+    person: str
+    text: str
 
-    If two are too long, the first stands alone; if it is a formula like "I understand.", the second does. A sentence
-    far longer than the limit ends at the last comma before it.
+
+def is_archive(source: str) -> bool:
+    """Return whether a data source is `….tar.gz` or `….tgz`, with or without `:split`."""
+    return _ARCHIVE.fullmatch(source) is not None
+
+
+def read_archive(source: str) -> list[Dialogue]:
+    """Read the examples of one split of the official archive.
 
     Args:
-        limit: in characters; 0 cuts nothing.
+        source: `path.tar.gz` (its train split) or `path.tar.gz:train|valid|test`.
+
+    Returns:
+        Every listener turn with its whole history, in file order.
     """
-    if not limit or len(reply) <= limit:
-        return reply
-    first, second = (*_sentences(reply), "", "")[:2]
-    if second and len(first) + len(second) <= limit:
-        return (first + second).strip()
-    if second and len(first) <= STOCK and len(second) <= limit * OVER:
-        return second.strip()
-    if len(first) <= limit * OVER:
-        return first.strip()
-    clauses = [match.start() for match in _CLAUSE.finditer(first, 0, limit)]
-    return first[: clauses[-1] if clauses else limit].strip() + "。"
+    match = _ARCHIVE.fullmatch(source)
+    if match is None:
+        raise UserError(f"{source}: not an archive; give a name like empatheticdialogues.tar.gz:valid")
+    path, split = Path(match["path"]), "train" if match["split"] is None else match["split"]
+    if split not in SPLITS:
+        raise UserError(f"{path}: unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+    return list(_examples(_member_lines(path, f"{split}.csv"), f"{path}:{split}.csv"))
 
 
-def with_short_replies(turns: Sequence[str], limit: int) -> list[str]:
-    """Return the turns of a conversation with every second one, the listener's, shortened."""
-    return [shortened(turn, limit) if place % 2 else turn for place, turn in enumerate(turns)]
+def read_csv(path: str | Path) -> list[Dialogue]:
+    """Read the examples of one official CSV file, plain, `.gz` or `.xz`; otherwise like `read_archive`."""
+    return list(_examples(read_lines(path), str(path)))
 
 
-def _sentences(text: str) -> list[str]:
-    return [match.group() for match in _SENTENCE.finditer(text) if match.group()]
+def _member_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            files = [member for member in archive if member.isfile()]
+            found = [member for member in files if Path(member.name).name == name]
+            stream = archive.extractfile(found[0]) if found else None
+            if stream is None:
+                has = ", ".join(sorted(Path(member.name).name for member in files)[:5]) or "nothing"
+                raise UserError(f"{path}: no {name} in this archive (it has {has}); choose another split")
+            for number, raw in enumerate(stream, start=1):
+                text = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+                yield number, text.decode("utf-8").rstrip("\r\n")
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; give the path of the EmpatheticDialogues archive") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}:{name}:{number}: not UTF-8; take the archive as published") from error
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise UserError(f"{path}: not a sound .tar.gz archive ({error}); download the whole file") from error
+
+
+def _examples(lines: Iterable[tuple[int, str]], where: str) -> Iterator[Dialogue]:
+    """Turn CSV lines into examples: every listener turn with the turns before it."""
+    finished: set[str] = set()
+    rows: list[_Row] = []
+    empty = True
+    for number, line in lines:
+        if not line.strip():
+            continue
+        if empty:
+            empty = False
+            if line.split(",")[: len(COLUMNS)] != list(COLUMNS):
+                raise UserError(f"{where}:{number}: not the header of this corpus; it is {','.join(COLUMNS)}")
+            continue
+        try:
+            row = _row(line)
+            if rows and row.conversation != rows[0].conversation:
+                yield from _of_conversation(rows)
+                finished.add(rows[0].conversation)
+                rows = []
+            if row.conversation in finished:
+                raise ValueError(f"conversation {row.conversation} goes on here after another one began")
+            _check_order(row, rows)
+        except ValueError as error:
+            raise UserError(f"{where}:{number}: {error}") from error
+        rows.append(row)
+    if not rows:
+        raise UserError(f"{where}: no utterance in this file; give a CSV of EmpatheticDialogues")
+    yield from _of_conversation(rows)
+
+
+def _row(line: str) -> _Row:
+    fields = line.split(",")
+    # Some published files have a ninth column, candidate replies, which is not needed. A bare comma in a text makes
+    # nine columns too, but then words stand where the ratings (5|5|5_5|5|5) should be.
+    candidates = len(fields) == len(COLUMNS) + 1 and _RATINGS.fullmatch(fields[6])
+    if len(fields) != len(COLUMNS) and not candidates:
+        raise ValueError(
+            f"{len(fields)} fields found, {len(COLUMNS)} expected ({','.join(COLUMNS)}); "
+            "a comma inside a text is written _comma_"
+        )
+    conversation, number, emotion, situation, person, text = fields[:6]
+    if not number.strip().isdecimal():
+        raise ValueError(f"utterance_idx is {number!r}; it must be a whole number")
+    return _Row(
+        conversation=conversation,
+        number=int(number),
+        emotion=known_emotion(emotion, EMOTIONS),
+        situation=" ".join(_text(situation).split()),
+        person=person.strip(),
+        text=clean_turn(_text(text), "the utterance"),
+    )
+
+
+def _text(field: str) -> str:
+    text = field.replace("_comma_", ",").strip()
+    if text.count('"') % 2:
+        text = text[1:] if text.startswith('"') else text.removesuffix('"')
+    return text
+
+
+def _check_order(row: _Row, earlier: list[_Row]) -> None:
+    """Check that a row continues its conversation: numbered from 1, two people in turn, one emotion."""
+    if row.number != len(earlier) + 1:
+        raise ValueError(
+            f"utterance_idx is {row.number}, but the next of conversation {row.conversation} "
+            f"is {len(earlier) + 1}"
+        )
+    if not earlier:
+        return
+    expected = earlier[-2].person if len(earlier) > 1 else None
+    if row.person == earlier[-1].person or (expected is not None and row.person != expected):
+        raise ValueError(
+            f"speaker_idx is {row.person}, so speaker and listener do not alternate; "
+            + (f"{expected} is next" if expected is not None else f"it must differ from {earlier[-1].person}")
+        )
+    if row.emotion != earlier[0].emotion:
+        raise ValueError(f"the emotion changes from {earlier[0].emotion} to {row.emotion} in a conversation")
+
+
+def _of_conversation(rows: list[_Row]) -> Iterator[Dialogue]:
+    texts = [row.text for row in rows]
+    for position in range(1, len(texts), 2):
+        yield Dialogue(texts[:position], texts[position], rows[0].emotion, rows[0].situation or None)

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.config import EmpatheticDataConfig
+from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.language import Language
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -25,7 +27,7 @@ _MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
 CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
     len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 5
 )
-TURN_MARKS = _MARKS[1:3]  # what stands before the speaker's turns and the listener's where turns are marked
+TURN_MARKS = _MARKS[1:3]  # before the speaker's turns and the listener's where turns are marked
 
 
 def reserved_entries(emotions: Sequence[str] = EMOTIONS) -> tuple[str, ...]:
@@ -117,3 +119,14 @@ def count_words_of_dialogues(dialogues: Sequence[Dialogue], language: Language) 
     """Count the words of dialogues, those of a turn once."""
     tokens_of = language.tokens_of
     return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
+
+
+def pretrained_vocabulary(config: EmpatheticConfig) -> Vocabulary:
+    """Return the entries that the task reserves, and the tokens of a recipe's pre-trained model that are text."""
+    assert isinstance(config.model, PretrainedConfig)
+    tokenizer = load_tokenizer(base_folder(config.model))
+    reserved = [*SPECIAL_TOKENS, *reserved_entries(EMOTIONS_OF[config.language])]
+    never = {"", *reserved, *tokenizer.all_special_tokens}
+    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    kept = [token for token in tokens if token not in never and token is not None]
+    return Vocabulary([*reserved, *(token for token in kept if "\n" not in token and "\r" not in token)])

@@ -17,8 +17,12 @@ from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
+from paddle_dialog.tasks.empathetic.data.encoding import (
+    CONFIDENCE_FLOOR,
+    NO_EMOTION,
+    Source,
+    column_weights,
+)
 from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
@@ -31,7 +35,7 @@ class _Read(NamedTuple):
     outputs: Tensor  # of the encoder [B, S, H]
     real: Tensor  # bool [B, S]
     final: Any  # what else the encoder returned
-    emotion: Tensor | None  # embedding of the emotion [B, E], which takes the place of the begin token's
+    emotion: Tensor  # embedding of the emotion [B, E], which takes the place of the begin token's
     logits: Tensor  # of the emotions, by the encoder alone [B, C]
     answer: Tensor  # logits of the emotions, with those of the n-grams [B, C]
 
@@ -58,19 +62,18 @@ class EmoPrepend(PointerSeq2Seq):
         model = config.model
         assert not isinstance(model, PretrainedConfig)
         super().__init__(model, vocab_size, config.generator.pointer, config.generator.temperature)
-        self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
+        self._emotions = len(EMOTIONS_OF[config.language])
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
-        self._reply_role = isinstance(model, CausalTransformerConfig) and config.emotion.roles
+        self._reply_role = isinstance(model, CausalTransformerConfig)
         self.emotion_head = EmotionHead(
             self.encoder.output_size,
             self._emotions,
             config.emotion.head,
             model.dropout,
             config.emotion.ngram_buckets,
-            config.emotion.encoder_share,
+            config.emotion.encoder_weight,
             config.emotion.character_weight,
             config.emotion.small_talk,
-            config.emotion.temperature,
         )
 
     def forward(  # type: ignore[override]
@@ -104,11 +107,6 @@ class EmoPrepend(PointerSeq2Seq):
         """Return probabilities [B, C] of the emotions, which do not depend on the condition."""
         return F.softmax(self._read(source, source_lengths).answer, axis=-1)
 
-    def copy_probabilities(self, source: Source, source_lengths: Tensor, target: Tensor) -> Tensor | None:
-        """Return 1 - p_gen [B, T] at each target position; None without a pointer."""
-        gate = self.generator(self.decode(source, source_lengths, target)[0])[1]
-        return None if gate is None else F.sigmoid(-gate)
-
     def copy_ids(self, source: Source) -> Tensor:
         """Return the extended ids [B, S] that can be copied from a context."""
         return source.words
@@ -123,9 +121,8 @@ class EmoPrepend(PointerSeq2Seq):
         embedded = self.target_embedding(self.known(target))  # [B, T, E]
         if self._reply_role:
             embedded = embedded + self.embedding(paddle.full([1], LISTENER_ID, "int64"))
-        if read.emotion is not None:
-            first = (target == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [B, T, 1]
-            embedded = embedded * (1.0 - first) + read.emotion.unsqueeze(1) * first
+        first = (target == Vocabulary.bos_id).astype(embedded.dtype).unsqueeze(-1)  # [B, T, 1]
+        embedded = embedded * (1.0 - first) + read.emotion.unsqueeze(1) * first
         return self.decoder(self.embedding_dropout(embedded), read.outputs, read.real, read.final)
 
     def _read(self, source: Source, lengths: Tensor) -> _Read:
@@ -141,14 +138,9 @@ class EmoPrepend(PointerSeq2Seq):
         chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
         return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
 
-    def _prepended(self, logits: Tensor, condition: Tensor) -> Tensor | None:
-        """Embed the emotion as [B, E]: that of the condition [B], or the predicted one where there is none."""
-        if self._emotion.prepend == "none":
-            return None
-        if self._emotion.prepend_form == "weighted":
-            weights = F.softmax(logits, axis=-1)  # [B, C]
-        else:
-            weights = F.one_hot(logits.argmax(-1), self._emotions)
+    def _prepended(self, logits: Tensor, condition: Tensor) -> Tensor:
+        """Embed the emotion as [B, E]: that of the condition [B], or the mean by the predicted probabilities."""
+        weights = F.softmax(logits, axis=-1)  # [B, C]
         is_known = (condition != NO_EMOTION).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
         chosen = F.one_hot(paddle.clip(condition, min=0), self._emotions)  # [B, C]
         weights = is_known * chosen + (1.0 - is_known) * weights
@@ -192,10 +184,9 @@ class EmotionHead(nn.Layer):
         pooling: `cls` takes position 0; `attention` weighs all positions by a learned query.
         dropout: rate on the pooled features.
         ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
-        encoder_share: factor of the encoder's logits in the answer, where there are n-grams.
+        encoder_weight: factor of the encoder's logits in the answer, where there are n-grams.
         character_weight: weight of the n-grams of characters; those of words have 1.
         neutrality: whether the n-grams also recognise contexts without emotion.
-        temperature: divides the logits of the answer.
     """
 
     def __init__(
@@ -205,10 +196,9 @@ class EmotionHead(nn.Layer):
         pooling: Literal["cls", "attention"],
         dropout: float = 0.0,
         ngram_buckets: int = 0,
-        encoder_share: float = 1.0,
+        encoder_weight: float = 1.0,
         character_weight: float = 1.0,
         neutrality: bool = False,
-        temperature: float = 1.0,
     ) -> None:
         super().__init__()
         self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
@@ -219,8 +209,7 @@ class EmotionHead(nn.Layer):
             if neutrality:
                 self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
         self.neutrality = neutrality
-        self.encoder_share = encoder_share
-        self.temperature = temperature
+        self.encoder_weight = encoder_weight
         self.column_weights = column_weights(character_weight)  # [G]
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, emotions, bias_attr=False)
@@ -243,19 +232,18 @@ class EmotionHead(nn.Layer):
             ngrams: buckets of each position, int64 [B, S, G]; 0 is none. None where there is no table.
         """
         if ngrams is None:
-            return logits.detach() / self.temperature
+            return logits.detach()
         buckets = ngrams.flatten(1)  # [B, S * G]
         weights = self.ngram_idf[ngrams] * paddle.to_tensor(self.column_weights)  # [B, S, G]
         weights = F.normalize(weights.flatten(1), axis=-1)  # [B, S * G]
         rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
-        joined = self.encoder_share * logits.detach() + by_ngrams
-        joined = joined / self.temperature
+        joined = self.encoder_weight * logits.detach() + by_ngrams
         if not self.neutrality:
             return joined
-        plainness = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
-        clarity = LEAST_CLARITY + (1 - LEAST_CLARITY) * F.sigmoid(-plainness)  # [B]
-        return joined * clarity.unsqueeze(-1)
+        neutral = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
+        confidence = CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) * F.sigmoid(-neutral)  # [B]
+        return joined * confidence.unsqueeze(-1)
 
     def _pool(self, outputs: Tensor, real: Tensor) -> Tensor:
         assert self.query is not None

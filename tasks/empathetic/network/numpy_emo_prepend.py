@@ -20,8 +20,12 @@ from paddle_dialog.models.numpy_operators import (
 from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.ngrams import LEAST_CLARITY, column_weights
+from paddle_dialog.tasks.empathetic.data.encoding import (
+    CONFIDENCE_FLOOR,
+    NO_EMOTION,
+    Source,
+    column_weights,
+)
 from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -64,12 +68,10 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
     def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
         model, generator = config.model, config.generator
         assert not isinstance(model, PretrainedConfig)
-        known_choice("emotion.prepend", config.emotion.prepend, "predicted", "gold", "none")
-        known_choice("emotion.prepend_form", config.emotion.prepend_form, "weighted", "argmax")
         super().__init__(model, vocab_size, weights, generator.pointer, generator.temperature)
-        self._emotions, self._emotion = len(EMOTIONS_OF[config.language]), config.emotion
+        self._emotions = len(EMOTIONS_OF[config.language])
         self._reply_role = None
-        if isinstance(model, CausalTransformerConfig) and config.emotion.roles:
+        if isinstance(model, CausalTransformerConfig):
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
         self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
 
@@ -121,14 +123,10 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
             embedded += self._reply_role
         return self._replace_begin(embedded, tokens, begin, inputs)
 
-    def _prepended(self, probabilities: np.ndarray, condition: np.ndarray) -> np.ndarray | None:
-        """Embed the emotion as [B, D]: that of the condition [B], or the predicted one where there is none."""
-        if self._emotion.prepend == "none":
-            return None
-        chosen = np.where(condition == NO_EMOTION, probabilities.argmax(axis=1), condition)  # [B]
-        weights = np.eye(self._emotions, dtype=np.float32)[chosen]  # [B, C]
-        if self._emotion.prepend_form == "weighted":
-            weights = np.where(condition[:, None] == NO_EMOTION, probabilities, weights)
+    def _prepended(self, probabilities: np.ndarray, condition: np.ndarray) -> np.ndarray:
+        """Embed the emotion as [B, D]: that of the condition [B], or the mean by the predicted probabilities."""
+        given = np.eye(self._emotions, dtype=np.float32)[condition]  # [B, C]; any row for `NO_EMOTION`
+        weights = np.where(condition[:, None] == NO_EMOTION, probabilities, given)
         table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [C, D]
         embedded: np.ndarray = weights @ (table * self._tables.factor)
         return embedded
@@ -193,15 +191,14 @@ class NumpyEmotionHead:
         if config.emotion.head == "attention":
             self._query = weights.take("emotion_head.query.weight", width, 1)
         self._output = weights.take("emotion_head.output.weight", width, count)
-        self._share = np.float32(config.emotion.encoder_share)
-        self._temperature = np.float32(config.emotion.temperature)
-        self._table = self._idf = self._plainness = None
+        self._weight = np.float32(config.emotion.encoder_weight)
+        self._table = self._idf = self._neutrality = None
         self._column_weights = column_weights(config.emotion.character_weight)  # [G]
         if buckets:
             self._table = weights.take("emotion_head.ngram_table", buckets, count)
             self._idf = weights.take("emotion_head.ngram_idf", buckets)
             if config.emotion.small_talk:
-                self._plainness = weights.take("emotion_head.ngram_plainness", buckets)
+                self._neutrality = weights.take("emotion_head.ngram_plainness", buckets)
 
     def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray | None) -> np.ndarray:
         """Return logits [B, C].
@@ -214,8 +211,8 @@ class NumpyEmotionHead:
         pooled = outputs[:, 0] if self._query is None else attention_pool(outputs, self._query, lengths)
         logits = pooled @ self._output  # [B, C]
         if self._table is None or self._idf is None or ngrams is None:
-            return logits / self._temperature
-        logits *= self._share
+            return logits
+        logits *= self._weight
         for row, buckets in enumerate(ngrams):  # [S, G]
             kept = buckets > 0  # bucket 0 means none and has no weight
             present = buckets[kept]
@@ -224,7 +221,7 @@ class NumpyEmotionHead:
             if length > 0:
                 weights /= length
                 logits[row] += weights @ self._table[present]
-            if self._plainness is not None:
-                plainness = np.dot(weights, self._plainness[present]) - self._plainness[0]
-                logits[row] *= LEAST_CLARITY + (1 - LEAST_CLARITY) / (1 + np.exp(plainness))
-        return logits / self._temperature
+            if self._neutrality is not None:
+                neutrality = np.dot(weights, self._neutrality[present]) - self._neutrality[0]
+                logits[row] *= CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) / (1 + np.exp(neutrality))
+        return logits

@@ -18,8 +18,12 @@ from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.pretrained_language import pretrained_vocabulary
-from paddle_dialog.tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID, smallest_vocabulary
+from paddle_dialog.tasks.empathetic.data.vocabulary import (
+    LISTENER_ID,
+    SPEAKER_ID,
+    pretrained_vocabulary,
+    smallest_vocabulary,
+)
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -62,8 +66,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         written = np.arange(len(vocabulary)) >= first_word
         written[[Vocabulary.unk_id, Vocabulary.eos_id]] = True
         super().__init__(config.model, vocabulary, columns, written)
-        self._tokenizer, self._prepends = tokenizer, config.emotion.prepend != "none"
-        self._temperature = config.emotion.temperature
+        self._tokenizer = tokenizer
         self._column_list: list[int] = columns.tolist()
         self._templates: dict[int, list[list[int]]] = {}
         self._make_tree([self._label(folder, emotion) for emotion in emotions], end_of_label)
@@ -89,12 +92,12 @@ class PretrainedEmoPrepend(PretrainedLM):
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
         words, condition = paddle.to_tensor(source.words), paddle.to_tensor(source.condition)
         state, scores = self._read(words, condition, paddle.to_tensor(lengths))
-        return state, F.softmax(scores / self._temperature, axis=-1).numpy()
+        return state, F.softmax(scores, axis=-1).numpy()
 
     def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
         """Return probabilities [B, C] of the emotions."""
         scores = self._read(source.words, source.condition, source_lengths)[1]
-        return F.softmax(scores / self._temperature, axis=-1)
+        return F.softmax(scores, axis=-1)
 
     def _read(self, words: Tensor, condition: Tensor, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
         """Return the state behind one label, and log-probabilities [B, C] of all of them.
@@ -113,7 +116,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         inside, wide = self.extend(tree, state, self._tree_seen, self._tree_depth)  # [B, K, D]
         scores = self._label_scores(paddle.concat([last, inside], axis=1))  # [B, C]
         chosen = paddle.where(condition == NO_EMOTION, scores.argmax(axis=-1), condition)  # [B]
-        paths = self._paths[chosen] if self._prepends else paddle.zeros_like(tree).astype("bool")  # [B, K]
+        paths = self._paths[chosen]  # [B, K]
         real = paddle.concat([state.real, paths], axis=1)
         return PretrainedState(wide.layers, real, state.place + paths.astype("int64").sum(1)), scores
 

@@ -62,15 +62,11 @@ async function say(text) {
     return;
   }
   const chosen = languageOf(text);
-  // A model that must be told the emotion starts from the last one told.
-  const { needs_emotion: needsEmotion, emotions = [] } = details("empathetic", chosen);
-  const first = emotions.includes("content") ? "content" : emotions[0];
-  const told = needsEmotion ? (exchanges.at(-1)?.told ?? first) : null;
   part("turn").value = "";
   pending = text;
   draw();
   showLast();
-  const exchange = await answered(exchanges, { text, told });
+  const exchange = await answered(exchanges, { text, told: null });
   pending = null;
   if (exchange === null) {
     part("turn").value = [text, part("turn").value].filter(Boolean).join("\n"); // nothing that was written is lost
@@ -209,8 +205,7 @@ function turnsOf(exchange, isOpen) {
 /** The emotion as one word; unfolded, the likeliest ones and the choice of another. */
 function felt(exchange, isOpen) {
   const { answer, told, language: chosen } = exchange;
-  const takesEmotion = details("empathetic", chosen).takes_emotion !== false;
-  const choose = isOpen && takesEmotion ? (label) => again({ told: label }) : null;
+  const choose = isOpen ? (label) => again({ told: label }) : null;
   const name = (label) => emotionName(label, chosen);
   const said = told !== null ? word("told", { emotion: name(told) }) : isClear(answer) ? name(answer.emotion) : word("noClearEmotion");
   const summary = element("summary", { "data-focus": "felt" }, said);

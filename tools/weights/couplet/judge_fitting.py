@@ -19,13 +19,13 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.judge_fitting import fit_order, judge_parser, save_with
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.direction import encode_sources
 from paddle_dialog.tasks.couplet.preferences import RatedAnswer, read_ratings
 from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
+from tools.weights.judges import fit_order, judge_parser, save_with
 
 PENALTY = 1000.0  # chosen by cross-validation over requests (docs/experiments/README.md)
 

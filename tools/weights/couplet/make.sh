@@ -5,10 +5,10 @@
 #
 # RUNS is the folder of the runs; OPTIONS are further arguments of each training.
 set -euo pipefail
-here=$(dirname "${BASH_SOURCE[0]}")
-root=$here/../../..
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../../.." && pwd)
 runs=${1:-runs/weights/couplet}
-export COUPLET_TRAIN COUPLET_DEV COUPLET_VERSE COUPLET_RATINGS=${COUPLET_RATINGS:-$here/ratings.jsonl.xz}
+export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} COUPLET_TRAIN COUPLET_DEV COUPLET_VERSE COUPLET_RATINGS=${COUPLET_RATINGS:-$here/ratings.jsonl.xz}
 
 train() { # RECIPE NAME [START] [arguments]: from the run or bundle START, or from nothing where it is -
     local recipe=$1 name=$2 start=${3:--}

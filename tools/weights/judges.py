@@ -1,4 +1,4 @@
-"""Fitting a judge to blind ratings, as a command does."""
+"""Fitting of judges: the regression, and the parts of a command line that every judge needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fit_order(
     """Return the weights [F] whose sum orders the texts of one input as their values do.
 
     Ridge regression (Hoerl and Kennard 1970) of what a value has more than the mean of its input on the same of the
-    features, each divided by its deviation first; the penalty spares the scores, of which there are few.
+    features, each divided by its deviation first. Scores are regularised less than states.
 
     Args:
         rows: features [N, F].
@@ -54,7 +54,7 @@ def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
     """Return a command line with `--weights`, `--ratings` and `--output`.
 
     Args:
-        ratings: what their file holds.
+        ratings: what is in their file.
     """
     parser = base_parser(purpose)
     parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")

@@ -1,18 +1,19 @@
-"""Dialogues as ids, and batches of them."""
+"""Dialogues as ids, batches of them, and the data of a run with the files that its bundle gets."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from paddle import io
 
-from paddle_dialog.config.models import CausalTransformerConfig
+from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
 from paddle_dialog.data.batching import pad_batch, target_arrays
-from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
@@ -23,7 +24,24 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     make_encoder,
     pad_sources,
 )
+from paddle_dialog.tasks.empathetic.data.language import (
+    PIECES,
+    Language,
+    language_of_model,
+    learn_pieces,
+    read_pieces,
+    sample_of_turns,
+)
+from paddle_dialog.tasks.empathetic.data.sources import read_conversations, read_dialogues, read_turns
+from paddle_dialog.tasks.empathetic.data.vocabulary import (
+    VOCABULARY,
+    chosen_vocabulary,
+    count_words_of_dialogues,
+    pretrained_vocabulary,
+)
 from paddle_dialog.text.vocabulary import Vocabulary
+
+logger = logging.getLogger("paddle_dialog")
 
 UNLIMITED = 1 << 20  # positions of a recurrent model
 
@@ -71,7 +89,6 @@ class DialogueDataset(io.Dataset):
         super().__init__()
         self.dialogues = dialogues
         self.encoder = make_encoder(config, vocabulary) if encoder is None else encoder
-        self._gold = config.emotion.prepend == "gold"
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
         self._learns_contexts = counts is not None and config.generator.context_weight > 0
@@ -79,10 +96,15 @@ class DialogueDataset(io.Dataset):
         self._targets: list[np.ndarray] = []
         self._emotions: list[int] = []
         self.cut_targets = 0
-        for number, dialogue in enumerate(dialogues, start=1):
+        for dialogue in dialogues:
             tokens = self.encoder.language.tokens_of(dialogue.target)
             self.cut_targets += len(tokens) > max_target_length
-            self._append(dialogue.context, tokens[:max_target_length], dialogue.emotion, f"dialogue {number}")
+            label = dialogue.emotion
+            self._contexts.append(self.encoder.context(dialogue.context))
+            self._targets.append(self.encoder.numbers(tokens[:max_target_length]))
+            self._emotions.append(
+                NO_EMOTION if label is None else emotion_id(label, self.encoder.language.emotions)
+            )
         words = self.encoder.words() if counts is not None else []
         self._once = np.array([counts is not None and counts[word] == 1 for word in words], dtype=bool)
 
@@ -96,33 +118,18 @@ class DialogueDataset(io.Dataset):
         pairs = zip(self._contexts, self._targets, strict=True)
         return np.array([[len(context.words) + 1, len(target)] for context, target in pairs])
 
-    def context_words(self, index: int) -> list[str]:
-        """Return the word at each position of an example's source."""
-        words = self.encoder.words()
-        return ["<cls>", *(words[number] for number in self._contexts[index].words)]
-
     def __len__(self) -> int:
         return len(self._contexts)
 
     def __getitem__(self, index: int) -> Example:
         context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
         unknown = self._shown_as_unknown(index, context.words, target)
-        source, extended = self.encoder.pack(context, emotion if self._gold else None, unknown)
+        source, extended = self.encoder.pack(context, unknown=unknown)
         dialogue, next_words = self.dialogues[index], None
         if self._learns_contexts:
             next_words = self.encoder.learned(context, dialogue.context, dialogue.new_turns)
         reply = self.encoder.target(target, extended, unknown)
         return Example(source, reply, emotion, dialogue.target != "", next_words)
-
-    def _append(self, turns: Sequence[str], target: Sequence[str], label: str | None, what: str) -> None:
-        if label is None and self._gold:
-            raise UserError(f"{what} has no emotion, and emotion.prepend: gold needs one; take predicted")
-        self._contexts.append(self.encoder.context(turns))
-        self._targets.append(self.encoder.numbers(target))
-        self._emotions.append(NO_EMOTION if label is None else self._emotion_id(label))
-
-    def _emotion_id(self, label: str) -> int:
-        return emotion_id(label, self.encoder.language.emotions)
 
     def _shown_as_unknown(self, index: int, *texts: np.ndarray) -> set[int]:
         """Draw the words of an example that this epoch hides, a function of seed, epoch and example."""
@@ -167,25 +174,79 @@ def collate(examples: list[Example]) -> DialogueBatch:
     return DialogueBatch(*source, source_lengths, next_words, target, emotions, label, mask)
 
 
-def changed_subjects(dialogues: Sequence[Dialogue], rate: float, seed: int) -> list[Dialogue]:
-    """Make examples that follow the end of another conversation, so that the model learns to heed the newest turns.
+def training_data(
+    config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None, pieces: bytes | None
+) -> TrainingData:
+    """Read and encode the dialogues of a run.
 
     Args:
-        rate: how many are made, as a share of `dialogues` in 0–1; fewer where a conversation would follow itself.
-
-    Returns:
-        Examples with the emotion and the target of the later conversation. Their contexts are not learned again. None
-        follows an example that has no reply.
+        vocabularies: of weights that exist; None makes one from the training text.
+        pieces: of weights that exist; None makes them from the training text where the language has pieces.
     """
-    rng = np.random.default_rng(seed)
-    count = round(rate * len(dialogues))
-    before = rng.choice(len(dialogues), count, replace=False)
-    after = rng.choice(len(dialogues), count, replace=False)
-    made = []
-    for first, then in zip(before, after, strict=True):
-        earlier, later = dialogues[first], dialogues[then]
-        if not earlier.target or earlier.context[0] == later.context[0]:  # of one conversation
-            continue
-        context = [*earlier.context, earlier.target, *later.context]
-        made.append(Dialogue(context, later.target, later.emotion, new_turns=0))
-    return made
+    settings = config.data
+    train = read_dialogues(settings.train, config.language)
+    is_pretrained = isinstance(config.model, PretrainedConfig)
+    if config.language == "zh" and pieces is None and not is_pretrained:
+        pieces = _pieces_of(settings, train)
+    language = language_of_model(config, pieces)
+    more, counts = _further_conversations(settings, language, count_words_of_dialogues(train, language))
+    known = None if vocabularies is None else vocabularies[VOCABULARY]
+    if is_pretrained:
+        vocabulary = pretrained_vocabulary(config)
+    else:
+        vocabulary = chosen_vocabulary(settings, counts, language, known)
+    encoder = make_encoder(config, vocabulary, language=language)
+    dataset = DialogueDataset(
+        [*train, *more], config, vocabulary, settings.max_target_length, counts, encoder
+    )
+    notes = [
+        f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
+        f"{settings.max_target_length} words",
+        f"vocabulary: {len(vocabulary):,} tokens, special and reserved ones included",
+    ]
+    if more:
+        notes.append(f"further conversations {settings.more}: {len(more):,} pieces")
+    dev = None
+    if settings.dev is not None:
+        dev = _dev(config, settings.dev, vocabulary, encoder)
+        notes.append(f"dev data {settings.dev}: {len(dev.lengths):,} examples")
+    files = {} if pieces is None else {PIECES: pieces}
+    encoded = EncodedData(dataset, dataset.lengths)
+    return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
+
+
+def _dev(
+    config: EmpatheticConfig, source: str, vocabulary: Vocabulary, encoder: DialogueEncoder
+) -> EncodedData:
+    """Encode the dialogues of the dev figure, with replies as long as the model can score."""
+    dialogues = read_dialogues(source, config.language)
+    dataset = DialogueDataset(dialogues, config, vocabulary, longest_target(config), encoder=encoder.fresh())
+    return EncodedData(dataset, dataset.lengths)
+
+
+def _further_conversations(
+    settings: EmpatheticDataConfig, language: Language, counts: Counter[str]
+) -> tuple[list[Dialogue], Counter[str]]:
+    """Return the further conversations of `data.more`, if any, and the counts of words with theirs.
+
+    Words that only they have, and fewer than `data.more_min_count` times, count 0.
+    """
+    if settings.more is None:
+        return [], counts
+    more = read_conversations(settings.more, settings.max_length, language)
+    further = count_words_of_dialogues(more, language)
+    together = counts + further
+    for word, count in further.items():
+        if word not in counts and count < settings.more_min_count:
+            together[word] = 0
+    return more, together
+
+
+def _pieces_of(settings: EmpatheticDataConfig, train: Sequence[Dialogue]) -> bytes:
+    """Read or learn the pieces that Chinese is cut into."""
+    if settings.pieces is not None:
+        return read_pieces(settings.pieces)
+    more = [] if settings.more is None else read_turns(settings.more)
+    logger.info("learning %s pieces from a sample of the training text", f"{settings.piece_count:,}")
+    conversations = [*more, *([d.context[-1], d.target] for d in train)]
+    return learn_pieces(sample_of_turns(conversations), settings.piece_count)

@@ -1,10 +1,11 @@
 """Fit the classifier of dialogue acts and the judge of replies to rated conversations; write the bundle with both.
 
-python -m paddle_dialog.tasks.empathetic.judge_fitting -c CONFIG --weights IN --turns FILE --ratings FILE --output OUT
+PYTHONPATH=. python tools/weights/empathetic/judge_fitting.py -c CONFIG --weights IN --turns FILE --ratings FILE \
+  --output OUT
 
 A line of `--turns` is an act, a tab and a turn, one of `--ratings` `{"id": "3-2", "act": "joke", "context":
 [turn, …], "candidates": [{"text": …, "origin": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`
-for the second turn of the third conversation; candidates without ratings are passed over. See docs/replies.md.
+for the second turn of the third conversation; candidates without ratings are skipped. See docs/replies.md.
 """
 
 from __future__ import annotations
@@ -22,17 +23,25 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.judge_fitting import fit_order, judge_parser, save_with
-from paddle_dialog.tasks.empathetic.answer import ReplyPrediction
-from paddle_dialog.tasks.empathetic.dialogue_acts import ACTS, DIALOGUE_ACTS, ActClassifier, fit_acts
-from paddle_dialog.tasks.empathetic.judge import FEATURES, measured
+from paddle_dialog.linear_classifier import LinearSettings, fit_classifier, sparse_rows
+from paddle_dialog.tasks.empathetic.judge import (
+    BUCKETS,
+    DIALOGUE_ACTS,
+    FEATURES,
+    ActClassifier,
+    act_features,
+    measured,
+)
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.reading import log_probs
-from paddle_dialog.tasks.empathetic.written import read_written
+from paddle_dialog.tasks.empathetic.replies import ACTS, ReplyPrediction, read_written
+from tools.weights.judges import fit_order, judge_parser, save_with
 
 FOLDS = 5
-WORTH = (0.5, 0.25, 1.0)  # of what is sensible, what is specific, and of empathy from 0 to 1
+WORTH = (0.5, 0.25, 1.0)  # of sensible, of specific, and of empathy from 0 to 1
 PENALTY = 3000.0  # of the squared weights, chosen by cross-validation over conversations
+HELD_OUT = 5  # one in this many turns is held out to fit the scale of the acts
+ACT_PENALTY = 10.0  # C of their logistic regressions, chosen by cross-validation over conversations
 
 
 class Rated(NamedTuple):
@@ -46,15 +55,11 @@ class Rated(NamedTuple):
     # `reflected` of one in the speaker's words, else `model`; written replies are known by their texts.
     origins: list[Any]
     sensible: np.ndarray  # whether each is [N]
-    values: np.ndarray  # what each is worth [N], see `WORTH`
+    values: np.ndarray  # value of each [N], see `WORTH`
 
 
 def read_ratings(path: str) -> list[Rated]:
-    """Read the rated replies to each turn; turns without any rating have no replies.
-
-    Raises:
-        UserError: the file cannot be read, holds no rating, or a line is not as it should be.
-    """
+    """Read the rated replies to each turn; turns without any rating have no replies."""
 
     def rated(record: Record) -> Rated:
         replies = [one for one in record["candidates"] if "sensible" in one]
@@ -85,11 +90,7 @@ def _ratings(reply: Record) -> tuple[float, float, float]:
 
 
 def read_turns(path: str) -> list[tuple[str, str]]:
-    """Read labelled turns, act and turn.
-
-    Raises:
-        UserError: the file cannot be read, or a line is not as it should be.
-    """
+    """Read labelled turns, act and turn."""
     found: list[tuple[str, str]] = []
     for number, line in read_lines(path):
         act, tab, turn = line.rstrip().partition("\t")
@@ -97,6 +98,21 @@ def read_turns(path: str) -> list[tuple[str, str]]:
             raise UserError(f"{path}:{number}: give an act, a tab and a turn; the acts are {', '.join(ACTS)}")
         found.append((act, turn))
     return found
+
+
+def fit_acts(turns: Sequence[str], acts: Sequence[str]) -> ActClassifier:
+    """Fit the classifier to labelled turns.
+
+    Args:
+        turns: N of them.
+        acts: of each, among `ACTS`.
+    """
+    rows = [act_features(turn) for turn in turns]
+    features = sparse_rows([buckets for buckets, _ in rows], [weights for _, weights in rows], BUCKETS)
+    labels = np.array([ACTS.index(act) for act in acts])  # [N]
+    held_out = np.array([zlib.crc32(turn.encode()) % HELD_OUT == 0 for turn in turns])
+    settings = LinearSettings(ACT_PENALTY, "log", ratio_power=0.0)
+    return ActClassifier(fit_classifier(features, labels, held_out, len(ACTS), settings))
 
 
 def fitted_judge(rows: Sequence[np.ndarray], rated: Sequence[Rated]) -> Judge:
@@ -107,7 +123,7 @@ def fitted_judge(rows: Sequence[np.ndarray], rated: Sequence[Rated]) -> Judge:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Fit both, print how they do on conversations held out, and write the bundle."""
+    """Fit both, print their figures on conversations held out, and write the bundle."""
     predictor = load_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
@@ -149,7 +165,7 @@ def _held_out_acts(
 
 
 def _measured(predictor: EmpatheticPredictor, rated: Rated, acts: np.ndarray) -> np.ndarray:
-    """Return what the judge reads of the rated replies to a turn [N, FEATURES + 6 D]."""
+    """Return the judge's inputs for the rated replies to a turn [N, FEATURES + 6 D]."""
     (context,) = predictor.understand(predictor.read([rated.context]))
     prepared = {one.text: one for one in predictor.prepared(context, acts, only=rated.replies)}
     others = {

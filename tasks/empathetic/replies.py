@@ -1,0 +1,347 @@
+"""Replies: what an answer holds, and the candidates that need no network.
+
+Written replies are right for nearly everybody who says such a thing; each answers a dialogue act (Stolcke et al.
+2000, "Dialogue Act Modeling"). Reflections mirror a clause of the speaker in a frame that answers the feeling:
+reflective listening (Rogers 1951, "Client-Centered Therapy"), by the means of ELIZA (Weizenbaum 1966). `judge`
+chooses among them.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import math
+import re
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from paddle_dialog.data.records import Record
+from paddle_dialog.predictor import Prediction
+from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+
+Act = Literal[
+    "statement", "question", "advice", "request", "joke", "correction", "complaint", "thanks", "greeting", "farewell",
+    "acknowledgement", "refusal",
+]  # fmt: skip
+ACTS: tuple[Act, ...] = get_args(Act)
+STATEMENT = ACTS.index("statement")  # news and feelings; `question` is one about the listener
+
+TOP_EMOTIONS = 5
+REPEATED = {"en": 4, "zh": 6}  # words or characters in a row that nobody wants to read twice
+
+# Written replies.
+ANY_AGREEMENT = 0.25  # agreement of a reply that is meant for any emotion
+MIN_AGREEMENT = 0.6  # least probability of the emotions that a reply is meant for
+MIN_ACT = 0.4  # least probability of an act whose replies may be used, unless it is the likeliest
+MIN_SIMILARITY = 0.35  # of the turns of a reply that is not general
+
+# Reflections.
+ANY = "any"  # in the place of an emotion in the files of frames
+CLAUSES = 5  # of a turn, at most
+SURE = 0.6  # probability of all bad or all good emotions that decides the kind of a plain clause
+LIKELY = 2  # emotions whose frames are tried, besides those for any
+MIN_EMOTION = 0.25  # their least probability: comfort for the wrong feeling is worse than none
+_BAD = (
+    "afraid", "angry", "annoyed", "anxious", "apprehensive", "ashamed", "devastated", "disappointed", "disgusted",
+    "embarrassed", "furious", "guilty", "jealous", "lonely", "sad", "terrified",
+)  # fmt: skip
+_GOOD = (
+    "calm", "confident", "content", "excited", "faithful", "grateful", "happy", "hopeful", "impressed", "joyful",
+    "prepared", "proud", "trusting",
+)  # fmt: skip
+
+_UNIT = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
+_MARK = re.compile(r"[?？]")
+
+
+@dataclass(frozen=True)
+class ReplyPrediction(Prediction):
+    """One reply."""
+
+    tokens: tuple[str, ...]  # as the model wrote or reads it
+    # The model; this project (`written`); the speaker, whose words it mirrors (`reflected`); or the fixed sentence to
+    # somebody in danger (`care`), whose score is 0.
+    origin: Literal["model", "written", "reflected", "care"] = "model"
+    act: int | None = None  # that a written reply answers, an index of `ACTS`; None of others
+    similarity: float = 0.0  # of the newest turn and that of a written reply, in 0–1; 0 of others
+    agreement: float = 0.0  # probability of the emotions that a prepared reply is meant for; 0 of others
+    emotion: str | None = None  # of the speaker, as `Answer.emotion`; set by `predict`
+
+    def as_dict(self) -> Record:
+        """Return the reply as the command line prints it."""
+        return super().as_dict() | {"origin": self.origin}
+
+
+def origin_note(record: Mapping[str, Any]) -> str:
+    """Return the note shown with a reply of `ReplyPrediction.as_dict`; empty for one of the model's own."""
+    notes = {"reflected": " (in your own words)", "written": " (written for this project)"}
+    return notes.get(record["origin"], "")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a context."""
+
+    context: Sequence[str]  # its turns
+    emotion: (
+        str | None
+    )  # the most probable one, or the one that was given; None where none is probable enough
+    probabilities: np.ndarray  # of all emotions, as predicted [C]
+    predictions: Sequence[ReplyPrediction]  # the replies, best first
+    emotions: Sequence[str] = EMOTIONS  # that the probabilities are of [C]
+    act: Act | None = None  # the dialogue act of the newest turn; None without a judge
+    care: bool = (
+        False  # the newest turn speaks of danger, and a fixed sentence answers it; no emotion is named
+    )
+    hint: str | None = None  # to a speaker whose language the model does not read
+
+    @property
+    def predicted_emotion(self) -> str:
+        """The most probable emotion, even if another one was given."""
+        return self.emotions[int(self.probabilities.argmax())]
+
+    def as_dict(self) -> Record:
+        """Return the answer as the command line prints it."""
+        top = np.argsort(-self.probabilities, kind="stable")[: 0 if self.care else TOP_EMOTIONS]
+        record: Record = {
+            "context": list(self.context),
+            "emotion": self.emotion,
+            "emotions": {self.emotions[i]: round(float(self.probabilities[i]), 4) for i in top},
+            "predictions": [prediction.as_dict() for prediction in self.predictions],
+        }
+        others = {"act": self.act, "care": self.care or None, "hint": self.hint}
+        return record | {name: value for name, value in others.items() if value is not None}
+
+
+def units(text: str) -> list[str]:
+    """Return the words of a text in lower case, its Chinese characters one by one, and one mark if it asks."""
+    return [*_words(text), *(["?"] if _MARK.search(text) else [])]
+
+
+def _words(text: str) -> list[str]:
+    return _UNIT.findall(text.lower().replace("’", "'"))
+
+
+def repeats(reply: str, turns: Sequence[str], language: str) -> bool:
+    """Return whether a reply has a phrase that the listener has said before, or is one of the earlier replies.
+
+    Args:
+        reply: a candidate.
+        turns: of the conversation, the speaker's first and last.
+        language: `en` or `zh`.
+    """
+    size = REPEATED[language]
+    phrases = _phrases(reply, size)
+    return any(reply == turn or phrases & _phrases(turn, size) for turn in turns[1::2])
+
+
+def _phrases(text: str, size: int) -> set[tuple[str, ...]]:
+    words = _words(text)
+    return {tuple(words[start : start + size]) for start in range(len(words) - size + 1)}
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question."""
+    return text.rstrip("\"'”’」 ").endswith(("?", "？"))
+
+
+@dataclass(frozen=True)
+class WrittenReply:
+    """A reply that is right for nearly everybody who says such a thing."""
+
+    act: int  # that it answers, an index of `ACTS`
+    turn: str  # an example of what it answers
+    text: str  # of the reply
+    emotions: tuple[str, ...] = ()  # of the speaker for which a reply to a statement is meant; empty for any
+    general: bool = False  # fits nearly every turn of the act; others need a turn like their own
+
+
+@dataclass(frozen=True)
+class Match:
+    """A written reply that may answer a turn."""
+
+    reply: WrittenReply
+    similarity: float  # of the turn and that of the reply, in 0–1
+    agreement: float  # of the speaker's emotion and those for which the reply is meant, in 0–1
+
+
+class WrittenReplies:
+    """The written replies of a language, searched by act, words and emotion.
+
+    Args:
+        language: `en` or `zh`.
+        emotions: that a model of it predicts.
+    """
+
+    def __init__(self, language: str, emotions: Sequence[str]) -> None:
+        self.replies = read_written(language)
+        bags = [_bag(reply.turn) for reply in self.replies]
+        found = Counter(gram for bag in bags for gram in bag)
+        self._idf = {gram: math.log(len(bags) / count) for gram, count in found.items()}
+        # Of each n-gram the replies whose turn has it, with its weight.
+        self._rows: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        for row, bag in enumerate(bags):
+            for gram, weight in self._unit(bag).items():
+                self._rows[gram].append((row, weight))
+        self._acts = np.array([reply.act for reply in self.replies])  # [N]
+        self._meant = np.array([[e in reply.emotions for e in emotions] for reply in self.replies])  # [N, C]
+        self._for_any = ~self._meant.any(axis=1)  # [N]
+        self._general = np.array([reply.general for reply in self.replies])  # [N]
+
+    def matches(self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None) -> list[Match]:
+        """Return the replies that fit a turn best by act, words and emotion.
+
+        A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
+
+        Args:
+            turn: the speaker's newest.
+            acts: probabilities of its acts [A].
+            felt: probabilities of the emotions [C].
+            count: how many, at most; None returns all, whether they fit or not.
+        """
+        similarities = np.zeros(len(self.replies))  # [N], cosines of TF-IDF
+        for gram, weight in self._unit(_bag(turn)).items():
+            for row, other in self._rows.get(gram, ()):
+                similarities[row] += weight * other
+        agreements = np.where(self._for_any, ANY_AGREEMENT, self._meant @ felt)  # [N]
+        values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
+        if count is not None:
+            is_like = self._general | (similarities >= MIN_SIMILARITY)
+            is_felt = self._for_any | (agreements >= MIN_AGREEMENT)
+            fits = is_like & is_felt & (acts[self._acts] >= min(MIN_ACT, acts.max()))
+            values[~fits] = -np.inf
+            count = min(count, int(fits.sum()))
+        best = np.argsort(-values, kind="stable")[:count]
+        return [Match(self.replies[row], float(similarities[row]), float(agreements[row])) for row in best]
+
+    def _unit(self, bag: set[str]) -> dict[str, float]:
+        """Return the IDF of each known n-gram, scaled to unit length."""
+        weights = {gram: self._idf[gram] for gram in bag if gram in self._idf}
+        norm = math.sqrt(sum(weight**2 for weight in weights.values())) or 1.0
+        return {gram: weight / norm for gram, weight in weights.items()}
+
+
+def agreement(meant: Sequence[str], felt: np.ndarray, emotions: Sequence[str]) -> float:
+    """Return the probability of the emotions that a reply is meant for; `ANY_AGREEMENT` where it is for any."""
+    return float(sum(felt[emotions.index(name)] for name in meant)) if meant else ANY_AGREEMENT
+
+
+def _text_lines(name: str) -> list[str]:
+    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / "texts" / name
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def read_written(language: str) -> list[WrittenReply]:
+    """Read `texts/written_*.jsonl`: `act`, `turn` and `reply` a line, and perhaps `emotions` and `general`."""
+    return [
+        WrittenReply(
+            ACTS.index(line["act"]),
+            line["turn"],
+            line["reply"],
+            tuple(line.get("emotions", ())),
+            line.get("general", False),
+        )
+        for line in map(json.loads, _text_lines(f"written_{language}.jsonl"))
+    ]
+
+
+def _bag(turn: str) -> set[str]:
+    """Return the words and pairs of words of a turn; of Chinese its characters and pairs of them."""
+    words = units(turn)
+    return {*words, *("_".join(pair) for pair in pairwise(words))}
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """A reply that mirrors a clause of the speaker."""
+
+    text: str  # of the reply
+    emotions: tuple[str, ...]  # of the speaker, for which the frame is: one, or none where it is for any
+
+
+class Reflector:
+    """Mirrors what a speaker has said; which clause and frame fit is left to the judge.
+
+    Args:
+        language: `en` or `zh`.
+        emotions: that a model of it predicts.
+    """
+
+    def __init__(self, language: str, emotions: Sequence[str]) -> None:
+        self._emotions = emotions
+        self._language = language
+        self._frames = read_frames(language)
+
+    def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
+        """Return replies to a turn.
+
+        Args:
+            turn: the speaker's newest.
+            felt: probabilities of the emotions [C].
+            count: replies wanted, at most.
+
+        Returns:
+            Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
+        """
+        best = np.argsort(-felt, kind="stable")[:LIKELY]
+        likely = [self._emotions[index] for index in best if felt[index] >= MIN_EMOTION]
+        mood = self._mood(felt)
+        found = sorted(clauses_of(turn, self._language), key=lambda clause: -clause.weight)[:CLAUSES]
+        tried: dict[str, Reflection] = {}
+        rounds = range(max(map(len, self._frames.values())))
+        for number, clause, emotion in product(rounds, found, (*likely, ANY)):
+            frames = self._fitting(clause, emotion, mood)
+            if number < len(frames):
+                frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
+                text = framed(frame, clause.text)
+                tried.setdefault(text, Reflection(text, () if emotion == ANY else (emotion,)))
+            if len(tried) == count:
+                break
+        return [*tried.values()]
+
+    def _fitting(self, clause: Clause, emotion: str, mood: Kind) -> list[str]:
+        """Return the frames of a clause for an emotion."""
+        kinds: list[Kind] = [mood if clause.kind == "plain" else clause.kind, clause.kind]
+        if clause.kind == "good" and mood == "trouble":  # "no warmth at home" has a good word
+            kinds = ["plain"]
+        if clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
+            kinds.append("plain")
+        return next((frames for kind in kinds if (frames := self._frames.get((kind, emotion)))), [])
+
+    def _mood(self, felt: np.ndarray) -> Kind:
+        """Return what a plain clause is to somebody who feels so."""
+        moods: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
+        for kind, emotions in moods.items():
+            if sum(p for p, name in zip(felt, self._emotions, strict=True) if name in emotions) >= SURE:
+                return kind
+        return "plain"
+
+
+def mirrors(turns: Sequence[str], language: str) -> bool:
+    """Return whether the second of two turns, the listener's, mirrors a clause of the first."""
+    if len(turns) < 2:
+        return False
+    reply = turns[1].lower()
+    return any(clause.text.lower() in reply for clause in clauses_of(turns[0], language))
+
+
+def framed(frame: str, clause: str) -> str:
+    """Put a clause into a frame, with a capital at the beginning."""
+    text = frame.replace("{}", clause)
+    return text[:1].upper() + text[1:]
+
+
+def read_frames(language: str) -> dict[tuple[Kind, str], list[str]]:
+    """Read `texts/frames_*.tsv`: kind of clause, emotion or `any`, frame with {} for the clause."""
+    frames: dict[tuple[Kind, str], list[str]] = defaultdict(list)
+    for line in _text_lines(f"frames_{language}.tsv"):
+        kind, emotion, frame = line.split("\t")
+        frames[KINDS[KINDS.index(kind)], emotion].append(frame)
+    return frames
