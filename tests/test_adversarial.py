@@ -31,7 +31,7 @@ model: {{name: causal_transformer, width: 16, num_heads: 2, inner_width: 24, num
 generator: {{context_weight: 0.5}}
 adversarial: {{weight: 0.2, size: 8}}
 data: {{max_length: 60, batch_size: 16, mark_turns: true}}
-training: {{max_steps: 4, learning_rate: 0.01, eval_every: 2, save_every: 2, show_examples: 1}}
+training: {{max_steps: 4, learning_rate: 0.01, eval_every: 2, save_every: 2}}
 decoding: {{strategy: greedy, max_length: 5}}
 output_dir: {folder}/run
 """

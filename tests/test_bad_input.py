@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -298,13 +297,6 @@ def test_a_checkpoint_whose_damage_has_the_right_checksum(lstm, tmp_path, name, 
     tampered(last, name, content if isinstance(content, bytes) else content.encode())
     arguments = ("--resume", "auto", "-o", f"output_dir={tmp_path / 'run'}")
     assert str(last) in run_here("train", "-c", lstm.config, *arguments).error_line()
-
-
-def test_a_process_of_the_loader_that_is_killed(lstm, train_on, monkeypatch):
-    killed = lambda worker: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-    monkeypatch.setattr("paddle_dialog.training.batches._separate_worker", killed)
-    outcome = train_on(PAIR * 100, "-o", "data.workers=1")
-    assert "a process that prepares batches was killed" in outcome.error_line()
 
 
 def test_two_runs_at_work_in_one_folder(train_on, tmp_path):

@@ -56,7 +56,7 @@ def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) 
     resumed = Run.resume(TASK, recipe(couplets))
     progress = resumed.train()
     assert (progress.step, progress.finished) == (2, True)
-    for one, other in zip(before.model.network.parameters(), resumed.model.network.parameters(), strict=True):
+    for one, other in zip(before.network.parameters(), resumed.network.parameters(), strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
@@ -96,16 +96,6 @@ def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
         Run.resume(TASK, recipe(couplets))
 
 
-def test_unknown_characters_have_one_label_each_in_the_heat_map(couplets: Path) -> None:
-    run = Run.begin(TASK, recipe(couplets))
-    run.model.network.eval()
-    display = TASK.display(run.config, run.model.network, run.data, 2)
-    assert list(display.rows) == ["山", "水", "<unk>", "<eos>"]
-    assert list(display.columns) == ["春", "風", "春", "月", "<eos>"]
-    assert {name: weights.shape for name, weights in display.heat_maps.items()} == {"attention": (4, 5)}
-    assert [text.endswith("(reference 山水<unk>)") for text in display.texts] == [True]
-
-
 PAIRS = "春风\t秋雨\n天高\t地远\n山红\t水绿\n月明\t星暗\n"
 
 
@@ -135,7 +125,7 @@ def test_forgotten_data_are_not_replaced_by_the_sample(
     before = (folder / "config.yaml").read_bytes()
     sample = ["-o", "data.train=sample", "-o", "data.dev=sample"]
     line = train(trained, folder, *sample, "-o", "training.epochs=1", "--resume", "auto").error_line()
-    assert f"was trained with data.train {pairs}, and is to go on with sample" in line
+    assert f"was trained with data.train {pairs}, and is to continue with sample" in line
     assert (folder / "config.yaml").read_bytes() == before
 
 
@@ -161,11 +151,11 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
 
 def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
     settings = TrainingConfig(epochs=3, accumulate=2)
-    assert Plan.going_on(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
-    assert Plan.going_on(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
-    longer = Plan.going_on(settings, 10, Progress(epoch=1, batch=2, step=4))
+    assert Plan.resumed(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
+    assert Plan.resumed(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
+    longer = Plan.resumed(settings, 10, Progress(epoch=1, batch=2, step=4))
     assert longer.total_steps == 4 + 4 + 5  # what is left of the second epoch, and the third
-    assert Plan.going_on(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
+    assert Plan.resumed(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
 
 
 def test_weights_of_a_run_without_a_best_model_are_not_those_that_ship(
@@ -199,7 +189,8 @@ def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
         told.count("data.train: 60 % of its tokens are not in the vocabulary; set -o data.min_count=1") == 1
     )
     assert (
-        told.count("data.dev: 50 % of it is in data.train, so its figures tell what was learnt by heart") == 1
+        told.count("data.dev: 50 % of it is in data.train, so its figures measure what was learnt by heart")
+        == 1
     )
     assert "data.dev: 50 % of it is in data.train" in run_here("evaluate", "-c", tmp_path / "run").stderr
     other = train(trained, tmp_path / "other", *files, "-o", "data.dev=null").stderr

@@ -8,7 +8,11 @@ from paddle import Tensor, nn
 
 from paddle_dialog.config.schema import PreferencesConfig
 from paddle_dialog.layers.pointer_generator import label_nll
-from paddle_dialog.training.distributed import mean_over_ranks
+
+
+def mean_of(total: Tensor, count: Tensor) -> Tensor:
+    """Return total / count, scalars, for a count of at least 1."""
+    return total / paddle.clip(count, min=1.0)
 
 
 class SequenceCrossEntropy(nn.Layer):
@@ -29,14 +33,14 @@ class SequenceCrossEntropy(nn.Layer):
         self.label_smoothing = label_smoothing
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss, a scalar; among several training processes the mean is that of all their tokens.
+        """Return the loss, a scalar.
 
         Args:
             logits: [B, T, V].
             label: int64 [B, T].
             mask: float [B, T], 1 on real tokens (the end token is one) and 0 on padding.
         """
-        return mean_over_ranks(self.total(logits, label, mask), mask.sum())
+        return mean_of(self.total(logits, label, mask), mask.sum())
 
     def total(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the real tokens, whose mean is `forward`; arguments as there."""
@@ -75,7 +79,7 @@ class PointerCrossEntropy(SequenceCrossEntropy):
             label: extended ids [B, T].
             mask: float [B, T], 1 on real tokens and 0 on padding.
         """
-        return mean_over_ranks(self.total(logits, gate, attention, copy_ids, label, mask), mask.sum())
+        return mean_of(self.total(logits, gate, attention, copy_ids, label, mask), mask.sum())
 
     def total(  # type: ignore[override]
         self, logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor, mask: Tensor
@@ -141,7 +145,7 @@ class PreferenceLoss(nn.Layer):
         log_probs = paddle.zeros_like(before).scatter_nd_add(answers.unsqueeze(-1), texts)  # [A]
         rewards = self._settings.strength * (log_probs - before)  # [A]
         total, inputs_with_pairs = preference_nll(rewards, ratings, inputs, self._settings.least_gap)
-        return self._settings.examples_weight * loss + mean_over_ranks(total, inputs_with_pairs)
+        return self._settings.examples_weight * loss + mean_of(total, inputs_with_pairs)
 
 
 def preference_nll(

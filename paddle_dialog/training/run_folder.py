@@ -1,14 +1,12 @@
-"""The folder of a run: its checkpoints, its best models, an earlier run in it, and where a new one starts from."""
+"""The folder of a run: its checkpoints, and an earlier run in it."""
 
 from __future__ import annotations
 
 import json
 import logging
-import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import paddle
@@ -26,15 +24,11 @@ from paddle_dialog.bundle.folder import (
     finish_save,
     load_bundle,
 )
-from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.bundle.weights import read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.records import parse_json
-from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Objective
-from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.report import configure_logging
@@ -44,17 +38,11 @@ logger = logging.getLogger("paddle_dialog")
 OPTIMIZER = "optimizer.safetensors"
 TRAINING_ONLY = "training_only.safetensors"
 TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
-CHECKPOINTS = (
-    "last",
-    "last.partial",
-    "last.previous",
-)  # folders of a run, in the order in which they are tried
+CHECKPOINTS = ("last", "last.partial", "last.previous")  # in the order in which they are tried
 
 
 def pack_training_state(
-    progress: Progress,
-    optimizer: paddle.optimizer.Optimizer,
-    network: nn.Layer,
+    progress: Progress, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
 ) -> dict[str, bytes]:
     """Pack the counters, the optimiser's moments and training-only weights into files.
 
@@ -72,10 +60,7 @@ def pack_training_state(
 
 
 def restore_training_state(
-    bundle: Bundle,
-    where: Path,
-    optimizer: paddle.optimizer.Optimizer,
-    network: nn.Layer,
+    bundle: Bundle, where: Path, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
 ) -> None:
     """Set weights and optimiser moments to those of a checkpoint.
 
@@ -103,6 +88,23 @@ def restore_training_state(
             "resume with the config that the run was started with"
         )
     optimizer.set_state_dict(state)
+
+
+def _structured_names(network: nn.Layer) -> dict[str, str]:
+    """Map Paddle's parameter names, numbered in the order of creation, to names in the network."""
+    return {parameter.name: structured for structured, parameter in network.named_parameters()}
+
+
+def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) -> Mapping[str, np.ndarray]:
+    """Return the optimiser's accumulators as `<name in the network>::<accumulator>`."""
+    names = _structured_names(network)
+    state = {}
+    for key, value in optimizer.state_dict().items():
+        if key == "LR_Scheduler":
+            continue
+        owner = max((name for name in names if key.startswith(f"{name}_")), key=len)
+        state[f"{names[owner]}::{key[len(owner) + 1 :]}"] = value.numpy()
+    return state
 
 
 def load_progress(bundle: Bundle, where: Path) -> Progress:
@@ -150,109 +152,6 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
     return None
 
 
-def _structured_names(network: nn.Layer) -> dict[str, str]:
-    """Map Paddle's parameter names, numbered in the order of creation, to names in the network."""
-    return {parameter.name: structured for structured, parameter in network.named_parameters()}
-
-
-def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) -> Mapping[str, np.ndarray]:
-    """Return the optimiser's accumulators as `<name in the network>::<accumulator>`."""
-    names = _structured_names(network)
-    state = {}
-    for key, value in optimizer.state_dict().items():
-        if key == "LR_Scheduler":
-            continue
-        owner = max((name for name in names if key.startswith(f"{name}_")), key=len)
-        state[f"{names[owner]}::{key[len(owner) + 1 :]}"] = value.numpy()
-    return state
-
-
-class BestModels:
-    """Keeps `best`, and if more than one is wanted also the `count` best ones as `best-STEP`.
-
-    Args:
-        progress: records the kept models for a resumed run.
-        save: writes the current model into the folder of a name.
-    """
-
-    def __init__(
-        self, folder: Path, progress: Progress, objective: Objective, count: int, save: Callable[[str], None]
-    ) -> None:
-        self._folder = folder
-        self._progress = progress
-        self._objective = objective
-        self._count = count
-        self._save = save
-
-    def consider(self, figure: float) -> bool:
-        """Save the model if it is one of the best; a figure that is not finite never is.
-
-        Returns:
-            Whether it is the best so far.
-        """
-        progress, rank = self._progress, self._objective.rank
-        if not math.isfinite(figure):
-            return False
-        best = progress.best_figure is None or rank(figure) < rank(progress.best_figure)
-        if best:
-            progress.best_figure, progress.best_step = figure, progress.step
-            self._save("best")
-        if self._count > 1:
-            models = [*progress.kept, (figure, progress.step)]
-            ranked = sorted(models, key=lambda model: (rank(model[0]), model[1]))[: self._count]
-            if (figure, progress.step) in ranked:
-                self._save(f"best-{progress.step}")
-            progress.kept = ranked
-            if is_main():
-                self._remove_others({f"best-{step}" for _, step in ranked})
-        return best
-
-    def _remove_others(self, kept: set[str]) -> None:
-        for other in numbered_models(self._folder):
-            if other.name.split(".")[0] not in kept:
-                shutil.rmtree(other, ignore_errors=True)
-
-
-def numbered_models(folder: Path) -> list[Path]:
-    """Return the `best-STEP` folders of a run, including those that a save killed midway has left."""
-    return [path for path in sorted(folder.glob("best-*")) if path.name.split(".")[0][5:].isdecimal()]
-
-
-def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig) -> list[str]:
-    """Return a sentence for each setting that a resumed run changes.
-
-    Raises:
-        UserError: it would go on with the sample that ships, as where the data of before are not named again.
-    """
-    texts = (bundle.config_text, dump(config))
-    old, new = (dict(flat(parse_file_text(text, f"{checkpoint}/{CONFIG}"))) for text in texts)
-    changed = {key: value for key, value in new.items() if key in old and old[key] != value}
-    if "model.sha256" in changed:
-        raise UserError(
-            f"{checkpoint}: was trained on another model.pretrained; name that one, or begin anew"
-        )
-    for key in ("data.train", "data.dev"):
-        if str(changed.get(key, "")).startswith("sample"):
-            raise UserError(
-                f"{checkpoint}: was trained with {key} {old[key]}, and is to go on with {changed[key]}; name the "
-                f"data again (-o {key}=…), or begin another run with training.start_from"
-            )
-    return [f"changed since the checkpoint: {key} {old[key]} → {value}" for key, value in changed.items()]
-
-
-def refuse_earlier_run(run_folder: Path) -> None:
-    """Check that a new run would overwrite nothing.
-
-    Raises:
-        UserError: the folder holds a run.
-    """
-    if earlier_models(run_folder):
-        raise UserError(
-            f"{run_folder}: already holds a run; continue it with --resume auto, begin anew with "
-            "--overwrite, or choose another folder with -o output_dir=…"
-        )
-
-
 def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] | None:
     """Find the checkpoint that a run continues.
 
@@ -285,45 +184,51 @@ def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] 
     return found
 
 
-def load_start(folder: Path, task: str) -> Bundle:
-    """Load the model that `training.start_from` names.
+def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig) -> dict[str, str]:
+    """Return a sentence for each setting that a resumed run changes, by its key.
 
     Raises:
-        UserError: it cannot be read or is of another task.
+        UserError: it would continue with the sample that ships, as where the earlier data are not named again.
     """
-    bundle = load_bundle(folder)
-    if bundle.task != task:
+    texts = (bundle.config_text, dump(config))
+    old, new = (dict(flat(parse_file_text(text, f"{checkpoint}/{CONFIG}"))) for text in texts)
+    changed = {key: value for key, value in new.items() if key in old and old[key] != value}
+    if "model.sha256" in changed:
         raise UserError(
-            f"training.start_from: {folder} is of the task '{bundle.task}', and one of '{task}' is wanted"
+            f"{checkpoint}: was trained on another model.pretrained; name that one, or begin anew"
         )
-    logger.info("starting from the weights of %s", folder)
-    return bundle
-
-
-def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None]:
-    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have.
-
-    Raises:
-        UserError: a source or that model cannot be used.
-    """
-    named = config.training.start_from
-    if named is None:
-        return task.prepare_data(config, None), None
-    start = load_start(find_model(named), task.name)
-    return task.prepare_data_like(config, start), start
+    for key in ("data.train", "data.dev"):
+        if str(changed.get(key, "")).startswith("sample"):
+            raise UserError(
+                f"{checkpoint}: was trained with {key} {old[key]}, and is to continue with {changed[key]}; name the "
+                f"data again (-o {key}=…), or begin another run with training.start_from"
+            )
+    return {key: f"changed since the checkpoint: {key} {old[key]} → {new[key]}" for key in changed}
 
 
 def earlier_models(run_folder: Path) -> list[Path]:
     """Return the models that a run has left in the folder."""
     names = (*CHECKPOINTS, "best", "best.partial", "best.previous")
-    fixed = [run_folder / name for name in names if (run_folder / name).exists()]
-    return fixed + numbered_models(run_folder)
+    return [run_folder / name for name in names if (run_folder / name).exists()]
+
+
+def refuse_earlier_run(run_folder: Path) -> None:
+    """Check that a new run would overwrite nothing.
+
+    Raises:
+        UserError: the folder holds a run.
+    """
+    if earlier_models(run_folder):
+        raise UserError(
+            f"{run_folder}: already holds a run; continue it with --resume auto, begin anew with "
+            "--overwrite, or choose another folder with -o output_dir=…"
+        )
 
 
 def finish_saves(run_folder: Path) -> None:
-    """Give the models their places whose saves were killed at the last rename."""
-    for partial in run_folder.glob("*.partial"):
-        finish_save(partial.with_suffix(""))
+    """Rename the models whose saves were killed at the last rename."""
+    for name in ("last", "best"):
+        finish_save(run_folder / name)
 
 
 def remove_earlier_run(run_folder: Path) -> None:

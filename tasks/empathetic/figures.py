@@ -45,7 +45,7 @@ def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, c
         count: contexts.
 
     Returns:
-        Beside the texts, attention and copying in the first example, and the accuracy of the emotion.
+        The texts, and the accuracy of the emotion.
     """
     examples = data.dev if data.dev is not None else data.train
     assert isinstance(examples.dataset, DialogueDataset)
@@ -63,11 +63,7 @@ def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, c
         f"(reference [{dialogue.emotion}] {dialogue.target})"
         for dialogue, answer in zip(dialogues, answers, strict=True)
     ]
-    if not hasattr(network, "attention_weights"):
-        return Display(texts, scalars=scalars)
-    maps = word_maps(network, dataset[0])
-    rows = [*dataset.encoder.language.tokens_of(dialogues[0].target), "<eos>"][: len(maps["attention"])]
-    return Display(texts, maps, rows, dataset.context_words(0), scalars)
+    return Display(texts, scalars=scalars)
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:

@@ -99,4 +99,4 @@ def draw_attention(predictor: TranslationPredictor, source: str, folder: FigureF
 
 def _fitting_pairs(predictor: TranslationPredictor, source: str) -> tuple[list[Pair], str]:
     settings = predictor.config.data
-    return limit_length(read_pairs(source, settings.tokens, settings.reverse), settings.max_length, "skip")
+    return limit_length(read_pairs(source, settings.tokens, settings.reverse), settings.max_length)

@@ -10,8 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_dialog.layers.pointer_generator import label_nll
 from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION
-from paddle_dialog.training.distributed import mean_over_ranks
-from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.losses import SequenceCrossEntropy, mean_of
 
 
 class Outputs(NamedTuple):
@@ -92,7 +91,7 @@ class EmpatheticLoss(nn.Layer):
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
-        loss = mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
+        loss = mean_of(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
         if not is_given(outputs.verdicts):
             return loss
         return loss + self.adversarial_weight * contest_loss(outputs.verdicts)
@@ -123,7 +122,7 @@ def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
     nll = (
         F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     )  # [B]
-    return mean_over_ranks(nll.sum(), annotated.sum())
+    return mean_of(nll.sum(), annotated.sum())
 
 
 def contest_loss(logits: Tensor) -> Tensor:
@@ -141,4 +140,4 @@ def contest_loss(logits: Tensor) -> Tensor:
     people, written, deceiving = logits.unbind(axis=1)  # [B] each
     adversary = 0.5 * (F.softplus(-people) + F.softplus(written))
     count = paddle.full([], float(len(people)))
-    return mean_over_ranks((adversary + F.softplus(-deceiving)).sum(), count)
+    return mean_of((adversary + F.softplus(-deceiving)).sum(), count)
