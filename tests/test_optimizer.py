@@ -42,8 +42,8 @@ PEAK = 1 / math.sqrt(
     ],
 )
 def test_schedules(settings: dict[str, Any], expected: dict[int, float]) -> None:
-    """Of a run of 100 steps."""
-    factor = learning_rate_factor(TrainingConfig(**settings), 100, 512)
+    """Of a run of 101 steps: 100 is the last one."""
+    factor = learning_rate_factor(TrainingConfig(**settings), 101, 512)
     assert [factor(step) for step in expected] == pytest.approx(list(expected.values()))
 
 

@@ -118,6 +118,11 @@ def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
     assert run.stop is Stop.EARLY and progress.step < 1200 and progress.finished
     accuracies = [accuracy for _, accuracy in progress.curve]
     assert max(accuracies) == accuracies[-3] == progress.best_figure
+    log, ended = tmp_path / "train.log", f"ended early, at step {progress.step}: its dev accuracy was best at"
+    assert log.read_text(encoding="utf-8").count(ended) == 1
+    Run.resume(Classifier(), recipe(Classifier(), tmp_path, epochs=200, patience=2)).train()
+    assert log.read_text(encoding="utf-8").count(ended) == 2
+    assert "already finished" not in log.read_text(encoding="utf-8")
 
 
 def test_a_run_in_two_parts_ends_with_the_bits_of_one(tmp_path: Path) -> None:

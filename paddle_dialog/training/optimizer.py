@@ -27,7 +27,7 @@ def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -
 
     Args:
         config: names the schedule and its warm-up; a linear warm-up precedes `constant` and `cosine`.
-        total_steps: steps of the whole run, at whose end `cosine` reaches `config.final_rate`.
+        total_steps: steps of the whole run, in whose last one `cosine` reaches `config.final_rate`.
         width: model width d of `noam`: d^-0.5 · min(step^-0.5, step · warmup^-1.5) (Vaswani et al. 2017,
             equation 3).
 
@@ -46,7 +46,7 @@ def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -
     def cosine(step: int) -> float:
         if step < warmup:
             return (step + 1) / warmup
-        done = min(1.0, (step - warmup) / max(1, total_steps - warmup))
+        done = min(1.0, (step - warmup) / max(1, total_steps - 1 - warmup))
         return config.final_rate + (1.0 - config.final_rate) * 0.5 * (1.0 + math.cos(math.pi * done))
 
     return {"noam": noam, "constant": constant, "cosine": cosine}[config.schedule]

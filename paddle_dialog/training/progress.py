@@ -101,8 +101,8 @@ class Stop(Enum):
     """Why a run stops."""
 
     FINISHED = "all steps are done"
-    EARLY = "the objective did not get better for training.patience evaluations"
-    REQUESTED = "asked to stop"
+    EARLY = "the objective did not get better in training.patience evaluations"
+    REQUESTED = "a signal asked for it"
 
 
 @dataclass(frozen=True)

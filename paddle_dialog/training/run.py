@@ -222,15 +222,30 @@ class Run:
         try:
             self.stop = self.plan.completion(self.progress)
             if self._is_over:
-                logger.info("the run has already finished, at step %d", self.progress.step)
+                if self.stop is Stop.EARLY:
+                    self._log_early_stop()
+                else:
+                    logger.info("the run has already finished, at step %d", self.progress.step)
                 return self.progress
             if self.stop is None:
                 self._train_steps()
             self._save_results()
+            if self.stop is Stop.EARLY:
+                self._log_early_stop()
             return self.progress
         finally:
             close_log_file()
             self._lock.release()
+
+    def _log_early_stop(self) -> None:
+        logger.info(
+            "the run has ended early, at step %d: its dev %s was best at step %d and did not get better in %d "
+            "evaluations (training.patience)",
+            self.progress.step,
+            self.task.objective.name,
+            self.progress.best_step,
+            self.progress.evaluations_without_gain,
+        )
 
     def _train_steps(self) -> None:
         barrier()
