@@ -44,7 +44,7 @@ def leave_run(folder: Path) -> Run:
     """Return a run that saved its best model, and its state at steps 1 and 2."""
     run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
-        run.progress.step = step
+        run.progress.step = run.progress.skipped = step  # none was taken
         run._save_checkpoint()
     run._save("best")
     return run
@@ -147,6 +147,47 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     assert progress["finished"] and progress["step"] == 5 and progress["curve"][-1][0] == 5
     again = train(trained, folder, *changed, "--resume", "auto")
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
+
+
+def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path
+) -> None:
+    folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
+    dev.write_text(PAIRS, encoding="utf-8")
+    named = ["-o", f"data.train={pairs}", "-o", f"data.dev={dev}"]
+    assert train(trained, folder, *named, "-o", "training.epochs=2").status == 0
+    before = json.loads((folder / "last" / "progress.json").read_text())
+    pairs.write_text(PAIRS + "花香\t鸟语\n云淡\t雨浓\n", encoding="utf-8")
+    dev.write_text("春山\t秋水\n", encoding="utf-8")
+    more = [*named, "-o", "training.epochs=3", "-o", "training.learning_rate=1e-9", "--resume", "auto"]
+    resumed = train(trained, folder, *more)
+    assert resumed.status == 0, resumed.stderr
+    for key in ("data.train", "data.dev"):
+        assert f"changed since the checkpoint: the content of {key}\n" in resumed.stderr
+    found = re.search(r"the best model so far, of step (\d+), has the perplexity (\S+) on it", resumed.stderr)
+    assert found and int(found[1]) == before["best_step"]
+    after = json.loads((folder / "last" / "progress.json").read_text())
+    assert after["best_figure"] != before["best_figure"]
+    assert after["curve"][-1][1] == pytest.approx(float(found[2]), rel=1e-3)  # the weights hardly move
+    again = train(trained, folder, *more)
+    assert "the content of" not in again.stderr and "already finished" in again.stderr
+
+
+def test_an_evaluation_uses_a_sample_of_the_dev_set(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path
+) -> None:
+    first, short = tmp_path / "first", tmp_path / "short.tsv"
+    settings = ["-o", "training.max_steps=1", "-o", "training.max_dev=2"]
+    assert train(trained, first, *data(pairs), *settings).status == 0
+    lines = PAIRS.splitlines(keepends=True)
+    short.write_text(lines[0] + lines[-1], encoding="utf-8")
+    second = ["-o", f"data.train={pairs}", "-o", f"data.dev={short}", *settings]
+    assert train(trained, tmp_path / "second", *second).status == 0
+    curves = [
+        json.loads((tmp_path / name / "last" / "progress.json").read_text())["curve"]
+        for name in ("first", "second")
+    ]
+    assert curves[0] == curves[1] and len(curves[0]) == 1
 
 
 def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:

@@ -85,6 +85,9 @@ class TrainingConfig:
         "steps between dev evaluations; 0 is once an epoch; the last step is always evaluated",
         maximum=ENDLESS,
     )
+    max_dev: int | None = setting(
+        None, "dev examples that an evaluation uses, spread evenly over all; null uses all", minimum=1
+    )
     patience: int | None = setting(
         None, "evaluations without a better one after which the run ends; null never ends it", minimum=1
     )

@@ -39,6 +39,7 @@ class Progress:
     batch_size: int = 0
     objective: str = ""
     start: str = ""  # for the card: the weights that the run began with
+    files: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file of data, by its key
 
     def bind(self, objective: str, processes: int, batch_size: int) -> None:
         """Set what figures and batches mean, which a resumed run may not change.
@@ -88,13 +89,16 @@ class Progress:
         for name, default in cls().as_dict().items():
             value = values[name]
             kinds = (int, float) if isinstance(default, float) else type(default)
-            is_figure = name == "best_figure" and (value is None or isinstance(value, float))
+            is_figure = name == "best_figure" and (
+                value is None or (isinstance(value, float) and math.isfinite(value))
+            )
             if not (isinstance(value, kinds) or is_figure):
                 raise TypeError(f"{name} is {value!r:.40}")
             if isinstance(value, int) and not 0 <= value < 2**53:
                 raise ValueError(f"{name} is {value!r:.40}")
         curve = [(int(step), float(figure)) for step, figure in values["curve"]]
-        return cls(**{**values, "curve": curve})
+        scaler = {str(name): float(value) for name, value in values["scaler"].items()}
+        return cls(**{**values, "curve": curve, "scaler": scaler})
 
 
 class Stop(Enum):

@@ -20,7 +20,7 @@ from paddle_dialog.config.loader import dump, flat
 from paddle_dialog.figures.folder import LOG_FILE, open_log
 from paddle_dialog.objective import Objective
 from paddle_dialog.task import Display, Task
-from paddle_dialog.training.distributed import num_ranks, sum_over_ranks
+from paddle_dialog.training.distributed import sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
 logger = logging.getLogger("paddle_dialog")
@@ -39,15 +39,15 @@ class Meter:
         self._sums: Tensor | float = 0.0  # [K]
 
     @paddle.no_grad()
-    def add(self, loss: Tensor, sums: Sequence[Tensor], finite_only: bool = False) -> None:
+    def add(self, loss: Tensor, sums: Sequence[Tensor], units: int = 1, finite_only: bool = False) -> None:
         """Add a batch.
 
         Args:
-            loss: [].
+            loss: [], a mean over the units.
             sums: K scalars, see `Objective.sums`.
             finite_only: a batch whose sums are not finite adds nothing.
         """
-        self._loss = loss.detach()
+        self._loss, self._units = loss.detach(), units
         added = paddle.stack(list(sums)).astype("float64")  # [K]
         if finite_only:
             added = paddle.where(paddle.isfinite(added).all(), added, paddle.zeros_like(added))
@@ -58,8 +58,9 @@ class Meter:
         if self._loss is None:
             return math.nan, math.nan
         assert isinstance(self._sums, Tensor)
-        loss, *sums = sum_over_ranks([float(self._loss), *self._sums.numpy().tolist()])
-        return loss / num_ranks(), self._objective.figure(sums)
+        total = float(self._loss) * self._units
+        total, units, *sums = sum_over_ranks([total, self._units, *self._sums.numpy().tolist()])
+        return total / max(units, 1.0), self._objective.figure(sums)
 
 
 class Report:

@@ -16,8 +16,8 @@ import paddle
 from filelock import FileLock
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.weights import read_weights
+from paddle_dialog.bundle.folder import Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.training_data import (
@@ -46,7 +46,9 @@ from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
 from paddle_dialog.training.progress import Plan, Progress, Stop
 from paddle_dialog.training.report import Meter, Report, close_log_file, model_card
 from paddle_dialog.training.run_folder import (
+    changed_files,
     changed_settings,
+    file_hashes,
     find_start,
     finish_saves,
     load_progress,
@@ -144,7 +146,8 @@ class Run:
             config = with_hash(config)
         lock = start.open_folder(config)
         data, network, section = start.begin(task, config)
-        return cls(task, config, data, network, Progress(start=section), lock)
+        progress = Progress(start=section, files=file_hashes(task, config))
+        return cls(task, config, data, network, progress, lock)
 
     @classmethod
     def resume(cls, task: Task, config: Any, checkpoint: str = "auto") -> Run:
@@ -166,14 +169,18 @@ class Run:
         where, bundle = found
         if isinstance(config.model, PretrainedConfig):
             config = with_hash(config)
-        changes = changed_settings(where, bundle, config)
+        progress = load_progress(bundle, where)
+        files = file_hashes(task, config)
+        changes = changed_files(progress.files, files) | changed_settings(where, bundle, config)
+        progress.files = files
         lock = start.open_folder(config)
         for change in changes.values():
             logger.warning("%s", change)
         data = task.prepare_data_like(config, bundle)
         network = start.build_network(task, config, data)
-        progress = load_progress(bundle, where)
         run = cls(task, config, data, network, progress, lock)
+        if run._dev is not None and changes.keys() & {"data.dev", "training.max_dev"}:
+            run._measure_best_anew(where.parent / "best")
         restore_training_state(bundle, where, run.optimizer, network)
         run.schedule.step(progress.step)
         if progress.scaler:
@@ -182,6 +189,20 @@ class Run:
             finish_saves(folder)
         logger.info("resumed from %s at step %d", where, progress.step)
         return run._announced()
+
+    def _measure_best_anew(self, best: Path) -> None:
+        """Measure the best model so far on a dev set that has changed since; forget it if it is not there."""
+        progress, objective = self.progress, self.task.objective
+        step, progress.best_step, progress.best_figure = progress.best_step, 0, None
+        progress.evaluations_without_gain = 0
+        if not step or not bundle_exists(best):
+            return
+        set_weights(self.network, load_bundle(best).weights, best)
+        figure = self._measure()
+        message = "data.dev has changed: the best model so far, of step %d, has the %s %s on it"
+        logger.info(message, step, objective.name, objective.show(figure))
+        if math.isfinite(figure):
+            progress.best_step, progress.best_figure = step, figure
 
     def _announced(self) -> Run:
         """Save the settings, and log what the run is about to do."""
@@ -273,7 +294,7 @@ class Run:
         self._seed_dropout()
         units = sum(count for _, count in batches)
         for batch, count in batches:
-            loss = self._forward(batch)
+            loss = self._forward(batch, count)
             self._backward(loss, count / units if units else 1.0 / len(batches))
         stop_requested = average_gradients(self._trained, units, self._stop_requested())
         self.scaler.unscale_(self.optimizer)
@@ -306,7 +327,7 @@ class Run:
         position = self.progress.epoch * self.plan.batches_per_epoch + self.progress.batch + 1
         paddle.seed((self.config.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
-    def _forward(self, batch: Any) -> Tensor:
+    def _forward(self, batch: Any, units: int) -> Tensor:
         """Compute the loss [] of a batch and add it to the meter."""
         self.network.train()
         with paddle.amp.auto_cast(**self._cast):
@@ -315,7 +336,7 @@ class Run:
         outputs = [output.astype("float32") if output.dtype in low else output for output in outputs]
         loss = run_criterion(self._criterion, outputs, batch)
         sums = self.task.objective.sums(self._criterion, outputs, batch)
-        self._meter.add(loss, sums, finite_only=True)
+        self._meter.add(loss, sums, units, finite_only=True)
         return loss
 
     def _backward(self, loss: Tensor, share: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import shutil
@@ -24,11 +25,12 @@ from paddle_dialog.bundle.folder import (
     finish_save,
     load_bundle,
 )
-from paddle_dialog.bundle.weights import read_training_only, set_weights
+from paddle_dialog.bundle.weights import check_arrays, read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
+from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.report import configure_logging
@@ -37,6 +39,8 @@ logger = logging.getLogger("paddle_dialog")
 
 OPTIMIZER = "optimizer.safetensors"
 TRAINING_ONLY = "training_only.safetensors"
+MOMENTS = ("moment1_0", "moment2_0")  # Paddle's names of what Adam keeps of a parameter, of its shape,
+POWERS = ("beta1_pow_acc_0", "beta2_pow_acc_0")  # and of one number
 TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
 CHECKPOINTS = ("last", "last.partial", "last.previous")  # in the order in which they are tried
 
@@ -70,34 +74,39 @@ def restore_training_state(
     with file_errors(str(where), "state of a training", "begin the run anew"):
         training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
         moments = parse_tensors(bundle.extra[OPTIMIZER])
-    set_weights(network, {**bundle.weights, **training_only}, where)
-    names = _structured_names(network)
-    parameters = {structured: name for name, structured in names.items()}
-    state = {}
-    for key, value in moments.items():
-        structured, _, accumulator = key.partition("::")
-        if structured not in parameters:
-            raise UserError(f"{where}: the optimiser's state is of another model ({structured} is unknown)")
-        state[f"{parameters[structured]}_{accumulator}"] = paddle.to_tensor(value)
+    weights = {**bundle.weights, **training_only}
+    check_arrays(weights, where)
+    set_weights(network, weights, where)
+    parameters = dict(network.named_parameters())
     trained = {key.split("::")[0] for key in moments}
-    wanted = {name for name, parameter in network.named_parameters() if not parameter.stop_gradient}
+    if unknown := trained - parameters.keys():
+        raise UserError(f"{where}: the optimiser's state is of another model ({min(unknown)} is unknown)")
+    wanted = {name for name, parameter in parameters.items() if not parameter.stop_gradient}
+    progress = load_progress(bundle, where)
+    if not moments and progress.step == progress.skipped:  # no step has been taken yet
+        return
     if trained and trained != wanted:
         odd = min(trained ^ wanted)
         raise UserError(
             f"{where}: {odd} is trained {'here' if odd in wanted else 'there'} only; "
             "resume with the config that the run was started with"
         )
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in wanted:
+        shapes |= {f"{name}::{accumulator}": (1,) for accumulator in POWERS}
+        shapes |= {f"{name}::{accumulator}": tuple(parameters[name].shape) for accumulator in MOMENTS}
+    check_arrays(moments, where / OPTIMIZER, shapes)
+    state = {}
+    for key, value in moments.items():
+        name, _, accumulator = key.partition("::")
+        state[f"{parameters[name].name}_{accumulator}"] = paddle.to_tensor(value)
     optimizer.set_state_dict(state)
-
-
-def _structured_names(network: nn.Layer) -> dict[str, str]:
-    """Map Paddle's parameter names, numbered in the order of creation, to names in the network."""
-    return {parameter.name: structured for structured, parameter in network.named_parameters()}
 
 
 def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) -> Mapping[str, np.ndarray]:
     """Return the optimiser's accumulators as `<name in the network>::<accumulator>`."""
-    names = _structured_names(network)
+    # Paddle numbers its parameters in the order of creation.
+    names = {parameter.name: name for name, parameter in network.named_parameters()}
     state = {}
     for key, value in optimizer.state_dict().items():
         if key == "LR_Scheduler":
@@ -204,6 +213,31 @@ def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig)
                 f"data again (-o {key}=…), or begin another run with training.start_from"
             )
     return {key: f"changed since the checkpoint: {key} {old[key]} → {new[key]}" for key in changed}
+
+
+def file_hashes(task: Task, config: ExperimentConfig) -> dict[str, str]:
+    """Return the SHA-256 of each file of data that the settings name, by its key."""
+    hashes = {}
+    values = dict(flat(parse_file_text(dump(config), CONFIG)))
+    for key in ("data.train", "data.dev", "data.vocabulary", *task.path_keys):
+        named = values.get(key)
+        if not isinstance(named, str):
+            continue
+        # `archive:member` names a part of an archive.
+        file = next((Path(name) for name in (named, named.rpartition(":")[0]) if Path(name).is_file()), None)
+        if file is not None:
+            digest = hashlib.sha256()
+            with file.open("rb") as content:
+                while part := content.read(1 << 20):
+                    digest.update(part)
+            hashes[key] = digest.hexdigest()
+    return hashes
+
+
+def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Return a sentence for each file of `file_hashes` that has other content than before, by its key."""
+    changed = sorted(key for key in before.keys() & now.keys() if before[key] != now[key])
+    return {key: f"changed since the checkpoint: the content of {key}" for key in changed}
 
 
 def earlier_models(run_folder: Path) -> list[Path]:

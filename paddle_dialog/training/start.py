@@ -126,16 +126,18 @@ def _section_on_start(named: str, start: Bundle, kept: set[str], fitted: Mapping
 def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
     """Return this process's share of the dev examples as batches of indices; no example is in two shares.
 
+    With `training.max_dev` they are a sample that does not depend on the seed.
+
     Raises:
         UserError: there are fewer examples than processes.
     """
     dev = data.dev
     if dev is None:
         return None
-    if len(dev.lengths) < num_ranks():
-        raise UserError(
-            f"data.dev: {len(dev.lengths)} examples are too few for {num_ranks()} processes; start fewer"
-        )
-    share = np.arange(len(dev.lengths))[rank() :: num_ranks()]
+    count = min(len(dev.lengths), config.training.max_dev or len(dev.lengths))
+    if count < num_ranks():
+        raise UserError(f"data.dev: {count} examples are too few for {num_ranks()} processes; start fewer")
+    used = np.linspace(0, len(dev.lengths) - 1, count).round().astype(int)
+    share = used[rank() :: num_ranks()]
     batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
     return [share[batch].tolist() for batch in batches]
