@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from command import Outcome, run_here
 from conftest import Trained
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
@@ -188,6 +191,36 @@ def test_an_evaluation_uses_a_sample_of_the_dev_set(
         for name in ("first", "second")
     ]
     assert curves[0] == curves[1] and len(curves[0]) == 1
+
+
+def test_a_model_whose_two_forms_differ_answers_through_paddle(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a part of the network was varied in Paddle alone: here the steps take other weights."""
+    message, steps = (
+        "the network's answers to dev examples differ from those of its steps",
+        ["training.max_steps=4"],
+    )
+    settings = ["-o", *steps, "-o", "training.learning_rate=0.1"]
+    same = train(trained, tmp_path / "same", *data(pairs), *settings)
+    assert same.status == 0 and message not in same.stderr, same.stderr
+    assert not (tmp_path / "same" / "best" / "through_paddle.txt").exists()
+
+    whole = TrainedModel.numpy_model
+
+    def varied(self: TrainedModel, make: Callable[[Any], Any]) -> Any:
+        return whole(self, lambda weights: make({name: 1.5 * weights[name] for name in weights}))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainedModel, "numpy_model", varied)
+        other = train(trained, tmp_path / "other", *data(pairs), *settings)
+    assert other.status == 0 and other.stderr.count(message) == 1, other.stderr
+    best = tmp_path / "other" / "best"
+    assert load_bundle(best).weights.keys() == load_bundle(tmp_path / "same" / "best").weights.keys()
+    answer = run_here("predict", "--weights", best, "春风", "--json")
+    assert f"{best}: {message} over arrays; answering through Paddle" in answer.stderr
+    expected = run_here("predict", "--weights", tmp_path / "same" / "best", "春风", "--json")
+    assert answer.stdout == expected.stdout and answer.status == 0
 
 
 def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:

@@ -16,7 +16,7 @@ import paddle
 from filelock import FileLock
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig
@@ -58,6 +58,7 @@ from paddle_dialog.training.run_folder import (
     restore_training_state,
     write_config,
 )
+from paddle_dialog.training.two_forms import forms_differ
 
 if has_paddlenlp():
     import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
@@ -66,6 +67,7 @@ logger = logging.getLogger("paddle_dialog")
 
 FIRST_LOSS_SCALE = 2.0**15
 MAX_SKIPPED = 10  # steps in a row whose loss or gradient is not finite, after which the run ends
+FORMS_DIFFER = "the network's answers to dev examples differ from those of its steps over arrays"
 SHOWN_EXAMPLES = 4  # of the dev set, decoded at each evaluation
 
 
@@ -119,6 +121,7 @@ class Run:
         self._meter = Meter(task.objective)
         self._gradient_norm = math.nan
         self._report: Report | None = None
+        self._forms_differ: bool | None = None  # unknown before the first best
         self._stop_requested: Callable[[], bool] = lambda: False
         self._restart_clock()
 
@@ -242,46 +245,48 @@ class Run:
         """
         try:
             self.stop = self.plan.completion(self.progress)
-            if self._is_over:
-                if self.stop is Stop.EARLY:
-                    self._log_early_stop()
-                else:
-                    logger.info("the run has already finished, at step %d", self.progress.step)
-                return self.progress
-            if self.stop is None:
-                self._train_steps()
-            self._save_results()
-            if self.stop is Stop.EARLY:
-                self._log_early_stop()
+            if not self._is_over:
+                with (
+                    orderly_stop() as self._stop_requested
+                ):  # the launcher repeats its signal, also during the save
+                    if self.stop is None:
+                        self._train_steps()
+                    self._save_results()
+                    barrier()  # the launcher ends a process that outlives another
+            elif self.stop is Stop.FINISHED:
+                logger.info("the run has already finished, at step %d", self.progress.step)
+            self._log_stop()
             return self.progress
         finally:
             close_log_file()
             self._lock.release()
 
-    def _log_early_stop(self) -> None:
-        logger.info(
-            "the run has ended early, at step %d: its dev %s was best at step %d and did not get better in %d "
-            "evaluations (training.patience)",
-            self.progress.step,
-            self.task.objective.name,
-            self.progress.best_step,
-            self.progress.evaluations_without_gain,
-        )
+    def _log_stop(self) -> None:
+        """Log why the run stops before its last step."""
+        progress = self.progress
+        if self.stop is Stop.EARLY:
+            logger.info(
+                "the run has ended early, at step %d: its dev %s was best at step %d and did not get better in %d "
+                "evaluations (training.patience)",
+                progress.step,
+                self.task.objective.name,
+                progress.best_step,
+                progress.evaluations_without_gain,
+            )
+        if self.stop is Stop.REQUESTED:
+            none = "" if progress.best_step or self.data.dev is None else ", without a 'best' yet"
+            message = "stopped at step %d%s; --resume auto continues: %s -c %s --resume auto"
+            command = "python tools/train.py" if sys.argv[0].endswith("train.py") else "paddle-dialog train"
+            logger.info(message, progress.step, none, command, shlex.quote(str(self.folder)))
 
     def _train_steps(self) -> None:
         barrier()
         if is_main():
             self._report = Report(self.folder / "vdl", self.config, self.task.objective, self.task.unit)
         self._restart_clock()
-        with orderly_stop() as self._stop_requested:
-            self._fit.fit(self._fit, epochs=self.config.training.epochs - self.progress.epoch, verbose=0)
+        self._fit.fit(self._fit, epochs=self.config.training.epochs - self.progress.epoch, verbose=0)
         if self._report is not None:
             self._report.close()
-        if self.stop is Stop.REQUESTED:
-            none = "" if self.progress.best_step or self.data.dev is None else ", without a 'best' yet"
-            message = "stopped at step %d%s; --resume auto continues: %s -c %s --resume auto"
-            command = "python tools/train.py" if sys.argv[0].endswith("train.py") else "paddle-dialog train"
-            logger.info(message, self.progress.step, none, command, shlex.quote(str(self.folder)))
 
     def step(self, batches: Sequence[tuple[Any, int]]) -> None:
         """Take one step of the optimiser, or skip it where it is not finite; then do what is due after it.
@@ -395,7 +400,7 @@ class Run:
         figure = self._measure()
         best = progress.add_figure(figure, self.task.objective)
         if best:
-            self._save("best")
+            self._save_best()
         if self._report is not None:
             display = self.task.display(self.config, self.network, self.data, SHOWN_EXAMPLES)
             self._report.evaluation(progress.step, figure, best, display)
@@ -432,7 +437,7 @@ class Run:
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
         if self.data.dev is None:
-            self._save("best")
+            self._save_best()
         self._save_checkpoint()  # the last: whoever finds it finished finds all else
         if self.data.dev is not None and self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
@@ -447,6 +452,17 @@ class Run:
     def _save_checkpoint(self) -> None:
         self._save("last", resumable=True)
 
+    def _save_best(self) -> None:
+        """Save the weights as the best; once a run, compare the two forms in which they can answer."""
+        if self._forms_differ is None and is_main():
+            model = self.config.model
+            self._forms_differ = not isinstance(model, PretrainedConfig) and forms_differ(
+                self.task, self.config, self.network, self.data
+            )
+            if self._forms_differ:
+                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
+        self._save("best")
+
     def _save(self, name: str, resumable: bool = False) -> None:
         if not is_main():
             return
@@ -454,6 +470,8 @@ class Run:
         files = task.bundle_files(config, data.vocabularies, data.files)
         if isinstance(config.model, PretrainedConfig):
             files |= base_files(config)
+        if self._forms_differ:
+            files[THROUGH_PADDLE] = f"{FORMS_DIFFER}\n".encode()
         if resumable:
             progress.scaler = {key: float(value) for key, value in self.scaler.state_dict().items()}
             files |= pack_training_state(progress, self.optimizer, self.network)

@@ -13,7 +13,7 @@ import paddle
 from filelock import FileLock
 from paddle import nn
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
 from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
@@ -62,7 +62,7 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     if untrained:
         logger.info("learned anew, as %s has none: %s", named, ", ".join(untrained))
     set_weights(network, {**grown, **fitted}, named)
-    kept = {*task.bundle_files(config, data.vocabularies, data.files), *TRAINING_FILES}
+    kept = {*task.bundle_files(config, data.vocabularies, data.files), *TRAINING_FILES, THROUGH_PADDLE}
     return data, network, _section_on_start(named, start, kept, fitted)
 
 
