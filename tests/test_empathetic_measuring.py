@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of, tensors
+from empathetic_toys import DIALOGUES, make_config, make_network, make_vocabulary, predictor_of
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate
@@ -21,7 +21,7 @@ from paddle_dialog.tasks.empathetic.evaluation import (
     stock_replies,
     unique_replies,
 )
-from paddle_dialog.tasks.empathetic.figures import dev_emotion_accuracy, emotion_probabilities, word_maps
+from paddle_dialog.tasks.empathetic.figures import dev_emotion_accuracy, emotion_probabilities
 from paddle_dialog.tasks.empathetic.task import TASK
 
 
@@ -111,23 +111,6 @@ def test_accuracy_counts_the_annotated_dialogues_alone() -> None:
     assert dev_emotion_accuracy(network, dataset, 2) == 0.5
     _, _, dataset, _ = make(dialogues=[Dialogue(["hello"], "hi")])
     assert dev_emotion_accuracy(network, dataset, 2) is None
-
-
-@pytest.mark.parametrize("family", ["lstm", "transformer", "convolutional"])
-def test_attention_sums_to_one_and_copying_to_the_gate(family: str) -> None:
-
-    _, network, dataset, _ = make(family)
-    maps = word_maps(network, dataset[0])
-    words = dataset.context_words(0)
-    assert maps["attention"].shape == maps["copy"].shape == (6 + 1, len(words))  # "Rex was a good dog .", end
-    np.testing.assert_allclose(maps["attention"].sum(-1), 1.0, rtol=1e-5)
-    gate = network.copy_probabilities(*tensors(collate([dataset[0]]))[:3])[0].numpy()
-    np.testing.assert_allclose(maps["copy"].sum(-1), gate, rtol=1e-5)
-
-
-def test_without_a_pointer_there_is_no_copy_map() -> None:
-    _, network, dataset, _ = make(generator={"pointer": False})
-    assert set(word_maps(network, dataset[0])) == {"attention"}
 
 
 @pytest.mark.parametrize("count", [0, 2])

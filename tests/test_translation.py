@@ -111,12 +111,6 @@ def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy: Path) -
     assert run_here("predict", "-c", toy, "".join(sentences)).stdout.strip() == "".join(lone)
 
 
-def test_figures_show_what_the_model_looks_at(toy: Path, tmp_path: Path) -> None:
-    outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
-    assert outcome.status == 0, outcome.stderr
-    assert (tmp_path / "attention_1.png").stat().st_size > 1000
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

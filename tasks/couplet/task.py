@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from paddle import nn
 
-    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
 
@@ -121,12 +120,6 @@ class CoupletTask(GenerationTask):
         from paddle_dialog.tasks.couplet.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
-
-    def draw_figures(self, predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
-        """Draw the attention in the first examples."""
-        from paddle_dialog.tasks.couplet.evaluation import write_figures
-
-        write_figures(predictor, source, folder)
 
     def example_inputs(self, config: CoupletConfig, source: str, count: int) -> list[str]:
         """Return the first 上联 of a source of couplets."""

@@ -1,8 +1,8 @@
-"""Pictures of a model on a file of dialogues: confusions of emotions, attention, copying."""
+"""Pictures of a model on a file of dialogues: confusions of emotions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,17 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData, as_tensors
 from paddle_dialog.decoding.interface import evaluation_mode
-from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix, draw_heat_map
+from paddle_dialog.figures.charts import draw_bars, draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import confusion_matrix
 from paddle_dialog.task import Display
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, Example, collate, longest_target
+from paddle_dialog.tasks.empathetic.data.dataset import DialogueDataset, collate, longest_target
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.sources import read_configured
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
-MAPPED_EXAMPLES = 4
 # From pleasant to unpleasant, related emotions side by side, so that easily confused ones lie near the
 # diagonal; the order is fixed, so that two models can be compared.
 BY_KINSHIP: tuple[str, ...] = (
@@ -67,9 +66,9 @@ def display(config: EmpatheticConfig, network: EmoPrepend, data: TrainingData, c
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw a confusion matrix, the accuracy of each emotion, and maps of the first dialogues' true replies.
+    """Draw a confusion matrix and the accuracy of each emotion, where dialogues are annotated.
 
-    Where no dialogue is annotated, only the maps are drawn; `emotions.json` holds the numbers of the former.
+    `emotions.json` holds their numbers.
 
     Args:
         predictor: the model.
@@ -92,9 +91,6 @@ def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFol
         gold = [emotion_id(dialogues[index].emotion or "", names) for index in annotated]
         counts = confusion_matrix(probabilities.argmax(-1), np.asarray(gold), len(names))
         _draw_emotions(counts, names, folder)
-    mapped = MAPPED_EXAMPLES if hasattr(predictor.network, "attention_weights") else 0
-    for index in range(min(mapped, len(dialogues))):
-        _draw_maps(predictor, dataset, index, folder)
 
 
 def emotion_report(counts: np.ndarray, names: Sequence[str] = EMOTIONS) -> dict[str, Any]:
@@ -131,20 +127,6 @@ def _draw_emotions(counts: np.ndarray, names: Sequence[str], folder: FigureFolde
     values, labels = [row["accuracy"] for _, row in rows], [f"{label} ({row['n']})" for label, row in rows]
     folder.add("emotion_accuracy", draw_bars(values, labels, "Accuracy of each emotion (contexts)", accuracy))
     folder.add_json("emotions", report)
-
-
-def _draw_maps(
-    predictor: EmpatheticPredictor, dataset: DialogueDataset, index: int, folder: FigureFolder
-) -> None:
-    maps = word_maps(predictor.network, dataset[index])
-    columns = dataset.context_words(index)
-    rows = [*predictor.language.tokens_of(dataset.dialogues[index].target), "<eos>"][: len(maps["attention"])]
-    number = index + 1
-    folder.add(f"attention_{number}", draw_heat_map(maps["attention"], rows, columns))
-    if "copy" in maps:
-        copied = maps["copy"].sum(-1)  # [T]
-        marked = [f"{word} {share:.0%}" for word, share in zip(rows, copied, strict=True)]
-        folder.add(f"copy_{number}", draw_heat_map(maps["copy"], marked, columns, "copy probability"))
 
 
 def emotion_probabilities(
@@ -184,20 +166,3 @@ def dev_emotion_accuracy(network: EmoPrepend, dataset: DialogueDataset, batch_si
     predicted = emotion_probabilities(network, dataset, indices, batch_size).argmax(-1)  # [N]
     gold = np.array([dataset[index].emotion for index in indices])  # [N]
     return float((predicted == gold).mean())
-
-
-def word_maps(network: EmoPrepend, example: Example) -> Mapping[str, np.ndarray]:
-    """Return where the model attends at each word of the true reply, given those before it.
-
-    Returns:
-        `attention` [T, S] over the context, and with a pointer `copy` [T, S]: the probability that the next
-        word is copied from that position.
-    """
-    batch = as_tensors(collate([example]))
-    inputs = batch.source, batch.source_lengths, batch.target
-    with paddle.no_grad(), evaluation_mode(network):
-        attention = network.attention_weights(*inputs)[0].numpy()  # [T, S]
-        copying = network.copy_probabilities(*inputs)
-    if copying is None:
-        return {"attention": attention}
-    return {"attention": attention, "copy": attention * copying[0].numpy()[:, None]}
