@@ -66,15 +66,6 @@ def test_accumulated_batches_equal_one_large_batch(train, trained, tmp_path):
     assert largest_difference(weights(begun), weights(large)) > 1e-2
 
 
-def test_the_rest_of_an_epoch_makes_a_step(train, trained, tmp_path):
-    """Five batches of eight by threes: two steps an epoch."""
-    data = {"data.train": first_lines(trained, tmp_path, 40), "data.batch_size": 8}
-    folder = train("run", **data, **named(accumulate=3, epochs=4, schedule="cosine", eval_every=3))
-    log = (folder / "train.log").read_text(encoding="utf-8")
-    assert "8 steps in all" in log and "step 8/8 epoch 4.00" in log
-    assert [step for step, _ in progress(folder)["curve"]] == [3, 6, 8]
-
-
 def test_all_of_it_resumes_to_the_bit(train, monkeypatch):
     """Stopped after a checkpoint inside an epoch, whose rest is an incomplete step."""
     settings = {"model.dropout": 0.3} | named(

@@ -50,9 +50,6 @@ def check_arrays(
     Args:
         where: the file.
         shapes: that the file must hold by name, no more and no less; None takes any.
-
-    Raises:
-        UserError: an array is missing, unknown or of another shape, has no floats, or a value is not finite.
     """
     if shapes is not None and arrays.keys() != shapes.keys():
         odd = min(arrays.keys() ^ shapes.keys())
@@ -73,9 +70,6 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
 
     A parameter that several layers share may stand under any one of its names, or under all. Weights that only
     training needs may be missing, and then keep their values.
-
-    Raises:
-        UserError: names or shapes differ: the weights belong to another model.
     """
     state = network.state_dict()
     first_names = _first_names(state)

@@ -58,9 +58,6 @@ def build_optimizer(
     """Make the optimiser and its schedule over a network's trainable parameters.
 
     Weight decay does not apply to vectors (biases and layer norms), as usual.
-
-    Raises:
-        UserError: Muon is asked for where the network has no matrix for it.
     """
     factor = learning_rate_factor(config, total_steps, width)
     schedule = paddle.optimizer.lr.LambdaDecay(config.learning_rate, factor)

@@ -14,7 +14,7 @@ from paddle_dialog.objective import Objective
 
 @dataclass
 class Progress:
-    """The counters of a run: all that a resumed run needs beside weights and optimiser.
+    """The counters of a run: all that a resumed run needs, weights and optimiser aside.
 
     `epoch` and `batch` count epochs, and batches of the current one, that are done; `step` counts optimiser steps,
     skipped ones included. Figures are the dev set's, of the objective that `objective` names. `processes` and
@@ -42,11 +42,7 @@ class Progress:
     files: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file of data, by its key
 
     def bind(self, objective: str, processes: int, batch_size: int) -> None:
-        """Set what figures and batches mean, which a resumed run may not change.
-
-        Raises:
-            UserError: the run was started with other ones.
-        """
+        """Set what figures and batches mean, which a resumed run may not change."""
         if self.objective not in ("", objective):
             raise UserError(
                 f"the run's models were compared by their {self.objective}, and this version compares them by "
@@ -81,11 +77,7 @@ class Progress:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Restore the counters of `as_dict`.
-
-        Raises:
-            ValueError, KeyError, TypeError: they are none.
-        """
+        """Restore the counters of `as_dict`."""
         for name, default in cls().as_dict().items():
             value = values[name]
             kinds = (int, float) if isinstance(default, float) else type(default)

@@ -131,9 +131,6 @@ class Run:
 
         Args:
             overwrite: remove an earlier run in the folder, once everything about the new one has been checked.
-
-        Raises:
-            UserError: the folder holds a run, or settings or data cannot be used.
         """
         if not overwrite:
             refuse_earlier_run(Path(config.output_dir))
@@ -159,9 +156,6 @@ class Run:
         Args:
             checkpoint: a checkpoint or a run's folder, or `auto` for the newest one of the config's `output_dir`;
                 if `auto` finds none, a new run begins.
-
-        Raises:
-            UserError: there is no such checkpoint, or it belongs to another run or model.
         """
         folder = Path(config.output_dir)
         found = find_start(folder, task.name, checkpoint)
@@ -438,7 +432,7 @@ class Run:
         self.progress.finished = self.plan.completion(self.progress) is not None
         if self.data.dev is None:
             self._save_best()
-        self._save_checkpoint()  # the last: whoever finds it finished finds all else
+        self._save_checkpoint()  # last: a finished checkpoint says that all else is saved
         if self.data.dev is not None and self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
             why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -66,11 +67,7 @@ def pack_training_state(
 def restore_training_state(
     bundle: Bundle, where: Path, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
 ) -> None:
-    """Set weights and optimiser moments to those of a checkpoint.
-
-    Raises:
-        UserError: the checkpoint is damaged or belongs to another model, or other parameters of it were trained.
-    """
+    """Set weights and optimiser moments to those of a checkpoint."""
     with file_errors(str(where), "state of a training", "begin the run anew"):
         training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
         moments = parse_tensors(bundle.extra[OPTIMIZER])
@@ -117,11 +114,7 @@ def _structured_state(optimizer: paddle.optimizer.Optimizer, network: nn.Layer) 
 
 
 def load_progress(bundle: Bundle, where: Path) -> Progress:
-    """Read the counters stored in a checkpoint.
-
-    Raises:
-        UserError: the bundle has none: it is a finished model, not a checkpoint.
-    """
+    """Read the counters stored in a checkpoint."""
     if PROGRESS not in bundle.extra or OPTIMIZER not in bundle.extra:
         raise UserError(f"{where}: holds a model but no training state; resume from the run's 'last' folder")
     try:
@@ -137,9 +130,6 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
 
     Returns:
         Its folder and content, or None where the run has saved nothing yet.
-
-    Raises:
-        UserError: there are checkpoints and all are damaged.
     """
     problems = []
     for name in CHECKPOINTS:
@@ -169,9 +159,6 @@ def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] 
 
     Returns:
         Its folder and content, or None where `auto` finds none.
-
-    Raises:
-        UserError: there is no such checkpoint, it is of another task, or the folder holds another run.
     """
     folder = run_folder if resume == "auto" else Path(resume)
     if resume != "auto" and not folder.is_dir():
@@ -194,11 +181,7 @@ def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] 
 
 
 def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig) -> dict[str, str]:
-    """Return a sentence for each setting that a resumed run changes, by its key.
-
-    Raises:
-        UserError: it would continue with the sample that ships, as where the earlier data are not named again.
-    """
+    """Return a sentence for each setting that a resumed run changes, by its key."""
     texts = (bundle.config_text, dump(config))
     old, new = (dict(flat(parse_file_text(text, f"{checkpoint}/{CONFIG}"))) for text in texts)
     changed = {key: value for key, value in new.items() if key in old and old[key] != value}
@@ -225,13 +208,19 @@ def file_hashes(task: Task, config: ExperimentConfig) -> dict[str, str]:
             continue
         # `archive:member` names a part of an archive.
         file = next((Path(name) for name in (named, named.rpartition(":")[0]) if Path(name).is_file()), None)
-        if file is not None:
-            digest = hashlib.sha256()
-            with file.open("rb") as content:
-                while part := content.read(1 << 20):
-                    digest.update(part)
-            hashes[key] = digest.hexdigest()
+        # A file that cannot be read is reported where the data are read.
+        with contextlib.suppress(OSError):
+            if file is not None:
+                hashes[key] = _sha256(file)
     return hashes
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while part := content.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
@@ -247,11 +236,7 @@ def earlier_models(run_folder: Path) -> list[Path]:
 
 
 def refuse_earlier_run(run_folder: Path) -> None:
-    """Check that a new run would overwrite nothing.
-
-    Raises:
-        UserError: the folder holds a run.
-    """
+    """Check that a new run would overwrite nothing."""
     if earlier_models(run_folder):
         raise UserError(
             f"{run_folder}: already holds a run; continue it with --resume auto, begin anew with "
@@ -279,9 +264,6 @@ def make_folder(run_folder: Path) -> FileLock:
 
     Returns:
         The lock, which the first process of a run holds; it ends with the process, however that ends.
-
-    Raises:
-        UserError: it cannot be written to, or another run is at work in it.
     """
     # The processes of a killed run end soon after it; in this process there may be an earlier run that was given up.
     lock = FileLock(run_folder / ".lock", timeout=1.0, is_singleton=True)
@@ -305,11 +287,7 @@ def make_folder(run_folder: Path) -> FileLock:
 
 
 def write_config(run_folder: Path, text: str) -> None:
-    """Save the merged configuration, once everything has been checked.
-
-    Raises:
-        UserError: it cannot be written.
-    """
+    """Save the merged configuration, once everything has been checked."""
     partial = run_folder / "config.yaml.partial"
     try:
         partial.write_text(text, encoding="utf-8")

@@ -45,9 +45,6 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
 
     Returns:
         The data; the network with its first weights; a section for the card on the model that they are from.
-
-    Raises:
-        UserError: a source or the model of `training.start_from` cannot be used.
     """
     data, start = data_and_start(task, config)
     network = build_network(task, config, data)
@@ -67,11 +64,7 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
 
 
 def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None]:
-    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have.
-
-    Raises:
-        UserError: a source or that model cannot be used.
-    """
+    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have."""
     named = config.training.start_from
     if named is None:
         return task.prepare_data(config, None), None
@@ -86,11 +79,7 @@ def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None
 
 
 def build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
-    """Return the untrained network, unless the machine's memory is too small for it.
-
-    Raises:
-        UserError: it is.
-    """
+    """Return the untrained network, unless the machine's memory is too small for it."""
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     positions = 0
     if paddle.get_device() == "cpu":
@@ -127,9 +116,6 @@ def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
     """Return this process's share of the dev examples as batches of indices; no example is in two shares.
 
     With `training.max_dev` they are a sample that does not depend on the seed.
-
-    Raises:
-        UserError: there are fewer examples than processes.
     """
     dev = data.dev
     if dev is None:
