@@ -96,6 +96,7 @@ class Run:
         self.stop: Stop | None = None
         self._lock = lock
         training = config.training
+        barrier()  # they have read the data at their own speeds
         if sum_over_ranks([progress.step])[0] != num_ranks() * progress.step:
             raise UserError(
                 "the processes resume from different steps; let all of them see the same output_dir and data"
@@ -107,8 +108,6 @@ class Run:
             progress.count_batches(0, len(order))
         self.plan = Plan.resumed(training, len(order), progress)
         self._dev = start.dev_batches(config, data)
-        barrier()  # in `_Fit` the processes exchange their weights
-        self._fit = _Fit(self)
         self._criterion = task.build_criterion(config)
         self.optimizer, self.schedule = build_optimizer(
             training, network, self.plan.total_steps, config.model.width
@@ -124,6 +123,8 @@ class Run:
         self._forms_differ: bool | None = None  # unknown before the first best
         self._stop_requested: Callable[[], bool] = lambda: False
         self._restart_clock()
+        # Here the processes exchange their weights. It is last: a run refused above would keep its lock in this cycle.
+        self._fit = _Fit(self)
 
     @classmethod
     def begin(cls, task: Task, config: Any, overwrite: bool = False) -> Run:
