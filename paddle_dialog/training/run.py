@@ -123,7 +123,7 @@ class Run:
         self._forms_differ: bool | None = None  # unknown before the first best
         self._stop_requested: Callable[[], bool] = lambda: False
         self._restart_clock()
-        # Here the processes exchange their weights. It is last: a run refused above would keep its lock in this cycle.
+        # Here the processes exchange their weights. Last, as a run refused above would keep its lock in this cycle.
         self._fit = _Fit(self)
 
     @classmethod
