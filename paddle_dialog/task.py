@@ -53,10 +53,6 @@ class Display:
     """What a task shows of a model at work."""
 
     texts: Sequence[str] = ()  # readable examples, e.g. source, hypothesis and reference in one line
-    # Weights [T, S] of the first example by their names, e.g. `attention`.
-    heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    rows: Sequence[str] = ()  # the T target tokens
-    columns: Sequence[str] = ()  # the S source tokens
     # What else is measured on the dev set, by name, e.g. `accuracy`.
     scalars: Mapping[str, float] = field(default_factory=dict)
 

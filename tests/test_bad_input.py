@@ -4,14 +4,16 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import run, run_here, start
 from filelock import FileLock
+from safetensors.numpy import load_file, save
 
 FIRST = "天山春红风"
+ONE = np.ones(1, np.float32)
 PAIR = f"{FIRST}\t地水秋绿月\n"
 
 
@@ -286,6 +288,8 @@ def test_a_bundle_whose_damage_has_the_right_checksum(lstm, damaged, config):
         ("progress.json", '{"step": "many"}'),
         ("progress.json", '{"step": 1' + "0" * 30 + "}"),
         ("progress.json", '{"epoch": -1}'),
+        ("progress.json", '{"best_figure": NaN}'),
+        ("progress.json", '{"scaler": {"scale": "large"}}'),
         ("progress.json", "[" * 5000),
         ("optimizer.safetensors", "garbage"),
         ("README.md", b"\xff"),
@@ -300,11 +304,37 @@ def test_a_checkpoint_whose_damage_has_the_right_checksum(lstm, tmp_path, name, 
     assert str(last) in run_here("train", "-c", lstm.config, *arguments).error_line()
 
 
-def test_a_process_of_the_loader_that_is_killed(lstm, train_on, monkeypatch):
-    killed = lambda worker: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-    monkeypatch.setattr("paddle_dialog.training.batches._separate_worker", killed)
-    outcome = train_on(PAIR * 100, "-o", "data.workers=1")
-    assert "a process that prepares batches was killed" in outcome.error_line()
+MOMENT = "output.weight::moment1_0"
+WRONG_ARRAYS = {
+    "missing": (lambda arrays: arrays.pop(MOMENT), "moment1_0 is missing"),
+    "unknown": (lambda arrays: arrays.update({"output.weight::moment9_0": ONE}), "moment9_0 is unknown"),
+    "shape": (lambda arrays: arrays.update({MOMENT: arrays[MOMENT][:1]}), "moment1_0 has shape [1, "),
+    "type": (lambda arrays: arrays.update({MOMENT: arrays[MOMENT].astype(int)}), "int64 and not of floats"),
+    "NaN": (lambda arrays: arrays[MOMENT].fill(np.nan), "moment1_0 has a value that is not finite"),
+    "empty": (lambda arrays: arrays.clear(), "is missing"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_ARRAYS)
+def test_a_checkpoint_with_wrong_arrays(lstm, tmp_path, kind):
+    last = shutil.copytree(lstm.folder / "last", tmp_path / "run" / "last")
+    arrays = {name: array.copy() for name, array in load_file(last / "optimizer.safetensors").items()}
+    change, message = WRONG_ARRAYS[kind]
+    change(arrays)
+    tampered(last, "optimizer.safetensors", save(arrays))
+    arguments = ("--resume", "auto", "-o", f"output_dir={tmp_path / 'run'}")
+    line = run_here("train", "-c", lstm.config, *arguments).error_line()
+    assert f"{last}/optimizer.safetensors: is damaged: " in line and message in line
+
+
+def test_a_checkpoint_whose_weights_are_not_finite(lstm, tmp_path):
+    last = shutil.copytree(lstm.folder / "last", tmp_path / "run" / "last")
+    weights = {name: array.copy() for name, array in load_file(last / "model.safetensors").items()}
+    weights["output.weight"][0, 0] = np.nan
+    tampered(last, "model.safetensors", save(weights))
+    arguments = ("--resume", "auto", "-o", f"output_dir={tmp_path / 'run'}")
+    line = run_here("train", "-c", lstm.config, *arguments).error_line()
+    assert f"{last}: is damaged: output.weight has a value that is not finite" in line
 
 
 def test_two_runs_at_work_in_one_folder(train_on, tmp_path):

@@ -69,7 +69,7 @@ def test_train_leaves_bundles_log_config_and_visualdl(model):
         saved = yaml.safe_load((place / "config.yaml").read_text(encoding="utf-8"))
         assert saved["seed"] == 3  # from -o
         assert saved["training"]["learning_rate"] == 0.02  # from the recipe
-        assert saved["training"]["beta1"] == 0.9  # a default
+        assert saved["training"]["beta2"] == 0.999  # a default
         assert saved["decoding"]["strategy"] == "beam"
 
 
@@ -79,26 +79,10 @@ def test_the_saved_config_describes_the_whole_run(lstm):
     assert texts(outcome) == texts(run_here("predict", "-c", lstm.config, FIRST, "--json"))
 
 
-def test_training_and_decoding_are_timed(model):
-    arguments = (
-        "-c",
-        model.config,
-        "--weights",
-        model.folder / "best",
-        "--repeats",
-        1,
-        "--steps",
-        2,
-        "--json",
-    )
+def test_decoding_is_timed(model):
+    arguments = ("-c", model.config, "--weights", model.folder / "best", "--repeats", 1, "--json")
     (record,) = records(run_here("benchmark", *arguments))
-    assert record.keys() == {"training", "decoding"}
-    speed = record["training"]
-    assert speed["steps"] == 2 and speed["tokens_per_second"] > 0 and speed["peak_memory_mb"] > 0
-    assert sum(speed[phase] for phase in ("data", "forward", "backward", "optimizer")) == pytest.approx(
-        1, abs=1e-3
-    )
-    assert all(value > 0 for value in record["decoding"].values())
+    assert record.keys() == {"decoding"} and all(value > 0 for value in record["decoding"].values())
 
 
 def test_evaluate_prints_the_metrics_of_the_contract(model, tmp_path):

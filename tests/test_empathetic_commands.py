@@ -25,7 +25,7 @@ model: {{name: transformer, width: 16, num_heads: 2, inner_width: 32, encoder_la
   dropout: 0.1, max_positions: 128}}
 emotion: {{ngram_buckets: 512, situations: true}}
 data: {{max_length: 60, batch_size: 16}}
-training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save_every: 3, show_examples: 2,
+training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save_every: 3,
   label_smoothing: 0.1}}
 decoding: {{beam_size: 2, max_length: 8}}
 output_dir: {folder}/run

@@ -76,7 +76,6 @@ def test_the_shipped_models_answer_without_the_training_stack(
         (HEAVY, ["evaluate", "-c", "couplet", "--data", "sample"], "train"),
         (HEAVY, ["evaluate", "-c", "couplet", "--data", "sample", "--figures", "nowhere"], "train"),
         (HEAVY, ["summary", "-c", "couplet"], "train"),
-        (HEAVY, ["benchmark", "-c", "couplet"], "train"),
         (HEAVY, ["predict", "-c", "couplet", "--device", "gpu", "春"], "train"),
         (HEAVY, ["serve", "-c", "serve"], "serve"),
         (["yaml"], ["predict", "-c", "couplet", "春"], None),

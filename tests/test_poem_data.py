@@ -111,16 +111,12 @@ def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_eva
 
 def test_poems_that_are_too_long_are_left_out_or_cut():
     poems = [Poem("甲", "甲乙丙丁"), Poem("乙", "甲乙")]
-    assert limit_length(poems, PoemDataConfig(max_length=3)) == (
+    assert limit_length(poems, 3) == (
         [poems[1]],
         "1 poems, 1 others skipped as longer than 3 characters",
     )
-    assert limit_length(poems, PoemDataConfig(max_length=3, overlong="truncate"))[0] == [
-        Poem("甲", "甲乙丙"),
-        poems[1],
-    ]
     with pytest.raises(UserError, match="every poem has more than 1 characters; set it higher"):
-        limit_length(poems, PoemDataConfig(max_length=1))
+        limit_length(poems, 1)
 
 
 def test_a_text_of_one_character_is_told():

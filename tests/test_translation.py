@@ -111,12 +111,6 @@ def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy: Path) -
     assert run_here("predict", "-c", toy, "".join(sentences)).stdout.strip() == "".join(lone)
 
 
-def test_figures_show_what_the_model_looks_at(toy: Path, tmp_path: Path) -> None:
-    outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
-    assert outcome.status == 0, outcome.stderr
-    assert (tmp_path / "attention_1.png").stat().st_size > 1000
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -160,7 +154,7 @@ def test_the_other_direction_is_a_setting(tmp_path: Path) -> None:
             "data.reverse=true",
         ),
         *("-o", "training.max_steps=2", "-o", "data.min_count=1", "-o", "model.width=16"),
-        *("-o", "model.inner_width=16", "-o", "training.show_examples=1"),
+        *("-o", "model.inner_width=16"),
     )
     assert outcome.status == 0, outcome.stderr
     assert re.search("学习知识.* → .*reference 学而时习之", outcome.stderr)
@@ -196,12 +190,11 @@ def test_a_file_that_has_no_pairs_is_refused(tmp_path: Path, text: str, told: st
         read_pairs(str(tmp_path / "pairs.tsv"), "characters")
 
 
-def test_long_pairs_are_left_out_or_cut() -> None:
+def test_long_pairs_are_skipped() -> None:
     pairs = [Pair("abc", "d"), Pair("a", "b")]
-    assert limit_length(pairs, 2, "skip") == ([("a", "b")], "1 pairs, 1 skipped as too long")
-    assert limit_length(pairs, 2, "truncate") == ([("ab", "d"), ("a", "b")], "2 pairs, 1 cut")
+    assert limit_length(pairs, 2) == ([("a", "b")], "1 pairs, 1 skipped as too long")
     with pytest.raises(UserError, match="every pair has more than 1 tokens"):
-        limit_length(pairs[:1], 1, "skip")
+        limit_length(pairs[:1], 1)
 
 
 def test_unknown_tokens_are_numbered_as_they_come_in_their_source() -> None:
@@ -221,10 +214,6 @@ def test_no_ngram_is_written_twice_where_that_is_asked_for():
     texts = [translator.predict([TEXT])[0][0].sentences for translator in (free, guarded)]
     assert any(len(set(tokens)) < len(tokens) for tokens in texts[0])
     assert all(len(set(tokens)) == len(tokens) for tokens in texts[1])
-
-
-def test_truncating_shortens_targets_too() -> None:
-    assert limit_length([Pair("ab", "bcd")], 2, "truncate")[0] == [("ab", "bc")]
 
 
 TEXT = "之乎。者也！"

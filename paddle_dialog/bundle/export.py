@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import PROGRESS, Bundle, check_replaceable, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import (
+    PROGRESS,
+    THROUGH_PADDLE,
+    Bundle,
+    check_replaceable,
+    load_bundle,
+    save_bundle,
+)
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
@@ -61,7 +68,7 @@ def export_bundle(
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
     card, config = _without_paths(bundle.card, task, config), _without_folders(task, config)
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
-    files |= {name: bundle.extra[name] for name in SMALL_FILES if name in bundle.extra}
+    files |= {name: bundle.extra[name] for name in (*SMALL_FILES, THROUGH_PADDLE) if name in bundle.extra}
     exported = Bundle(
         bundle.task,
         dump(config),

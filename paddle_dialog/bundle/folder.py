@@ -34,6 +34,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 CARD = "README.md"
 PROGRESS = "progress.json"  # of a run, in the checkpoint that it can be continued from
+THROUGH_PADDLE = "through_paddle.txt"  # why the model does not answer by its steps over arrays
 VOCABULARY_SUFFIX = ".vocabulary.txt"
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outside of the folder
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import Bundle
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle
 from paddle_dialog.bundle.weights import set_weights
 from paddle_dialog.device import current_is_cpu
 from paddle_dialog.errors import UnsupportedModelError
@@ -61,7 +61,11 @@ class TrainedModel:
             set_weights(built, bundle.weights, where)
             return built
 
-        return cls(bundle.vocabularies, network, bundle.extra, bundle.weights, where)
+        if THROUGH_PADDLE not in bundle.extra:
+            return cls(bundle.vocabularies, network, bundle.extra, bundle.weights, where)
+        reason = bundle.extra[THROUGH_PADDLE].decode("utf-8", "replace").strip()
+        logger.warning("%s: %s; answering through Paddle, which starts seconds later", where, reason)
+        return cls(bundle.vocabularies, network, bundle.extra, None, where)
 
     @classmethod
     def of_network(cls, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> TrainedModel:

@@ -75,7 +75,7 @@ def training_data(
 def _read(config: CoupletConfig, source: str, what: str, notes: list[str]) -> list[Couplet]:
     """Read couplets within the length, and note how many."""
     settings = config.data
-    pairs, report = limit_length(read_couplets(source), settings.max_length, settings.overlong)
+    pairs, report = limit_length(read_couplets(source), settings.max_length)
     notes.append(f"{what} {source}: {report}")
     return pairs
 

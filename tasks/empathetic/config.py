@@ -79,10 +79,7 @@ class EmpatheticDataConfig(DataConfig):
     """Where the dialogues come from and how they become batches."""
 
     max_length: int = at_least(1, 96, "longest context in tokens; of a longer one the newest turns are kept")
-    overlong: Literal["truncate"] = setting(
-        "truncate", "longer contexts and replies are cut, none is skipped"
-    )
-    max_target_length: int = at_least(1, 64, "longest training reply in tokens")
+    max_target_length: int = at_least(1, 64, "longest training reply in tokens; longer ones are cut")
     unknown_rate: float = rate(
         0.3, "share of the words seen once that an epoch shows as `<unk>`, so that it is trained"
     )

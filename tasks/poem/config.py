@@ -17,9 +17,7 @@ InputKind = Literal["begin", "acrostic", "title"]
 class PoemDataConfig(DataConfig):
     """Texts are joined and cut into windows of one length, so that no batch has padding."""
 
-    max_length: int = at_least(
-        1, 128, "longest poem in characters; longer ones are treated as `overlong` says"
-    )
+    max_length: int = at_least(1, 128, "longest poem in characters; longer ones are skipped")
     window: int = at_least(2, 256, "characters of a window")
     form_rate: float = rate(0.5, "share of the poems that an epoch shows with the name of their form")
     title_rate: float = rate(0.5, "share of the poems that an epoch shows with their title")

@@ -44,7 +44,7 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         check_writable(predictions)
     result = likelihood_metrics(predictor, source)
     if not isinstance(read, str) and formed:
-        poems = limit_length(read, config.data)[0]
+        poems = limit_length(read, config.data.max_length)[0]
         drawn = draw_poems(predictor, [poem.title for poem in poems[: config.verse.samples]])
         if predictions is not None:
             write_records(predictions, drawn)
@@ -68,7 +68,7 @@ def likelihood_metrics(predictor: PoemPredictor, source: str) -> Record:
         UserError: the source cannot be used.
     """
     read, settings = read_texts(source), predictor.config.data
-    texts = read if isinstance(read, str) else limit_length(read, settings)[0]
+    texts = read if isinstance(read, str) else limit_length(read, settings.max_length)[0]
     rows = single_rows(settings, texts, predictor.vocabulary)
     nll, count, unknown = _likelihood(predictor, rows)
     result: Record = {

@@ -129,7 +129,7 @@ def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
     texts = read_texts(source)
     if isinstance(texts, str):
         return texts, f"a text of {len(texts):,} characters"
-    return limit_length(texts, settings)
+    return limit_length(texts, settings.max_length)
 
 
 def _vocabulary(settings: PoemDataConfig, texts: list[Poem] | str, known: Vocabulary | None) -> Vocabulary:

@@ -14,7 +14,7 @@ from paddle_dialog.layers.transformer import residual_dropout
 from paddle_dialog.models.families import build_encoder
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.distributed import mean_over_ranks
+from paddle_dialog.training.losses import mean_of
 
 
 class SentimentNetwork(nn.Layer):
@@ -92,4 +92,4 @@ class SentimentLoss(nn.Layer):
     def forward(self, scores: Tensor, own: Tensor, label: Tensor, weight: Tensor) -> Tensor:
         """Return the loss, a scalar, of what the network returns, labels int64 [B] and weights [B]."""
         loss = F.binary_cross_entropy_with_logits(own, label.astype(own.dtype), reduction="none") * weight
-        return mean_over_ranks(loss.sum(), weight.sum())
+        return mean_of(loss.sum(), weight.sum())

@@ -73,20 +73,10 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
     return pairs
 
 
-def limit_length(
-    pairs: Sequence[Pair], longest: int, overlong: Literal["skip", "truncate"]
-) -> tuple[list[Pair], str]:
-    """Skip or cut pairs with more than `longest` tokens on a side; return the pairs, and a note for the log.
-
-    Raises:
-        UserError: none is left.
-    """
+def limit_length(pairs: Sequence[Pair], longest: int) -> tuple[list[Pair], str]:
+    """Skip pairs with more than `longest` tokens on a side; return the others, and a note for the log."""
     fitting = [pair for pair in pairs if max(map(len, pair)) <= longest]
     count = len(pairs) - len(fitting)
-    if overlong == "truncate":
-        return [
-            Pair(p.source[:longest], p.target[:longest]) for p in pairs
-        ], f"{len(pairs):,} pairs, {count:,} cut"
     if not fitting:
         raise UserError(
             f"data.max_length: every pair has more than {longest} tokens on a side; set it higher"

@@ -25,7 +25,7 @@ data:
    batch_size: 16}}
 training:
   {{epochs: {epochs}, optimizer: adamw, learning_rate: {rate}, schedule: cosine, save_every: 50, eval_every: 1000,
-   log_every: 20, show_examples: 2, clip_norm: 1.0, warmup_steps: 10}}
+   log_every: 20, clip_norm: 1.0, warmup_steps: 10}}
 decoding: {{beam_size: 2, max_length: 64, no_repeat_ngram: 0}}
 output_dir: {run}
 """
