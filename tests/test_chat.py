@@ -172,8 +172,8 @@ def test_the_history_holds_every_conversation_that_ended(
 def test_of_hundreds_of_turns_the_newest_are_read() -> None:
     predictor = make_predictor(decoding={"strategy": "greedy", "max_length": 3})
     chat, lengths = Chat(predictor), []
-    read = predictor.network.read_contexts
-    predictor.network.read_contexts = lambda source, n: lengths.append(n.max().item()) or read(source, n)
+    read = predictor.model.read_contexts
+    predictor.model.read_contexts = lambda source, n: lengths.append(n.max().item()) or read(source, n)
     for number in range(150):
         chat.handle(f"turn {number} of my dog")
     assert len(chat.turns) == 300
