@@ -30,13 +30,6 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def total_memory() -> int | None:
-    """Return the bytes of this machine's memory; None where the system does not tell."""
-    names = getattr(os, "sysconf_names", {})
-    known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
-
-
 def can_fork() -> bool:
     """Return whether this process can be forked while it runs: on Linux, without Paddle's threads."""
     return sys.platform == "linux" and "paddle" not in sys.modules

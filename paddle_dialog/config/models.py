@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, rate, setting
-from paddle_dialog.processes import total_memory
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,13 @@ class CausalLmConfig(OneWidth):
     dropout: float = rate(0.0, "share of activations dropped in training")
 
 
+def total_memory() -> int | None:
+    """Return the bytes of this machine's memory; None where the system does not say."""
+    names = getattr(os, "sysconf_names", {})
+    known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
+
+
 def memory_problem(model: Any, tokens: int = 0, copies: int = 1, positions: int = 0) -> str | None:
     """Return a sentence where this machine's memory cannot hold a network, known before it is built.
 
@@ -216,9 +223,6 @@ class LoraConfig:
     rank: int = at_least(1, 8, "the inner size of the two small matrices beside each frozen one")
     alpha: float = setting(16.0, "their product counts alpha / rank", above=0.0)
     dropout: float = rate(0.0, "share of their inputs dropped in training")
-    targets: list[str] | None = setting(  # noqa: RUF009
-        None, "the linear layers that have them, e.g. [q_proj, v_proj]; null is every one inside the layers"
-    )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
-from paddle_dialog.tasks.poem.config import InputKind, PoemConfig, PoemDataConfig
+from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
 from paddle_dialog.tasks.poem.forms import FORMS
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
@@ -54,7 +54,7 @@ class PoemTask(GenerationTask):
         if settings.dev is not None:
             texts, told = _read(settings.dev, settings)
             notes.append(f"dev data {settings.dev}: {told}")
-            single = single_rows(settings, texts, vocabulary)
+            single = single_rows(texts, vocabulary, settings.window)
             dev = EncodedData(single, single.lengths)
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
@@ -113,15 +113,11 @@ class PoemTask(GenerationTask):
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
     """Return what makes the training stream of an epoch."""
-    from paddle_dialog.tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems
+    from paddle_dialog.tasks.poem.dataset import EncodedPoem, cut_text, encode_text, stream_poems
 
-    settings = config.data
     if not isinstance(texts, str):
-        return partial(
-            stream_poems, encode_poems(texts, vocabulary, settings.max_title), settings, config.seed
-        )
-    ids = encode_text(texts, vocabulary)
-    return partial(cut_text, ids, settings.window, config.seed)
+        return partial(stream_poems, [EncodedPoem(poem, vocabulary) for poem in texts], config.seed)
+    return partial(cut_text, encode_text(texts, vocabulary), config.data.window, config.seed)
 
 
 def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
@@ -129,13 +125,13 @@ def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
     texts = read_texts(source)
     if isinstance(texts, str):
         return texts, f"a text of {len(texts):,} characters"
-    return limit_length(texts, settings)
+    return limit_length(texts, settings.max_length)
 
 
 def _vocabulary(settings: PoemDataConfig, texts: list[Poem] | str, known: Vocabulary | None) -> Vocabulary:
     if isinstance(texts, str):
         return Vocabulary.of_data(settings, [characters(texts)], known, [NEWLINE])
-    parts = (text for poem in texts for text in (poem.title[: settings.max_title], poem.body))
+    parts = (text for poem in texts for text in (poem.title[:MAX_TITLE], poem.body))
     return Vocabulary.of_data(settings, parts, known, [NEWLINE, *FORM_TOKENS.values()])
 
 

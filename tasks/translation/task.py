@@ -40,7 +40,7 @@ class TranslationTask(GenerationTask):
 
         def pairs_of(source: str, name: str) -> list[Pair]:
             read = read_pairs(source, settings.tokens, settings.reverse)
-            pairs, report = limit_length(read, settings.max_length, settings.overlong)
+            pairs, report = limit_length(read, settings.max_length)
             notes.append(f"{name} data {source}: {report}")
             return pairs
 
