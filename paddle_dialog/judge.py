@@ -11,9 +11,9 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.folder import file_errors, load_bundle, save_bundle
-from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.command_line import base_parser
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import find_model
 
 JUDGE = "judge.safetensors"  # in a bundle
 SCORE_SCALE = 3.0  # a score's weight is penalised a ninth of a state's

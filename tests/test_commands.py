@@ -15,7 +15,6 @@ from command import ROOT, Outcome, records, run, run_here, texts
 from couplet_toys import FORM
 
 from paddle_dialog import processes
-from paddle_dialog.bundle import loading
 from paddle_dialog.commands import console
 
 FIRST = "天山春红风"
@@ -160,7 +159,7 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")
 
-    monkeypatch.setattr(loading, "load_model", broken)
+    monkeypatch.setattr(recipes, "load_model", broken)
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr

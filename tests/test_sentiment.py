@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
-from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
+from paddle_dialog.recipes import load_model
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
 from paddle_dialog.tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig

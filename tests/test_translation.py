@@ -131,7 +131,7 @@ def test_what_cannot_be_translated_is_told_in_a_line(toy: Path, arguments: list[
 
 
 def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
-    from paddle_dialog.bundle.loading import load_model
+    from paddle_dialog.recipes import load_model
 
     predictor = load_model(toy.parent / "run" / "best").predictor
     assert isinstance(predictor, TranslationPredictor)

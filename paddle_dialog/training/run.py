@@ -24,7 +24,6 @@ from paddle_dialog.config.models import PretrainedConfig, memory_problem
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData, warn_of_dev_data
 from paddle_dialog.errors import UserError
-from paddle_dialog.mkl import describe_path
 from paddle_dialog.models.pretrained_base import base_files, with_hash
 from paddle_dialog.objective import has_paddlenlp
 from paddle_dialog.task import Display, Task
@@ -395,9 +394,6 @@ def _announce(task: Task, config: Any) -> FileLock:
     """Lock the run's folder, open the log in it, write the settings there, and seed the first weights."""
     lock = make_folder(Path(config.output_dir))
     logger.info("configuration:\n%s", dump(config).rstrip())
-    path = describe_path()
-    if path is not None and paddle.get_device() == "cpu":
-        logger.info("%s", path)
     paddle.seed(config.seed)
     return lock
 

@@ -26,7 +26,6 @@ from paddle_dialog.bundle.folder import (
     finish_save,
     load_bundle,
 )
-from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.bundle.weights import read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
@@ -34,6 +33,7 @@ from paddle_dialog.data.records import parse_json
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective
+from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.progress import Progress

@@ -24,10 +24,10 @@ from command import records, run_here, start, texts
 from fine_tuning import LORA, recipe
 
 import paddle_dialog
-from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.decoding.interface import to_array
 from paddle_dialog.models.pretrained_base import characters
+from paddle_dialog.recipes import load_model
 
 # What PyTorch computes with the very same files: `tests/pretrained/checkpoints.py FOLDER`, then with `--ask`
 # (torch 2.13.0, transformers 5.3.0).
