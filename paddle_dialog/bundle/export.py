@@ -135,7 +135,8 @@ def _all_halved(weights: Mapping[str, np.ndarray], source: Path) -> dict[str, np
     halved = dict(weights)
     for name, values in weights.items():
         if values.dtype == np.float32:
-            halved[name] = values.astype(np.float16)
+            with np.errstate(over="ignore"):
+                halved[name] = values.astype(np.float16)
             if not np.isfinite(halved[name]).all():
                 raise UserError(f"{source}: {name} has weights beyond ±65504, which float16 cannot hold")
     return halved
