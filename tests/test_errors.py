@@ -246,7 +246,6 @@ STREAMS = [
     (f"{FIRST} 2>/dev/full", 0, FIRST),
     ("< /dev/zero", 2, "error: standard input:1: the line has more than 16,777,216 bytes; break it\n"),
     ("--input /dev/zero", 2, "error: /dev/zero:1: the line has more than 67,108,864 bytes; break it\n"),
-    (f"{FIRST} --workers 256 --input -", 2, "error: give texts or --input, not both\n"),
 ]
 
 

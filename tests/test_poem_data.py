@@ -50,22 +50,6 @@ def test_a_file_of_poems_or_of_text_is_read(tmp_path):
     assert read_texts(str(text)) == "First:\nBefore we  go\n\nAll:"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("题\t诗\n无题的诗\n", r"2: 1 column found; a line must be title<TAB>body, as the first line is"),
-        ("题\t诗\tx\n", r"1: 3 columns found"),
-        ("题\t \n", r"1: the poem is empty"),
-        ("\n\n", "nothing but blank lines"),
-    ],
-)
-def test_what_is_no_poem_is_told_with_its_place(tmp_path, content, message):
-    path = tmp_path / "poems.txt"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=message):
-        read_texts(str(path))
-
-
 def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():
     poem = EncodedPoem(POEM, VOCABULARY)
     assert list(texts_of(poem.stream())) == [("<bos>" + POEM.body, 0, POEM.body + "<eos>")]
