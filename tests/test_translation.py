@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 import pytest
 from chromium import launched, needs_chromium
-from command import run, run_here
+from command import run_here
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
@@ -45,11 +45,6 @@ RECIPES = {
 model: {name: transformer, width: 64, num_heads: 2, inner_width: 128, encoder_layers: 1, decoder_layers: 1,
   max_positions: 32, dropout: 0.0}
 training: {epochs: 20, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 800}
-""",
-    "lstm_attention": """
-model: {name: lstm_attention, embedding_size: 48, hidden_size: 48, num_layers: 1, bidirectional: true,
-  dropout: 0.0, share_embeddings: true}
-training: {epochs: 12, learning_rate: 0.01, schedule: cosine, warmup_steps: 30, eval_every: 400}
 """,
 }
 COMMON = """
@@ -133,24 +128,6 @@ def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
     assert weights.shape == (5, 5)
     np.testing.assert_allclose(weights, through_paddle.attention("之刀乎刁", "的刀吗刁"), atol=1e-5)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-5)
-
-
-def test_the_other_direction_is_a_setting(tmp_path: Path) -> None:
-    outcome = run(
-        *(
-            "train",
-            "-c",
-            "configs/translation.yaml",
-            "-o",
-            f"output_dir={tmp_path}",
-            "-o",
-            "data.reverse=true",
-        ),
-        *("-o", "training.max_steps=2", "-o", "data.min_count=1", "-o", "model.width=16"),
-        *("-o", "model.inner_width=16", "-o", "training.show_examples=1"),
-    )
-    assert outcome.status == 0, outcome.stderr
-    assert re.search("学习知识.* → .*reference 学而时习之", outcome.stderr)
 
 
 def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
