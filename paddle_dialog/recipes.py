@@ -53,7 +53,7 @@ class Recipe:
     file: Path  # where it was read
     task: Task
     values: Mapping[str, Any]
-    weights: Path | None = None  # the bundle to take, where one was named beside it
+    weights: Path | None = None  # the bundle to take, where one was named too
 
     @property
     def ships_as(self) -> str | None:

@@ -397,7 +397,7 @@ def test_an_override_changes_one_of_two_aliased_sections(tmp_path: Path) -> None
 
 
 def test_an_override_with_a_duplicate_key_is_refused(tmp_path: Path) -> None:
-    assert "'x' stands twice" in read_refusal(write(tmp_path, "a: 1\n"), "b={x: 1, x: 2}")
+    assert "'x' appears twice" in read_refusal(write(tmp_path, "a: 1\n"), "b={x: 1, x: 2}")
 
 
 # Ten lines that unfold to a thousand million keys.

@@ -63,7 +63,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     `load_bundle` finds them, and the next save calls `finish_save`. Files that are not of a bundle are kept.
     """
     check_replaceable(folder)
-    partial, previous = _beside(folder, "partial"), _beside(folder, "previous")
+    partial, previous = _sibling(folder, "partial"), _sibling(folder, "previous")
     files = {
         CONFIG: bundle.config_text.encode("utf-8"),
         WEIGHTS: serialise_tensors(quantize(bundle.weights) if bundle.eight_bits else dict(bundle.weights)),
@@ -97,7 +97,7 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
 
 def finish_save(folder: Path) -> None:
     """Give a bundle its place that was whole when its save was killed."""
-    partial = _beside(folder, "partial")
+    partial = _sibling(folder, "partial")
     if _is_whole(partial) and not folder.exists():
         partial.rename(folder)
 
@@ -131,7 +131,7 @@ def config_file(folder: Path) -> Path:
 
 def recover(folder: Path) -> Path:
     """Return the folder of a bundle: its own, or what a save killed between its renames has left."""
-    left = () if folder.exists() else (_beside(folder, "partial"), _beside(folder, "previous"))
+    left = () if folder.exists() else (_sibling(folder, "partial"), _sibling(folder, "previous"))
     return next(filter(_is_whole, left), folder)
 
 
@@ -223,7 +223,7 @@ def _is_whole(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def _beside(folder: Path, suffix: str) -> Path:
+def _sibling(folder: Path, suffix: str) -> Path:
     return folder.with_name(f"{folder.name}.{suffix}")
 
 

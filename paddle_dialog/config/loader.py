@@ -184,7 +184,7 @@ class _StrictLoader(yaml.SafeLoader):
                 continue
             identity, line = (key.tag, key.value), key.start_mark.line + 1
             if identity in first_line:
-                problem = f"key {key.value!r} stands twice (first on line {first_line[identity]}); keep one"
+                problem = f"key {key.value!r} appears twice (first on line {first_line[identity]}); keep one"
                 raise DuplicateKeyError(problem=problem, problem_mark=key.start_mark)
             first_line[identity] = line
         return node

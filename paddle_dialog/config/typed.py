@@ -31,7 +31,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
     """Build a dataclass from a mapping, checking types, bounds, unknown keys and cross-checks.
 
     Fields may be bool, int, float, str, `X | None`, `list[X]`, `dict[str, X]`, `Literal[…]`, a dataclass, or
-    a union of dataclasses told apart by their `name: Literal["…"]`. Field metadata `min`, `max` (inclusive)
+    a union of dataclasses that differ in their `name: Literal["…"]`. Field metadata `min`, `max` (inclusive)
     and `above` (exclusive) bound the numbers of a field, also inside a list or dict. A dataclass may define
     `problems(self) -> Iterable[tuple[str, str]]` with (relative key, what is wrong and what would be right);
     it is asked once all fields of the dataclass have been built.

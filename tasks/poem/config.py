@@ -37,7 +37,7 @@ class VerseConfig:
     """The form and the rules that a poem is held to, and what the input means."""
 
     form: Literal["五绝", "七绝", "五律", "七律"] | None = setting(
-        None, "number and length of lines; null lets the model go on as it likes"
+        None, "number and length of lines; null lets the model continue freely"
     )
     input: Literal["begin", "acrostic", "title"] = setting(
         "begin", "what a text asks for: a beginning, the first character of each line (藏头), or a title"

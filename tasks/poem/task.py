@@ -42,18 +42,18 @@ class PoemTask(GenerationTask):
         from paddle_dialog.tasks.poem.dataset import Windows, collate, single_rows
 
         settings = config.data
-        texts, told = _read(settings.train, settings)
+        texts, report = _read(settings.train, settings)
         vocabulary = _vocabulary(settings, texts, (vocabularies or {}).get(VOCABULARY))
         windows = Windows(_lay_out(config, texts, vocabulary), settings.window)
         notes = [
-            f"training data {settings.train}: {told}; {len(windows):,} windows of {settings.window}",
+            f"training data {settings.train}: {report}; {len(windows):,} windows of {settings.window}",
             f"vocabulary: {len(vocabulary):,} tokens, the special ones included",
         ]
         train = EncodedData(windows, np.full(len(windows), settings.window))
         dev = None
         if settings.dev is not None:
-            texts, told = _read(settings.dev, settings)
-            notes.append(f"dev data {settings.dev}: {told}")
+            texts, report = _read(settings.dev, settings)
+            notes.append(f"dev data {settings.dev}: {report}")
             single = single_rows(texts, vocabulary, settings.window)
             dev = EncodedData(single, single.lengths)
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
@@ -100,8 +100,8 @@ class PoemTask(GenerationTask):
         parser.add_argument(
             "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
         )
-        told = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
-        parser.add_argument("--texts-are", choices=get_args(InputKind), help=told)
+        help_ = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
+        parser.add_argument("--texts-are", choices=get_args(InputKind), help=help_)
         parser.add_argument("--title", metavar="TEXT", help="a title that all poems are written to")
 
     def endpoints(self, limits: LimitsConfig) -> list[PoemEndpoint]:

@@ -278,11 +278,10 @@ BAD = {
         ["-o", "model.pretrained=nobody/nothing"],
         "'nobody/nothing' is no folder, and no hub gives it",
     ),
-    "no target": (
-        ["-o", "model.lora.targets=[wrong]"],
-        "no linear layer is called 'wrong'; there are down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj",
+    "no GPU": (
+        ["--device", "gpu"],
+        "--device is 'gpu', but the installed paddlepaddle (the CPU build) sees 0 GPUs",
     ),
-    "no GPU": (["--device", "gpu"], "--device is 'gpu', but the installed paddlepaddle is the CPU build"),
     "bfloat16 of all": (["-o", "model.dtype=bfloat16"], "bfloat16 is of frozen weights"),
     "reference": (["-o", "decoding.engine=reference"], "reference runs the families of this project"),
 }
