@@ -24,7 +24,15 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.bundle.folder import CONFIG, MANIFEST, bundle_exists, config_file, load_bundle, recover
+from paddle_dialog.bundle.folder import (
+    CONFIG,
+    MANIFEST,
+    bundle_exists,
+    config_file,
+    load_bundle,
+    plain_file,
+    recover,
+)
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import parse_file_text, read_config
 from paddle_dialog.config.models import PretrainedConfig
@@ -108,7 +116,7 @@ def find_recipe(name: str | Path) -> Path:
     """Return the file of a recipe: a file, that in the folder of a run or of a bundle, or one that ships."""
     path = Path(name)
     if (recover(path) / CONFIG).exists():
-        return recover(path) / CONFIG
+        return plain_file(recover(path) / CONFIG)
     if path.is_file() or (path.suffix and not path.is_dir()):
         return path
     shipped = {

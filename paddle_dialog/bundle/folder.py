@@ -126,7 +126,14 @@ def config_file(folder: Path) -> Path:
     """Return the configuration in a bundle, without reading the rest of it."""
     found = recover(folder)
     _read_manifest(found)
-    return found / CONFIG
+    return plain_file(found / CONFIG)
+
+
+def plain_file(path: Path) -> Path:
+    """Return the path of a bundle's file, unless it is a link, a pipe, a device or a folder."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise UserError(f"{path}: is a link or no file; a bundle's files are in its folder themselves")
+    return path
 
 
 def recover(folder: Path) -> Path:
@@ -144,9 +151,7 @@ def _read_bundle(folder: Path) -> Bundle:
     manifest = _read_manifest(folder)
     files: dict[str, bytes] = {}
     for name, expected in manifest["sha256"].items():
-        path = folder / name
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise UserError(f"{path}: is a link or no file; a bundle's files are in its folder themselves")
+        path = plain_file(folder / name)
         try:
             files[name] = path.read_bytes()
         except OSError as error:
@@ -248,9 +253,9 @@ def _remove(folder: Path) -> None:
         if _is_whole(folder):
             (folder / MANIFEST).rename(marker)  # from here on it is no bundle
         try:
-            names = parse_json(marker.read_text(encoding="utf-8"))["sha256"]
+            names = dict(parse_json(marker.read_text(encoding="utf-8"))["sha256"])
         except (OSError, ValueError, KeyError, TypeError):  # killed while the marker was written, or not ours
-            names = ()
+            names = {}
         for name in filter(_PLAIN_NAME.fullmatch, names):
             (folder / name).unlink(missing_ok=True)
         marker.unlink(missing_ok=True)

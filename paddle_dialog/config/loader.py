@@ -93,8 +93,6 @@ def _read_with_base(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
 
 def _read_file(path: Path, where: str) -> dict[str, Any]:
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise UserError(f"{where}: is a pipe or a device; give the path of a YAML file")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise UserError(f"{where}: no such file; give the path of a YAML configuration") from error
