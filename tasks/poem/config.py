@@ -18,7 +18,7 @@ MAX_TITLE = 24  # characters of a title; the rest is cut
 class PoemDataConfig(DataConfig):
     """Texts are joined and cut into windows of one length, so that no batch has padding."""
 
-    max_length: int = at_least(1, 128, "longest poem in characters")
+    max_length: int = at_least(1, 128, "longest poem in characters; longer ones are skipped")
     window: int = at_least(2, 256, "characters of a window")
 
 
