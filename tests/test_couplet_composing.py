@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.composer import NoneFound
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
+from paddle_dialog.tasks.couplet.composing.prediction import NoneFound
 from paddle_dialog.tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
 from paddle_dialog.tasks.couplet.composing.request import (
     Pattern,
@@ -27,8 +27,8 @@ from paddle_dialog.tasks.couplet.composing.request import (
 from paddle_dialog.tasks.couplet.composing.scrolls import (
     SCROLL_TABLE,
     THEME_TABLE,
-    ScrollChooser,
     all_scrolls,
+    choose_scrolls,
     occasions,
     read_association,
     words_of,
@@ -40,13 +40,12 @@ from paddle_dialog.text.tones import Tone
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
 KNOWN = Path(__file__).parents[1] / "tools" / "weights" / "couplet" / "known_scrolls.tsv"
-CHOOSER = ScrollChooser()
 TOY = composing_toy()
 PATTERNS = ["4", "5", "7", "4+5", "4+7", "5+5+5"]
 
 
 def texts(first, second, **options):
-    return [scroll.text for scroll in CHOOSER.choose(first, second, **options)]
+    return [scroll.text for scroll in choose_scrolls(first, second, **options)]
 
 
 def test_every_scroll_is_four_hanzi_in_the_written_form():
@@ -271,7 +270,7 @@ def test_a_draft_places_the_name_and_holds_the_rest_to_a_scheme(name, theme, pat
         spot = [p for clause in pattern.positions for p in clause][place - 1]
         placed = draft.first.get(spot, ""), draft.second.get(spot, "")
         assert all(character == found for character, found in zip(name, placed, strict=False))
-        assert draft.tones in schemes(pattern) and len(draft.told) <= 4
+        assert draft.tones in schemes(pattern) and len(draft.words) <= 4
         assert not set(pattern.commas) & {*draft.first, *draft.second}
         assert len(draft.template) == len(draft.lock) == pattern.length + len(pattern.commas)
         assert all((draft.template[p], draft.lock[p]) == ("，", "，") for p in pattern.commas)

@@ -24,10 +24,6 @@ from paddle_dialog.tasks.couplet.couplets import (
     limit_length,
     read_couplets,
 )
-from paddle_dialog.tasks.couplet.dataset import (
-    UsesDataset,
-    regulated,
-)
 from paddle_dialog.tasks.couplet.direction import (
     BLANK,
     COMPOSE,
@@ -39,6 +35,10 @@ from paddle_dialog.tasks.couplet.direction import (
     compose_source,
     knows_marks,
     with_marks,
+)
+from paddle_dialog.tasks.couplet.training_data import (
+    UsesDataset,
+    regulated,
 )
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

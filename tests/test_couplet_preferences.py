@@ -31,8 +31,13 @@ from paddle_dialog.recipes import load_model
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, compose_source, encode_sources, with_marks
+from paddle_dialog.tasks.couplet.direction import (
+    TO_FIRST,
+    collate,
+    compose_source,
+    encode_sources,
+    with_marks,
+)
 from paddle_dialog.tasks.couplet.preferences import (
     STRENGTH,
     PreferenceLoss,
@@ -46,6 +51,7 @@ from paddle_dialog.tasks.couplet.preferences import (
 )
 from paddle_dialog.tasks.couplet.rerank import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
+from paddle_dialog.tasks.couplet.training_data import CoupletDataset
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tools.weights.couplet.judge_fitting import main, make_parser, measured

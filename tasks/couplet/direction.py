@@ -1,6 +1,6 @@
-"""What a network is asked for: one line of a couplet for the other, or a 上联 from a template.
+"""Source sequences for each use of the network: one line of a couplet for the other, or a 上联 from a template.
 
-Marks behind the line tell these uses apart, so its characters stay at the positions of the target's
+Marks behind the line separate these uses, so its characters stay at the positions of the target's
 (`model.aligned_input`); without a mark the source asks for the 下联 of a modern couplet.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.form import final_character
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
@@ -23,6 +23,7 @@ FIRST = "<first>"  # asks for the 上联 of a 下联
 COMPOSE = "<compose>"  # asks for the 上联 of a template; the characters of a theme follow
 VERSE = "<verse>"  # asks for lines as in classical verse (律诗)
 MARKS = (BLANK, FIRST, COMPOSE, VERSE)
+Example = tuple[np.ndarray, np.ndarray]  # ids of source and target, without begin and end
 ONE_WAY = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
 
 
@@ -65,6 +66,12 @@ def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme
     return vocabulary.encode([*shape, COMPOSE, *theme])
 
 
+def collate(examples: Sequence[Example]) -> PairBatch:
+    """Pad examples to a training batch; source and target both end with the end token, so the two correspond."""
+    source, source_lengths = encode_sources([first for first, _ in examples])
+    return PairBatch(source, source_lengths, *target_arrays([second for _, second in examples]))
+
+
 @dataclass(frozen=True)
 class Direction:
     """Which line is given and which is written: `TO_SECOND` or `TO_FIRST`."""
@@ -101,11 +108,7 @@ class Direction:
         return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
 
     def check_known(self, vocabulary: Vocabulary) -> None:
-        """Check that a model with this vocabulary writes such lines.
-
-        Raises:
-            UserError: it was trained for 下联 alone.
-        """
+        """Raise a `UserError` unless a model with this vocabulary writes such lines."""
         if self.writes_first and not knows_marks(vocabulary):
             raise UserError(ONE_WAY)
 

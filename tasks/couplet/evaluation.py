@@ -120,7 +120,7 @@ def _sums_of_pairs(
 ) -> Sequence[np.ndarray]:
     """Return the sums of each pair; see `_sums`."""
     from paddle_dialog.metrics.likelihood import token_losses
-    from paddle_dialog.tasks.couplet.dataset import collate
+    from paddle_dialog.tasks.couplet.direction import collate
     from paddle_dialog.training.losses import SequenceCrossEntropy
 
     vocabulary = predictor.vocabulary

@@ -24,8 +24,13 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.dataset import Example, collate
-from paddle_dialog.tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
+from paddle_dialog.tasks.couplet.direction import (
+    TO_SECOND,
+    Example,
+    collate,
+    compose_source,
+    encode_sources,
+)
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy, mean_of
@@ -67,9 +72,6 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
 
     Args:
         path: JSON lines, plain or compressed, each `{"answers": [{"first", "second", "rating"}, …]}`.
-
-    Raises:
-        UserError: the file cannot be read, a line is not as it should be, or there is none.
     """
     found = list(read_records(path, _answers, _FORM))
     if not found:
@@ -80,17 +82,7 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
 def with_own(
     rated: Sequence[list[RatedAnswer]], couplets: Iterable[Couplet], rating: float, length: int = OWN_LENGTH
 ) -> int:
-    """Add to the answers to a given 上联 the one that it has in a corpus, unless they have it.
-
-    Args:
-        rated: answers to each input, which grow.
-        couplets: the corpus.
-        rating: of its answers.
-        length: least characters of a 上联 to which they are added.
-
-    Returns:
-        How many were added.
-    """
+    """Add to the answers to each 上联 of `length` or more the one of the corpus; return how many were added."""
     own = {couplet.first: couplet.second for couplet in couplets}
     added = 0
     for answers in rated:
@@ -223,7 +215,7 @@ class RatedBatch(NamedTuple):
         target: input ids [N + M, T], begin token first.
         label: output ids [N + M, T], end token last.
         mask: of the ordinary examples, float32 [N, T].
-        text_mask, answers, inputs, ratings, before: of the rated ones, see `PreferenceLoss`; None without any.
+        text_mask, answers, inputs, ratings, before: of the rated ones, as in `PreferenceLoss.forward`.
     """
 
     source: np.ndarray
@@ -269,8 +261,6 @@ class PreferenceLoss(nn.Layer):
     The second is over all pairs of answers to an input of which one is rated better: the mean over the pairs of
     -log σ(r_better - r_worse), and the mean over the inputs of that, with r = β · (log p - log p of the weights
     before): direct preference optimisation (Rafailov et al. 2023, "Direct Preference Optimization", equation 7).
-
-    `token_nll` keeps the negative log-likelihoods of the ordinary examples of the last call.
 
     Args:
         own: loss of the ordinary examples.
@@ -325,16 +315,16 @@ class PreferenceLoss(nn.Layer):
 def preference_nll(
     rewards: Tensor, ratings: Tensor, inputs: Tensor, least_gap: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the summed negative log-likelihood of the order of ratings, and how many inputs have an order.
+    """Return the negative log-likelihood of the order of ratings (Bradley & Terry 1952), two scalars.
 
     Args:
         rewards: of answers, [A].
         ratings: of the answers, [A].
-        inputs: which answers belong together, int64 [A].
+        inputs: the input of each answer, int64 [A].
 
     Returns:
-        The sum over the inputs of the mean over their ordered pairs of -log σ(difference of rewards) (Bradley & Terry
-        1952), a scalar; the number of inputs with such a pair, a scalar.
+        The sum over the inputs of the mean over their ordered pairs of -log σ(difference of rewards); the number of
+        inputs with such a pair.
     """
     together = inputs.unsqueeze(1) == inputs.unsqueeze(0)  # [A, A]
     better = ratings.unsqueeze(1) - ratings.unsqueeze(0) >= least_gap  # [A, A]

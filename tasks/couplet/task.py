@@ -142,15 +142,9 @@ class CoupletTask(GenerationTask):
 
     def endpoints(self, limits: LimitsConfig) -> list[Endpoint[Any]]:
         """Return the `POST` addresses of the task."""
-        from paddle_dialog.tasks.couplet.api import CoupletEndpoint  # only a server needs them
-        from paddle_dialog.tasks.couplet.composing.api import ComposeEndpoint, FormEndpoint, ScrollEndpoint
+        from paddle_dialog.tasks.couplet.api import ENDPOINTS  # only a server needs them
 
-        return [
-            CoupletEndpoint(limits),
-            ComposeEndpoint(limits),
-            ScrollEndpoint(limits),
-            FormEndpoint(limits),
-        ]
+        return [endpoint(limits) for endpoint in ENDPOINTS]
 
 
 TASK = CoupletTask()

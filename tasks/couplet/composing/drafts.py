@@ -25,12 +25,12 @@ from paddle_dialog.tasks.couplet.form import clauses, tones_can_oppose
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.tones import Tone, tones
 
-# In this share of the drafts on a usual theme its words are only told to the model, and in this share one word is set
+# In this share of the drafts on a usual theme its words are only input of the model, and in this share one is set
 # in each line, at the same place; in the others one is set in one line.
 FREELY, IN_BOTH = 0.45, 0.3
-WORDS_TOLD = 2  # of a usual theme, in one draft
-# Themes that lend a word or two to drafts of which no theme was asked, so that they differ.
-LENDERS = (
+MOST_WORDS = 2  # of a usual theme, in one draft
+# Without a theme each draft takes a word or two of one of these, so that drafts differ.
+DEFAULT_THEMES = (
     "山水 春 夏 秋 冬 梅 兰 竹 菊 荷 松 月 江南 大海 书房 茶 酒 诗 音乐 隐居 友情 思乡 家庭 学习 志向 "
     "农家 书法 绘画 离别 禅"
 )
@@ -51,14 +51,14 @@ class Draft:
         pattern: of both lines.
         first: position → character of the 上联, without the commas.
         second: the same of the 下联.
-        told: characters of the theme's words, for the model.
+        words: characters of the theme's words, for the model.
         tones: of the 上联.
     """
 
     pattern: Pattern
     first: Mapping[int, str] = field(default_factory=dict)
     second: Mapping[int, str] = field(default_factory=dict)
-    told: str = ""
+    words: str = ""
     tones: Scheme = field(default_factory=dict)
 
     @property
@@ -85,7 +85,7 @@ def make_drafts(
     """Return different drafts of one couplet.
 
     Args:
-        name: the one or two characters of it that this couplet has, or none.
+        name: the characters of the name in this couplet, two at most.
         count: how many are tried; equal ones come once.
         rules: of tone, that the 上联 is held to where the fixed characters allow it.
     """
@@ -95,12 +95,12 @@ def make_drafts(
         pattern = patterns[random.choice(len(patterns), p=weights / weights.sum())]
         if number < len(patterns) and count > len(patterns):
             pattern = patterns[number]  # each at least once
-        draft = _Drawer(request, name, pattern, random, rules).draft()
+        draft = _DraftSampler(request, name, pattern, random, rules).draft()
         found.setdefault(repr(draft), draft)
     return list(found.values())
 
 
-class _Drawer:
+class _DraftSampler:
     """Draws one draft."""
 
     def __init__(
@@ -112,31 +112,31 @@ class _Drawer:
         self._second = {place: name[1]} if len(name) > 1 else {}
 
     def draft(self) -> Draft:
-        told: list[str] = []
+        given: list[str] = []
         both = 0.0 if self._first else IN_BOTH  # beside a name there is hardly room
         for theme in sorted(self._request.themes, key=lambda theme: len(theme.words)):
-            words = self._words(theme, told)
+            words = self._words(theme, given)
             chance = self._random.random()
             if len(theme.words) == 1 or chance >= FREELY + both:
                 self._set(words[0])
             elif chance >= FREELY:
                 self._set_both(words)
-            told += words
-        if not told:
-            lenders = LENDERS.split()
-            told += self._words(usual_themes()[lenders[self._random.integers(len(lenders))]], ())
+            given += words
+        if not given:
+            names = DEFAULT_THEMES.split()
+            given += self._words(usual_themes()[names[self._random.integers(len(names))]], ())
         text = ""
-        for word in told:
+        for word in given:
             text += word if len(text) + len(word) <= LONGEST_WORD else ""
-        return Draft(self._pattern, self._first, self._second, text, self._tones())
+        return Draft(self._pattern, self._first, self._second, text, self._best_scheme())
 
-    def _words(self, theme: Theme, told: Sequence[str]) -> list[str]:
+    def _words(self, theme: Theme, given: Sequence[str]) -> list[str]:
         """Draw words of a theme that repeat no character of the name or of other words, or any if all do."""
-        taken = {*self._request.name, *"".join(told)}
+        taken = {*self._request.name, *"".join(given)}
         fitting = [word for word in theme.words if not taken & set(word)] or [*theme.words]
         words: list[str] = []
         for place in self._random.permutation(len(fitting)):
-            if len(words) < WORDS_TOLD and not set(fitting[place]) & set("".join(words)):
+            if len(words) < MOST_WORDS and not set(fitting[place]) & set("".join(words)):
                 words.append(fitting[place])
         return words
 
@@ -187,7 +187,7 @@ class _Drawer:
         last = self._pattern.positions[-1][-1]  # of the 下联, which ends level
         return int(last in word and Tone.LEVEL not in tones(word[last]))
 
-    def _tones(self) -> Scheme:
+    def _best_scheme(self) -> Scheme:
         found = schemes(self._pattern, self._rules)
         costs = [conflicts(scheme, self._first) for scheme in found]
         best = [scheme for scheme, cost in zip(found, costs, strict=True) if cost == min(costs)]

@@ -7,7 +7,7 @@ a good one of a person's usually is, set phrases cost something, and lines that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -62,10 +62,6 @@ class Proposal:
     def scroll(self) -> str:
         """The best 横批."""
         return self.scrolls[0] if self.scrolls else ""
-
-    def numbered(self, number: int, part: int) -> Proposal:
-        """Return it as one of several couplets of a proposal."""
-        return replace(self, set=number, part=part)
 
     def __str__(self) -> str:
         note = f"\trelaxed: {', '.join(self.relaxed)}" if self.relaxed else ""
