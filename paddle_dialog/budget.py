@@ -33,7 +33,6 @@ class BudgetConfig:
     rounds: int = at_least(1, 20, "answers of each kind; their median counts")
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what contradicts itself."""
         for name, kind in self.answers.items():
             if not kind.texts:
                 yield f"answers.{name}.texts", "is empty; name what is answered"

@@ -70,7 +70,6 @@ class Perplexity(Objective):
     direction = "lower"
 
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return the negative log-likelihood in nats, and the tokens."""
         return criterion.token_nll.astype("float64").sum(), batch.mask.astype("float64").sum()
 
     def figure(self, sums: Sequence[float]) -> float:
@@ -98,7 +97,6 @@ class Accuracy(Objective):
     digits = 4
 
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return the examples that are right, and all of them."""
         right = (outputs[0].argmax(axis=-1) == batch.label).astype("float64")  # [B]
         # Carry a NaN score into the sum; argmax alone would hide it.
         right = right + outputs[0].max(axis=-1).astype("float64") * 0.0

@@ -82,7 +82,6 @@ class GenerationPredictor(Predictor):
 
     @property
     def batch_size(self) -> int:
-        """`decoding.batch_size`."""
         return self.config.decoding.batch_size
 
     @abstractmethod

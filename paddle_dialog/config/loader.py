@@ -260,9 +260,6 @@ def expand(text: str) -> str:
     """Fill the references in a text; `$${` is a literal `${`.
 
     As in the shell, `:-default` also serves when the variable is set but empty.
-
-    Raises:
-        UnfilledReferenceError: a variable without default is not set, or a `${` is malformed.
     """
 
     def fill(match: re.Match[str]) -> str:

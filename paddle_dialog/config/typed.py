@@ -39,10 +39,6 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
     Args:
         mapping: its values by field name; `${NAME}` in text is filled from the environment.
         where: the source of the values (a file name), which begins the message.
-
-    Raises:
-        UserError: anything is wrong; one line a problem.
-        TypeError: a field of the dataclass has a type not listed above (an error in the program).
     """
     builder = _Builder()
     built = builder.section(cls, mapping, "")

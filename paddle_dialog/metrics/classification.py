@@ -42,9 +42,6 @@ def calibration_error(probabilities: np.ndarray, gold: np.ndarray) -> float:
     Args:
         probabilities: of the classes of each example [N, K].
         gold: true classes [N].
-
-    Raises:
-        ValueError: there is no example, or the numbers differ.
     """
     if len(gold) == 0 or len(probabilities) != len(gold):
         raise ValueError(f"{len(probabilities)} examples have probabilities and {len(gold)} a class")

@@ -18,9 +18,6 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
 
     Returns:
         The score on sacrebleu's scale, 0–100.
-
-    Raises:
-        ValueError: there is nothing to score, or the numbers differ.
     """
     from sacrebleu.metrics import BLEU
 
@@ -38,9 +35,6 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
     Returns:
         The score on sacrebleu's scale, 0–100.
-
-    Raises:
-        ValueError: there is nothing to score, or the numbers differ.
     """
     from sacrebleu.metrics import CHRF
 
@@ -58,9 +52,6 @@ def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
 
     Returns:
         The share in 0–1; 0 if no sequence is long enough for an n-gram.
-
-    Raises:
-        ValueError: `n` is below 1.
     """
     if n < 1:
         raise ValueError(f"n is {n}, but an n-gram has at least one token")
@@ -101,9 +92,6 @@ def token_perplexity(total_nll: float, tokens: int) -> float:
     Args:
         total_nll: sum of -log p over all real tokens, in nats.
         tokens: how many real tokens, end tokens included if their nll is.
-
-    Raises:
-        ValueError: there is no token.
     """
     if tokens <= 0:
         raise ValueError(f"perplexity needs at least one token, not {tokens}")
@@ -119,9 +107,6 @@ def perplexity_per_example(nll: Sequence[float], tokens: Sequence[int]) -> float
     Args:
         nll: sum of -log p over the tokens of each example, in nats.
         tokens: number of real tokens of each example.
-
-    Raises:
-        ValueError: there is no example, one has no token, or the lengths differ.
     """
     if not nll or any(count <= 0 for count in tokens):
         raise ValueError("perplexity needs at least one example and at least one token in each")

@@ -214,11 +214,7 @@ async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, se
 
 
 async def _wait(endpoint: Endpoint[Any], job: Job, request: Request, service: Service) -> Record | None:
-    """Return the answer to a job; None if the client leaves first.
-
-    Raises:
-        TimeoutError: the time for a request is over.
-    """
+    """Return the answer to a job; None if the client leaves first."""
     work = asyncio.ensure_future(service.batcher.submit(endpoint, job))
     leaving = asyncio.ensure_future(_client_leaves(request))
     try:

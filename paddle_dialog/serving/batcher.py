@@ -112,12 +112,7 @@ class Batcher:
                 thread.join()
 
     async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
-        """Wait for a job's answer; a cancelled wait takes the job out of the queue.
-
-        Raises:
-            Busy: the models are not loaded, or the queue is full.
-            NoResult: there is no answer.
-        """
+        """Wait for a job's answer; a cancelled wait takes the job out of the queue."""
         waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
         with self._changed:
             if not self._ready or self._closing:

@@ -80,7 +80,6 @@ class ServeConfig:
     log_user_text: bool = setting(False, "the log may carry what users write")
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if not self.host.strip():
             yield "host", "is empty; give an address such as 127.0.0.1, or 0.0.0.0 for all interfaces"
         if not any(self.models.values()):

@@ -80,11 +80,7 @@ class ForkServer:
         self._closing = False
 
     def fork(self) -> tuple[Connection, int]:
-        """Fork a decoder; return the pipe to it and its number as a process.
-
-        Raises:
-            ForkServerLost: the fork server has died.
-        """
+        """Fork a decoder; return the pipe to it and its number as a process."""
         ours, theirs = Pipe()
         try:
             with theirs:

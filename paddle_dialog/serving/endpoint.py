@@ -190,7 +190,6 @@ class ByLanguage(Endpoint[Any]):
         self._endpoints: dict[str, Endpoint[Any]] = {}
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a further model; see `Endpoint`."""
         language = predictor.config.language
         if language in self._endpoints:
             raise UserError(f"{self.task}: two models of the language '{language}'; leave one out")
@@ -200,21 +199,17 @@ class ByLanguage(Endpoint[Any]):
         return {"language": language, **details}
 
     def texts(self, request: Any) -> Iterable[str]:
-        """See `Endpoint`."""
         return next(iter(self._endpoints.values())).texts(request)
 
     def takes_any_words(self, request: Any) -> bool:
-        """See `Endpoint`."""
         return self._endpoints[self._language(request)].takes_any_words(request)
 
     def prepare(self, request: Any) -> Job:
-        """See `Endpoint`."""
         language = self._language(request)
         job = self._endpoints[language].prepare(request)
         return replace(job, settings=(language, job.settings))
 
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         language, inner = settings
         answers = self._endpoints[language].answer(items, inner)
         return [a if isinstance(a, NoResult) else {**a, "language": language} for a in answers]

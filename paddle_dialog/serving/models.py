@@ -49,11 +49,7 @@ class ServedModel:
 
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Read a server's settings.
-
-    Raises:
-        UserError: anything is wrong with it; all problems at once.
-    """
+    """Read a server's settings."""
     return build(ServeConfig, read_config(find_recipe(path), overrides), str(path))
 
 
@@ -62,9 +58,6 @@ def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
 
     Returns:
         The models, and a sentence for each that is left out because no weights were named and none are there.
-
-    Raises:
-        UserError: a model is unknown or wrongly configured, its named weights do not exist, or none is left.
     """
     models: list[ServedModel] = []
     missing: list[str] = []
@@ -99,11 +92,7 @@ def endpoints_of(models: Iterable[ServedModel]) -> list[Endpoint[Any]]:
 
 
 def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -> list[ModelCard]:
-    """Load models and hand them to their endpoints.
-
-    Raises:
-        UserError: a bundle, the device or the words cannot be used.
-    """
+    """Load models and hand them to their endpoints."""
     select_device(device)
     cards = []
     for model in models:

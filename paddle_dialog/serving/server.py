@@ -36,9 +36,6 @@ def serve(config: ServeConfig, device: str = "auto") -> int:
 
     Returns:
         The exit status: 0, or 1 where the process that makes decoders has died.
-
-    Raises:
-        UserError: a model, the words or the address cannot be used.
     """
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
     signal.signal(signal.SIGTERM, _leave)

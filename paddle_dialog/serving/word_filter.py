@@ -38,11 +38,7 @@ class WordFilter:
 
     @classmethod
     def load(cls, path: str | None) -> WordFilter:
-        """Load the words of a UTF-8 file, one a line; no file gives an empty filter.
-
-        Raises:
-            UserError: the file cannot be read or holds no word.
-        """
+        """Load the words of a UTF-8 file, one a line; no file gives an empty filter."""
         if path is None:
             return cls()
         words = cls((line for _, line in read_lines(path)), path)

@@ -115,7 +115,6 @@ class CoupletConfig(GenerationConfig):
     rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if isinstance(self.model, TransformerConfig) and self.data.longest_source > self.model.max_positions:
             yield (

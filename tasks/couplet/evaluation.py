@@ -28,9 +28,6 @@ def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, fl
     Returns:
         The mean over pairs of each field of `Form`, and `distinct_1`, `distinct_2` over characters, punctuation
         included; all in 0–1.
-
-    Raises:
-        ValueError: there is no pair, or the numbers of lines differ.
     """
     if not firsts:
         raise ValueError("no pair to score")
@@ -49,9 +46,6 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
 
     Returns:
         The metrics by name, those of `likelihood_metrics` among them; `decoding` describes the search.
-
-    Raises:
-        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -83,9 +77,6 @@ def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:
         included, `perplexity_hanzi` that over Chinese characters alone, `perplexity_first` that of the 上联 given the
         下联, where the model was trained for it; `unknown_rate` is the share of characters outside the vocabulary;
         `skipped` counts the pairs that were too long for the model.
-
-    Raises:
-        UserError: the source cannot be used.
     """
     read = read_couplets(source)
     pairs, _ = limit_length(read, predictor.longest_line)

@@ -72,9 +72,6 @@ class CoupletIndex:
         Args:
             content: of the file.
             where: the file, for messages.
-
-        Raises:
-            UserError: the content is something else.
         """
         with file_errors(where, "index of couplets", "make it anew"):
             tensors = load(content)
@@ -158,9 +155,6 @@ def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> by
     Args:
         couplets: normalised.
         most_bytes: greatest size of the file.
-
-    Raises:
-        UserError: not even the shortest ones fit, or there are more different characters than numbers for them.
     """
     by_length: dict[int, set[tuple[str, str]]] = {}
     for couplet in couplets:

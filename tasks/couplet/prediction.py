@@ -48,7 +48,6 @@ class CoupletPrediction(Prediction):
     known: Known | None = None
 
     def as_dict(self) -> Record:
-        """Return the candidate as the command line prints it; `relaxed` and `known` only where there are any."""
         record = super().as_dict() | {"form": self.form.as_dict()}
         if self.relaxed:
             record["relaxed"] = list(self.relaxed)
@@ -227,7 +226,6 @@ class CoupletPredictor(GenerationPredictor):
             yield {key: text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
-        """Format a line and its answers, several candidates one below the other with their scores."""
         predictions, given = record["predictions"], record["second" if "second" in record else "first"]
         notes = [notes_of(prediction) for prediction in predictions]
         if len(predictions) == 1:
@@ -243,7 +241,6 @@ class CoupletPredictor(GenerationPredictor):
         return min(self.config.data.max_length, self.config.decoding.max_length)
 
     def decoding_summary(self) -> str:
-        """Describe the search in a few words."""
         settings, rerank = self.config.decoding, self.config.rerank
         search = {
             "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",

@@ -93,9 +93,6 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
 
     Returns:
         Position (0 is the first) → character.
-
-    Raises:
-        UserError: template and line differ in length.
     """
     written = simplified_line(template)
     if len(written) != len(line):
@@ -113,9 +110,6 @@ def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> di
         lock: position (0 is the first) → character.
         line: the given one, normalised.
         given: its name, for messages.
-
-    Raises:
-        UserError: a position lies outside the line, or does not hold exactly one character.
     """
     locks = {}
     for place, character in lock.items():

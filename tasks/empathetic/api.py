@@ -160,7 +160,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         self.request_model = bounded(ReplyRequest, limits, context=(turns, Field(max_length=limits.turns)))
 
     def details(self) -> Record:
-        """See `Endpoint`."""
         predictor = self.predictor
         predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
         return {
@@ -169,7 +168,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
-        """See `Endpoint`."""
         return request.context
 
     def takes_any_words(self, request: ReplyRequest) -> bool:
@@ -178,7 +176,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return predictor.care.answer(request.context[-1], predictor.language.name) is not None
 
     def prepare(self, request: ReplyRequest) -> Job:
-        """See `Endpoint`."""
         turns = [_checked(turn, number, self._limits) for number, turn in enumerate(request.context, start=1)]
         try:
             check_alternation(turns)
@@ -193,7 +190,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return Job(ReplyItem(turns, emotion, request.attention), settings, cost=rows * STEPS)
 
     def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         predictor = self.predictor
         found = predictor.answer(
             [item.context for item in items],

@@ -145,9 +145,6 @@ def read_phrases(path: Path, separator: str = "[ ,]") -> Iterator[Pattern]:
     Args:
         path: the file.
         separator: the signs that may be between the words or hanzi of a phrase.
-
-    Raises:
-        UserError: a line has another form.
     """
     rows = [(number, line.strip()) for number, line in read_lines(path)]
     rows = [(number, line) for number, line in rows if line and not line.startswith("#")]
@@ -176,11 +173,7 @@ def _kind_of(line: str) -> Kind:
 
 
 def _alternatives(text: str, sets: Mapping[str, str]) -> str:
-    """Return alternatives with those of the sets that they name.
-
-    Raises:
-        _Fault: a name has no set, or is not an alternative by itself.
-    """
+    """Return alternatives with those of the sets that they name."""
     parts = text.split("|") if "@" in text else []
     if any("@" in part[1:] for part in parts):
         raise _Fault("has a name beside a word in parentheses; write it as an alternative by itself")
@@ -194,11 +187,7 @@ def _set(name: str, sets: Mapping[str, str]) -> str:
 
 
 def _needed(phrase: str, sets: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks.
-
-    Raises:
-        _Fault: the phrase is not of the form.
-    """
+    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks."""
     phrase = phrase.replace("^", "").replace("$", "")
     if _PIECE.sub("", phrase).strip(f" {GAP}"):
         raise _Fault("has parentheses that do not match; write alternatives as (this|that)")
@@ -300,11 +289,7 @@ class CareResponder:
 
 
 def care_responder(config: CareConfig) -> CareResponder:
-    """Return what the settings describe.
-
-    Raises:
-        UserError: the file of answers cannot be read or has another form.
-    """
+    """Return what the settings describe."""
     path = _SHIPPED / "care_answers.yaml" if config.answers is None else Path(config.answers)
     return CareResponder(_read_answers(path))
 

@@ -62,11 +62,7 @@ class Chat:
         }
 
     def handle(self, line: str) -> Response:
-        """Answer a turn or carry out a command, which begins with a slash.
-
-        Raises:
-            UserError: the line cannot be answered or carried out; the conversation is unchanged.
-        """
+        """Answer a turn or carry out a command, which begins with a slash."""
         try:
             cleaned = clean_turn(line, "the turn")
         except ValueError as error:

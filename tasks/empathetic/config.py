@@ -163,7 +163,6 @@ class EmpatheticConfig(GenerationConfig):
     care: CareConfig = field(default_factory=CareConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.language == "zh" and self.emotion.hints:
             yield "emotion.hints", "the lexicon is English; set it to false where language is zh"

@@ -235,7 +235,6 @@ class EmpatheticPredictor(ContextReader):
             yield answer.as_dict()
 
     def format_record(self, record: Record) -> str:
-        """Format the emotion with its probability and the reply, several replies one below the other."""
         emotion, replies = record["emotion"], record["predictions"]
         if "care" in record:
             return f"[care] {replies[0]['text']}"
@@ -267,7 +266,6 @@ class EmpatheticPredictor(ContextReader):
         return f"{search}{repeats}, at most {settings.max_length} tokens"
 
     def decoding_summary(self) -> str:
-        """Describe search and choice in a few words."""
         search, replies = self.search_summary(), self.config.replies
         if self.judge is None:
             return search

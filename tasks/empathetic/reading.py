@@ -128,9 +128,6 @@ class ContextReader(GenerationPredictor):
         Args:
             contexts: conversations.
             emotions: the emotion of each, which replaces the model's prediction where it is not None.
-
-        Raises:
-            UserError: a turn is no text or empty, speaker and listener do not alternate, or an emotion is unknown.
         """
         original = [checked_context(context, number) for number, context in enumerate(contexts, start=1)]
         labels = [None] * len(original) if emotions is None else list(emotions)

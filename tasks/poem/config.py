@@ -64,7 +64,6 @@ class PoemConfig(GenerationConfig):
     verse: VerseConfig = field(default_factory=VerseConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         texts = max(self.data.max_length, self.decoding.max_length) + MAX_TITLE + 2
         longest = max(self.data.window, texts)

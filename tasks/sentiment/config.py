@@ -65,7 +65,6 @@ class SentimentConfig(ExperimentConfig):
         return "zh" if self.data.tokens == "characters" else "en"
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"

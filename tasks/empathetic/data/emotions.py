@@ -90,9 +90,6 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
 
     Returns:
         The id, from 0.
-
-    Raises:
-        UserError: the label is unknown; the message names the one nearest in spelling.
     """
     name = label.strip().lower()
     if name not in emotions and emotions == CHINESE_EMOTIONS:
@@ -125,9 +122,6 @@ class EmotionLexicon:
             source: `nrc` (the lexicon inside the installed PyPI package NRCLex, read without importing it), a
                 `.json` file `{"word": [category, …], …}`, of which words without a category are left out, or
                 a text file of one word a line; both UTF-8, `.xz` and `.gz` allowed.
-
-        Raises:
-            UserError: the package is not installed, or the file cannot be read or has no word.
         """
         path = _nrc_path() if source == "nrc" else Path(source)
         suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
@@ -152,9 +146,6 @@ class EmotionLexicon:
 
         Args:
             marks: what `to_marks` made.
-
-        Raises:
-            UserError: the marks are malformed, or their number differs.
         """
         lines = marks.split(b"\n")
         if lines.pop() or set(lines) - {b"0", b"1"} or len(lines) != len(vocabulary):

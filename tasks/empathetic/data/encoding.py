@@ -232,9 +232,6 @@ def make_encoder(
     Args:
         marks: which of its words are hints, from a bundle; None loads the config's lexicon.
         language: of the conversations; None where it is English, which needs no file of a bundle.
-
-    Raises:
-        UserError: the marks are faulty, or the lexicon cannot be read.
     """
     lexicon = None
     if config.emotion.hints and marks is None:
@@ -282,9 +279,6 @@ def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> Hi
     Args:
         turns: tokens of each turn, oldest first; the speaker has the first.
         max_tokens: how many tokens may stay, at least 1; None keeps all.
-
-    Raises:
-        ValueError: `max_tokens` is below 1.
     """
     if max_tokens is not None and max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, but at least one token must stay")

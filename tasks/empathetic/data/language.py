@@ -246,9 +246,6 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
 
     Args:
         pieces: the model of the pieces of Chinese; None for English.
-
-    Raises:
-        UserError: the pieces are missing or faulty, or the package that reads them is.
     """
     if name == "en":
         return ENGLISH
@@ -274,9 +271,6 @@ def learn_pieces(turns: Iterable[str], size: int) -> bytes:
 
     Returns:
         The content of a SentencePiece model, a function of text and size.
-
-    Raises:
-        UserError: the package is missing, or the text is too short.
     """
     model = io.BytesIO()
     try:
@@ -306,11 +300,7 @@ def learn_pieces(turns: Iterable[str], size: int) -> bytes:
 
 
 def read_pieces(path: str) -> bytes:
-    """Return the content of a file of pieces.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """Return the content of a file of pieces."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -328,9 +318,6 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
     """Return the function from a text to its pieces, characters that the model does not know among them.
 
     Traditional characters are read as simplified ones, and half-width signs as full-width ones.
-
-    Raises:
-        UserError: the package is missing, or the content is no such model.
     """
     processor = _sentencepiece().SentencePieceProcessor()
     try:

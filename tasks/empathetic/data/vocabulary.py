@@ -71,11 +71,7 @@ def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
 def build_vocabulary(
     counts: Counter[str], min_count: int, max_size: int | None, emotions: Sequence[str] = EMOTIONS
 ) -> Vocabulary:
-    """Build the vocabulary from the words counted in the training text, for the emotions of a language.
-
-    Raises:
-        UserError: `max_size` leaves no room for a word.
-    """
+    """Build the vocabulary from the words counted in the training text, for the emotions of a language."""
     smallest = smallest_vocabulary(emotions)
     if max_size is not None and max_size <= smallest:
         raise UserError(
@@ -86,11 +82,7 @@ def build_vocabulary(
 
 
 def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
-    """Return the vocabulary itself if the reserved entries are in their places.
-
-    Raises:
-        UserError: they are not.
-    """
+    """Return the vocabulary itself if the reserved entries are in their places."""
     reserved = reserved_entries(emotions)
     if vocabulary.tokens[len(SPECIAL_TOKENS) : smallest_vocabulary(emotions)] != reserved:
         raise UserError(
