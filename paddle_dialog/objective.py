@@ -40,11 +40,7 @@ class Objective(ABC):
 
     @abstractmethod
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return what one batch adds, as scalars that stay on the device.
-
-        Args:
-            criterion: the task's, which has just been called with these outputs and labels.
-        """
+        """Return what one batch adds, as scalars that stay on the device."""
 
     @abstractmethod
     def figure(self, sums: Sequence[float]) -> float:

@@ -16,9 +16,8 @@ from serving_toys import make_app, running
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage
+from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, Phrases, care_responder, read_phrases

@@ -13,9 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.config.fields import LEAST
 from paddle_dialog.config.loader import dump, escape, expand, read_config
-from paddle_dialog.config.typed import build
+from paddle_dialog.config.typed import LEAST, build
 from paddle_dialog.errors import UserError
 
 

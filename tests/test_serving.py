@@ -21,10 +21,10 @@ from serving_toys import (
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
-from paddle_dialog.serving.models import find_models, load_serve_config, without_folders
+from paddle_dialog.serving.models import find_models, load_serve_config
 from paddle_dialog.serving.telemetry import RateLimit
-from paddle_dialog.serving.word_filter import WordFilter
 
 JSON = {"Content-Type": "application/json"}
 
@@ -474,20 +474,6 @@ def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_p
         find_models(make_config(models={"couplet": ModelSource()}))
     with pytest.raises(UserError, match="'dance' is unknown"):
         find_models(make_config(models={"dance": ModelSource()}))
-
-
-@pytest.mark.parametrize(
-    ("card", "shown"),
-    [
-        ("training data /home/me/data/train.tsv.xz: 7 couplets", "training data train.tsv.xz: 7 couplets"),
-        ("`/srv/a b` and ~/runs/x, ../up/y", "`a b` and x, y"),
-        ("C:\\data\\train.tsv", "train.tsv"),
-        ("archive /a/b.tar.gz:train", "archive b.tar.gz:train"),
-        ("https://example.org/a/b 1/2 and 上联/下联", "https://example.org/a/b 1/2 and 上联/下联"),
-    ],
-)
-def test_a_card_tells_no_path(card, shown):
-    assert without_folders(card) == shown
 
 
 @pytest.mark.parametrize(

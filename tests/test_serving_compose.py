@@ -8,8 +8,8 @@ from composing_toys import composing_toy
 from serving_toys import make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.couplet.api import tone_names
 from paddle_dialog.tasks.couplet.task import TASK
 

@@ -10,7 +10,7 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.batcher import SLOW
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint, tone_names
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.known import COUPLET_INDEX, index_bytes

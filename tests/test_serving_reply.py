@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.empathetic import api
 from paddle_dialog.tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn

@@ -61,11 +61,7 @@ def write_yaml(value: Any) -> str:
 
 
 def replaced(config: Config, values: Mapping[str, Any]) -> Config:
-    """Return a configuration with other values, which are not checked again.
-
-    Args:
-        values: by `section.key`.
-    """
+    """Return a configuration with other values, which are not checked again."""
     for key, value in values.items():
         name, _, rest = key.partition(".")
         value = replaced(getattr(config, name), {rest: value}) if rest else value

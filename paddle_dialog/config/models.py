@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import ENDLESS, Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.typed import ENDLESS, Problem, at_least, rate, setting
 
 MOST_ROWS = 1000  # of a beam
 INPUTS_TOGETHER = 64  # beams of 1000 of them still fit into memory

@@ -22,11 +22,7 @@ def confusion_matrix(predicted: np.ndarray, gold: np.ndarray, classes: int) -> n
 
 
 def f1_score(confusion: np.ndarray) -> float:
-    """Return the harmonic mean of precision and recall of class 1, 0 where neither has anything right.
-
-    Args:
-        confusion: from `confusion_matrix`.
-    """
+    """Return the harmonic mean of precision and recall of class 1, 0 where neither has anything right."""
     right = int(confusion[1, 1])
     total = int(confusion[1].sum() + confusion[:, 1].sum())
     return 2 * right / total if total else 0.0

@@ -22,7 +22,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, WordFilter
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
@@ -35,7 +35,6 @@ from paddle_dialog.serving.middleware import (
 from paddle_dialog.serving.models import ModelCard, ModelCards
 from paddle_dialog.serving.page_files import add_page
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
-from paddle_dialog.serving.word_filter import WordFilter
 
 # No `from __future__ import annotations` here: FastAPI needs the request's model, which only exists at run time.
 

@@ -29,11 +29,7 @@ STEPS_PER_SECOND = 4000.0  # until batches have been measured
 
 
 class Busy(Exception):
-    """The server cannot take a job now.
-
-    Args:
-        retry_after: seconds after which to try again.
-    """
+    """The server cannot take a job now."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.fields import ENDLESS, Problem, at_least, setting
+from paddle_dialog.config.typed import ENDLESS, Problem, at_least, setting
 
 
 @dataclass(frozen=True)

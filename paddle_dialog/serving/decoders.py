@@ -63,11 +63,7 @@ def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) ->
 
 
 class ForkServer:
-    """A process that forks decoders.
-
-    Args:
-        listener: the server's socket, which only the server may hold.
-    """
+    """A process that forks decoders."""
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]], listener: socket.socket) -> None:
         self._orders, theirs = socket.socketpair()

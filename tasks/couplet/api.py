@@ -22,8 +22,7 @@ from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
 from paddle_dialog.tasks.couplet.prediction import GivenLine
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
-from paddle_dialog.text.characters import HANZI, is_punctuation, normalise_line
-from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.characters import HANZI, is_punctuation, normalise_line, simplified
 from paddle_dialog.text.tones import Tone, tones
 
 EXAMPLE = "晚风摇树树还挺"

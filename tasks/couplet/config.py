@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, PretrainedConfig, TransformerConfig
 from paddle_dialog.config.schema import DataConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 LONGEST_THEME = 4  # characters that may follow the mark of a template in training
 

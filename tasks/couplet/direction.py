@@ -98,9 +98,6 @@ class Direction:
 
         A 下联 ends level, unless the 上联 has no reading that ends otherwise; a 上联 ends oblique, unless the 下联
         can only end so itself.
-
-        Args:
-            given: normalised.
         """
         final = final_character(given)
         if self.writes_first:

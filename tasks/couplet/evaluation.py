@@ -41,7 +41,6 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     """Measure a model on one source of couplets.
 
     Args:
-        source: as for `read_couplets`.
         predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 
     Returns:

@@ -55,9 +55,7 @@ class CoupletIndex:
     """Couplets by the length of their lines.
 
     Args:
-        characters: all that occur, by their numbers.
         packed: length → the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2, length].
-        where: the file, for messages.
     """
 
     def __init__(self, characters: str, packed: Mapping[int, bytes], where: str) -> None:
@@ -67,12 +65,7 @@ class CoupletIndex:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> CoupletIndex:
-        """Read what `index_bytes` made.
-
-        Args:
-            content: of the file.
-            where: the file, for messages.
-        """
+        """Read what `index_bytes` made."""
         with file_errors(where, "index of couplets", "make it anew"):
             tensors = load(content)
             characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
@@ -93,11 +86,6 @@ class CoupletIndex:
         """Return the couplet with the line nearest to one of a couplet's.
 
         Of equally near ones that is taken whose other line is nearer.
-
-        Args:
-            first: 上联.
-            second: 下联.
-            compared: the lines that are compared, each with those at its place.
 
         Returns:
             None where the index holds no couplet of this length.
@@ -151,10 +139,6 @@ def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> by
     """Return the file of an index that holds the couplets with the shortest lines, as many lengths as fit.
 
     Every couplet once; those whose lines differ in length are left out.
-
-    Args:
-        couplets: normalised.
-        most_bytes: greatest size of the file.
     """
     by_length: dict[int, set[tuple[str, str]]] = {}
     for couplet in couplets:

@@ -92,22 +92,13 @@ class LinePlan:
 
 
 class Planner:
-    """Makes the plans of the lines that are answered under the same rules.
-
-    Args:
-        direction: which line is given.
-    """
+    """Makes the plans of the lines that are answered under the same rules."""
 
     def __init__(self, table: CharacterTable, rules: Rules, direction: Direction = TO_SECOND) -> None:
         self.table, self.rules, self.direction = table, rules, direction
 
     def plan(self, line: str, locked: Mapping[int, str]) -> LinePlan:
-        """Plan one line.
-
-        Args:
-            line: the given one, normalised, T characters.
-            locked: position → character.
-        """
+        """Plan one line."""
         active = self.rules.active
         forced = dict(punctuation(line)) if "copy_punctuation" in active else {}
         forced.update(locked)
@@ -212,11 +203,7 @@ def _final_place(length: int, forced: Mapping[int, str]) -> int | None:
 
 
 class PlannedLines:
-    """Holds every row to the plan of its input.
-
-    Args:
-        plans: one for each input.
-    """
+    """Holds every row to the plan of its input."""
 
     def __init__(self, plans: Sequence[LinePlan], table: CharacterTable) -> None:
         self._plans = plans

@@ -23,8 +23,7 @@ from paddle_dialog.tasks.couplet.line_plan import CharacterTable
 from paddle_dialog.tasks.couplet.rerank import Candidate
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
 from paddle_dialog.tasks.couplet.search import LineRequest, LineSearch
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.simplified import simplified_line
+from paddle_dialog.text.characters import is_hanzi, simplified_line
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import DecodingConfig
@@ -74,10 +73,6 @@ class GivenLine:
 
 class CoupletPredictor(GenerationPredictor):
     """Answers 上联 with 下联, and 下联 with 上联 where the model was trained for both.
-
-    Args:
-        config: decoding settings and the length the model was made for.
-        model: that was trained.
 
     Raises:
         UserError: `rerank.reverse` is not 0, and the model does not score a 上联.

@@ -125,13 +125,7 @@ class RatedInput(NamedTuple):
 
 
 class RatedDataset(io.Dataset):
-    """Ordinary examples, and after them the rated inputs.
-
-    Args:
-        examples: the ordinary ones.
-        rated: answers to each input.
-        before: the model that training starts from.
-    """
+    """Ordinary examples, and after them the rated inputs."""
 
     def __init__(
         self,
@@ -171,13 +165,7 @@ class RatedDataset(io.Dataset):
 
 
 class RatedBatches(EpochBatches):
-    """Batches of ordinary examples and rated inputs; an epoch has every rated input once.
-
-    Args:
-        dataset: of both.
-        examples: ordinary ones of a batch, drawn anew for each.
-        inputs: rated ones of a batch.
-    """
+    """Batches of ordinary examples and rated inputs; an epoch has every rated input once."""
 
     def __init__(
         self, dataset: RatedDataset, examples: int, inputs: int, seed: int, processes: int = 1, rank: int = 0
@@ -214,8 +202,6 @@ class RatedBatch(NamedTuple):
         source_lengths: [N + M].
         target: input ids [N + M, T], begin token first.
         label: output ids [N + M, T], end token last.
-        mask: of the ordinary examples, float32 [N, T].
-        text_mask, answers, inputs, ratings, before: of the rated ones, as in `PreferenceLoss.forward`.
     """
 
     source: np.ndarray

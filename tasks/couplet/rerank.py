@@ -77,15 +77,7 @@ def rerank(
     weight: float,
     direction: Direction,
 ) -> list[list[Candidate]]:
-    """Return the candidates of each line, best first; equal sums stay in the order of the search.
-
-    Args:
-        lines: that are given, normalised.
-        candidates: of each line, in the order of the search.
-        reverse: scores the given lines.
-        weight: of its scores beside that of the search.
-        direction: which line is given.
-    """
+    """Return the candidates of each line, best first; equal sums stay in the order of the search."""
     scores = reverse.scores(lines, [[text for text, _ in own] for own in candidates], direction)
     ordered = []
     for own, back in zip(candidates, scores, strict=True):

@@ -14,8 +14,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction
 from paddle_dialog.tasks.couplet.form import Form, final_character
-from paddle_dialog.text.characters import is_punctuation
-from paddle_dialog.text.simplified import simplified_line
+from paddle_dialog.text.characters import is_punctuation, simplified_line
 from paddle_dialog.text.tones import tones
 
 RELAXATION_ORDER = ("final_tone", "no_shared_character", "mirror_repeats", "copy_punctuation", "same_length")
@@ -59,10 +58,6 @@ def broken_rules(
     """Return the rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
 
     Args:
-        given: the line that is answered, normalised.
-        written: the candidate.
-        form: the report on the pair.
-        rules: those switched off are ignored.
         direction: which of the two is the 上联.
     """
     kept = {
@@ -88,8 +83,6 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
 
     Args:
         template: one character a position, ？ or ? where any may stand; blanks are dropped.
-        line: the given one, normalised.
-        given: its name, for messages.
 
     Returns:
         Position (0 is the first) → character.
@@ -108,8 +101,6 @@ def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> di
 
     Args:
         lock: position (0 is the first) → character.
-        line: the given one, normalised.
-        given: its name, for messages.
     """
     locks = {}
     for place, character in lock.items():

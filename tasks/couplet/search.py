@@ -59,9 +59,6 @@ class LineSearch:
     """Finds candidates with one trained model.
 
     Args:
-        config: how to search, choose and order.
-        step_model: of the network.
-        table: the characters of its vocabulary.
         network: the trained network, which `decoding.engine: reference` needs.
 
     Raises:
@@ -83,11 +80,6 @@ class LineSearch:
         self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest
     ) -> list[list[Candidate]]:
         """Find the candidates of a batch.
-
-        Args:
-            lines: that are given, normalised.
-            locks: for each line, position → character.
-            request: what is wanted of all of them.
 
         Returns:
             For each line at most `request.wanted` candidates, the best first; none where all are refused.

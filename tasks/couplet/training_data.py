@@ -76,13 +76,7 @@ class CoupletDataset(io.Dataset):
 
 
 class UsesDataset(io.Dataset):
-    """Couplets in several uses of one network; templates and themes are drawn anew in each epoch.
-
-    Args:
-        couplets: modern ones.
-        verse: pairs of lines of classical verse.
-        vocabulary: of both lines, with the marks.
-    """
+    """Couplets in several uses of one network; templates and themes are drawn anew in each epoch."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINE
 from paddle_dialog.tasks.empathetic.data.language import forget_chunks
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Act, Answer
-from paddle_dialog.text.language import LanguageName
+from paddle_dialog.text.characters import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
 
 EXAMPLE = "I lost my dog yesterday."

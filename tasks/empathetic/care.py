@@ -14,8 +14,7 @@ import yaml
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.config import CareConfig
-from paddle_dialog.text.language import LANGUAGES, LanguageName, language_of
-from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.characters import LANGUAGES, LanguageName, language_of, simplified
 
 Kind = Literal["self_harm", "abuse", "violence"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # a turn of two kinds gets the first one's answer
@@ -143,7 +142,6 @@ def read_phrases(path: Path, separator: str = "[ ,]") -> Iterator[Pattern]:
     """Read phrases from a UTF-8 file, one a line; docs/care.md describes the form.
 
     Args:
-        path: the file.
         separator: the signs that may be between the words or hanzi of a phrase.
     """
     rows = [(number, line.strip()) for number, line in read_lines(path)]

@@ -125,12 +125,7 @@ class Chat:
 
 
 def format_answer(answer: Answer, is_set: bool = False) -> str:
-    """Format an answer for a reader: the likeliest emotions with probabilities, if one is clear, and the replies.
-
-    Args:
-        answer: with one reply, or several, which are numbered and shown with their scores.
-        is_set: the user has set the emotion.
-    """
+    """Format an answer for a reader: the likeliest emotions with probabilities, if one is clear, and the replies."""
     if answer.care:
         return f"[care]\n{answer.predictions[0].text}"
     top = np.argsort(-answer.probabilities, kind="stable")[:SHOWN_EMOTIONS]

@@ -37,7 +37,7 @@ from paddle_dialog.tasks.empathetic.replies import (
     origin_note,
     repeats,
 )
-from paddle_dialog.text.language import LanguageName, language_of
+from paddle_dialog.text.characters import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
 TINY = 1e-9
@@ -55,9 +55,6 @@ class EmpatheticPredictor(ContextReader):
     """Answers conversations with an emotion and replies.
 
     Args:
-        config: decoding settings, and what the model reads.
-        trained: the model.
-        encoder: see `ContextReader`.
         judge: of the bundle, which chooses among written replies and reflections; with None the generator answers
             alone.
 
@@ -228,7 +225,6 @@ class EmpatheticPredictor(ContextReader):
 
         Args:
             texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
-            n_best: replies to each; the config's number by default.
         """
         contexts = [parse_context(text) for text in checked_texts(texts)]
         for answer in self.answer(contexts, n_best):
@@ -306,7 +302,6 @@ class EmpatheticPredictor(ContextReader):
         A statement is mirrored at most every other time; in between general replies answer it.
 
         Args:
-            context: that the model has read.
             acts: probabilities of the acts of its newest turn [A].
             only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
         """
@@ -368,11 +363,6 @@ def write_replies(
 ) -> list[list[ReplyPrediction]]:
     """Write replies.
 
-    Args:
-        encoder: of the contexts.
-        contexts: of one batch that the model has read.
-        options: of the search.
-
     Returns:
         The candidates of each context in the order of the search.
     """
@@ -407,10 +397,6 @@ def _predictions(
 
 def language_hint(turn: str, language: LanguageName) -> str | None:
     """Return a sentence for the writer of a turn in another language than the model's.
-
-    Args:
-        turn: the newest; a mixed one counts as the language that most of it is in.
-        language: of the model.
 
     Returns:
         The sentence, in the language of the turn; None where the model reads it.

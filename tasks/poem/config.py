@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, setting
 
 InputKind = Literal["begin", "acrostic", "title"]
 MAX_TITLE = 24  # characters of a title; the rest is cut

@@ -19,7 +19,7 @@ from paddle_dialog.serving.endpoint import (
     Text,
 )
 from paddle_dialog.tasks.sentiment.prediction import EXAMPLES, SentimentPredictor
-from paddle_dialog.text.language import LanguageName
+from paddle_dialog.text.characters import LanguageName
 
 EXAMPLE = "房间很干净，服务员也很热情，下次还会住这里。"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.bundle.trained import TrainedModel
-    from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import ByLanguage
 

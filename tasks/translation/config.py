@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, setting
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,6 @@ class Draft:
     """What is fixed of one couplet.
 
     Args:
-        pattern: of both lines.
-        first: position → character of the 上联, without the commas.
-        second: the same of the 下联.
         words: characters of the theme's words, for the model.
         tones: of the 上联.
     """

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from paddle_dialog.data.files import read_lists
 from paddle_dialog.data.records import Record
 from paddle_dialog.tasks.couplet.composing.request import Theme, main_names
 from paddle_dialog.tasks.couplet.composing.scrolls import THEME_TABLE, read_association
 from paddle_dialog.tasks.couplet.form import Form, clauses
 from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.word_lists import read_lists
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
@@ -86,10 +86,6 @@ def choose(ranked: Iterable[Proposal], count: int, before: Sequence[Proposal] = 
 
     No two share a clause of four characters or more (or four characters in a row), or begin with the same word. If
     that leaves too few, the same first word is let pass; four characters in a row never are.
-
-    Args:
-        ranked: best first.
-        before: proposals chosen already, from which these differ too.
     """
     waiting, chosen = list(ranked), list(before)
     for strict in (True, False):
@@ -150,8 +146,6 @@ def quality(
     """Return how good a couplet is held to be; only the order means something.
 
     Args:
-        relaxed: rules it does not keep.
-        themes: it was asked to speak of.
         named: whether it has a name, which is a glad occasion unless a theme says otherwise.
     """
     first, second = min(scores.first, LIKELY_FIRST), min(scores.second, LIKELY_SECOND)

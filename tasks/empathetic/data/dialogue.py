@@ -39,7 +39,6 @@ def clean_turn(text: str, role: str) -> str:
     """Return a turn on one line, without control characters and superfluous blanks.
 
     Args:
-        text: the turn as written.
         role: what to call it in a message, for example "turn 2 of the context".
     """
     text = " ".join(_CONTROL.sub(" ", text).split())
@@ -81,12 +80,7 @@ def checked_texts(texts: Sequence[Any]) -> Sequence[str]:
 
 
 def checked_context(context: Sequence[str], number: int = 1) -> list[str]:
-    """Return the turns of a conversation, cleaned.
-
-    Args:
-        context: the conversation.
-        number: its place among those that were given, from 1, for messages.
-    """
+    """Return the turns of a conversation, cleaned."""
     if isinstance(context, str):
         raise UserError(f"a conversation is a list of turns, e.g. [{context[:20]!r}]; this is one text")
     if not isinstance(context, Sequence):
@@ -132,10 +126,6 @@ def in_words(turn: str, language: str) -> str:
     """Return a sentence for a turn that has emoji and no word; any other turn as it is.
 
     The sentence is that of the commonest emoji in `texts/emoji.tsv`: 😭😭😭 is "I am so sad today."
-
-    Args:
-        turn: cleaned.
-        language: `en` or `zh`.
     """
     if _WORD.search(turn):
         return turn

@@ -142,11 +142,7 @@ class EmotionLexicon:
 
     @classmethod
     def from_marks(cls, marks: bytes, vocabulary: Vocabulary, where: str) -> EmotionLexicon:
-        """Make a lexicon of the words that the marks of a vocabulary's tokens name.
-
-        Args:
-            marks: what `to_marks` made.
-        """
+        """Make a lexicon of the words that the marks of a vocabulary's tokens name."""
         lines = marks.split(b"\n")
         if lines.pop() or set(lines) - {b"0", b"1"} or len(lines) != len(vocabulary):
             raise UserError(

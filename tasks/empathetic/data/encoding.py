@@ -72,7 +72,6 @@ class DialogueEncoder:
     """Numbers the words it meets, inside and outside the vocabulary, and packs contexts.
 
     Args:
-        config: what the network reads, and how long a context may be.
         lexicon: words that are hints if they are in the vocabulary; None marks none.
     """
 
@@ -128,7 +127,6 @@ class DialogueEncoder:
         """Pack a context.
 
         Args:
-            context: of this encoder.
             emotion: class id to give to the network, or None.
             unknown: words to be treated as outside the vocabulary.
 
@@ -277,7 +275,6 @@ def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> Hi
     turns are dropped.
 
     Args:
-        turns: tokens of each turn, oldest first; the speaker has the first.
         max_tokens: how many tokens may stay, at least 1; None keeps all.
     """
     if max_tokens is not None and max_tokens < 1:

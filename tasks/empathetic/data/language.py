@@ -21,8 +21,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS, EMOTIONS_OF
-from paddle_dialog.text.language import LanguageName
-from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.characters import LanguageName, simplified
 
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
@@ -242,11 +241,7 @@ ENGLISH = Language(
 
 
 def make_language(name: LanguageName, pieces: bytes | None) -> Language:
-    """Return the language of a setting.
-
-    Args:
-        pieces: the model of the pieces of Chinese; None for English.
-    """
+    """Return the language of a setting."""
     if name == "en":
         return ENGLISH
     if pieces is None:
@@ -264,10 +259,6 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
 
 def learn_pieces(turns: Iterable[str], size: int) -> bytes:
     """Learn pieces from text.
-
-    Args:
-        turns: the text.
-        size: how many pieces; fewer where the text has not so many.
 
     Returns:
         The content of a SentencePiece model, a function of text and size.
@@ -348,11 +339,7 @@ def _sentencepiece() -> Any:
 
 
 def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Language:
-    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces.
-
-    Args:
-        pieces: the model of the pieces of Chinese, see `make_language`.
-    """
+    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces."""
     if not isinstance(config.model, PretrainedConfig):
         return make_language(config.language, pieces)
     return _pretrained_language(load_tokenizer(base_folder(config.model)), config.language)

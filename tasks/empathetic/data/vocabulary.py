@@ -55,11 +55,7 @@ def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]
 
 
 def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
-    """Iterate over every turn of examples once: each example of a conversation repeats the turns before it.
-
-    Args:
-        dialogues: context turns and target of each example; examples of one conversation follow each other.
-    """
+    """Iterate over every turn of examples once: each example of a conversation repeats the turns before it."""
     before: list[T] = []
     for context, target in dialogues:
         turns = [*context, target]
