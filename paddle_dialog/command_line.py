@@ -282,11 +282,7 @@ def typed_lines(hint: str) -> Iterator[str | None]:
 
 
 def piped_lines() -> Iterator[tuple[int, str | None]]:
-    """Iterate over the lines of standard input as UTF-8, whatever the locale; None for one that is not.
-
-    Yields:
-        (number from 1, line without its end)
-    """
+    """Iterate over the numbered lines of standard input as UTF-8, whatever the locale; None for one that is not."""
     stdin = getattr(sys.stdin, "buffer", None) or io.BytesIO()
     for number, raw in enumerate(iter(lambda: stdin.readline(LONGEST_LINE + 1), b""), start=1):
         if len(raw) > LONGEST_LINE:

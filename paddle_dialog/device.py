@@ -11,14 +11,11 @@ from paddle_dialog.errors import UserError
 
 
 def select_device(name: str) -> str:
-    """Make a device Paddle's current one.
+    """Make a device Paddle's current one; return it as Paddle writes it: `cpu` or `gpu:N`.
 
     Args:
         name: `cpu`, `gpu` (the first one), `gpu:N` (counted from 0), or `auto`: the first GPU if there is
             one, else the CPU. Under `paddle.distributed.launch` the first GPU is the one given to this process.
-
-    Returns:
-        What was chosen, as Paddle writes it: `cpu` or `gpu:N`.
     """
     match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", name, flags=re.ASCII)
     if match is None:

@@ -18,14 +18,11 @@ LOG_FILE = "vdlrecords.run.log"  # VisualDL knows its files by the first word
 
 
 def draw_confusion_matrix(counts: np.ndarray, labels: Sequence[str], title: str) -> np.ndarray:
-    """Draw how often each label was taken for each other, in percent of its row.
+    """Draw how often each label was taken for each other, in percent of its row: RGB, uint8 [height, width, 3].
 
     Args:
         counts: [L, L], annotated labels down, predicted ones across; an empty row stays white.
         labels: L names in the order of the rows.
-
-    Returns:
-        RGB image, uint8 [height, width, 3].
     """
     # Not pyplot, which would pick a window system and keep every figure.
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -78,14 +78,11 @@ def main(arguments: argparse.Namespace) -> int | None:
 def measure_decoding(
     predictor: Predictor, single: Sequence[str], batch: Sequence[str], repeats: int
 ) -> Record:
-    """Time one input alone and many at once, text to text.
+    """Time one input alone and many at once, text to text: `milliseconds_one` and `inputs_per_second`.
 
     Args:
         single: inputs answered one by one; the median over all of them and all repeats counts.
         batch: inputs answered in one call.
-
-    Returns:
-        `milliseconds_one` and `inputs_per_second`.
     """
 
     def seconds(texts: Sequence[str]) -> float:

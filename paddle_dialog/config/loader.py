@@ -28,9 +28,6 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, An
     Args:
         path: the YAML file; its `base: other.yaml` is relative to the file that names it.
         overrides: `section.key=value` texts; a later one wins.
-
-    Returns:
-        The merged mapping, not yet typed: `${NAME}` references are filled by `build`.
     """
     mapping = _read_with_base(Path(path), ())
     for override in overrides:

@@ -8,15 +8,12 @@ CALIBRATION_BINS = 15
 
 
 def confusion_matrix(predicted: np.ndarray, gold: np.ndarray, classes: int) -> np.ndarray:
-    """Count how often each class was taken for each other.
+    """Count how often each class was taken for each other: int64 [K, K], true classes down.
 
     Args:
         predicted: classes [N].
         gold: true classes [N].
         classes: number K of them.
-
-    Returns:
-        int64 [K, K], true classes down, predicted ones across.
     """
     return np.bincount(gold * classes + predicted, minlength=classes**2).reshape(classes, classes)
 

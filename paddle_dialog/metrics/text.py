@@ -8,16 +8,13 @@ from collections.abc import Iterable, Sequence
 
 
 def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Return corpus BLEU-4 with one reference each (Papineni et al. 2002).
+    """Return corpus BLEU-4 in 0–100, with one reference each (Papineni et al. 2002).
 
     sacrebleu with its own defaults on our tokens: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp.
 
     Args:
         hypotheses: token lists without blanks in a token; a string is a list of characters.
         references: as many token lists.
-
-    Returns:
-        The score on sacrebleu's scale, 0–100.
     """
     from sacrebleu.metrics import BLEU
 
@@ -31,11 +28,7 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
 
 
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return corpus chrF2 with one reference each (Popović 2015): character n-grams up to 6, blanks left out.
-
-    Returns:
-        The score on sacrebleu's scale, 0–100.
-    """
+    """Return corpus chrF2 in 0–100, one reference each (Popović 2015): character n-grams up to 6, blanks left out."""
     from sacrebleu.metrics import CHRF
 
     if not hypotheses or len(hypotheses) != len(references):
@@ -44,14 +37,11 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
-    """Return distinct n-grams / all n-grams of the whole set (Li et al. 2016, section 5.2).
+    """Return distinct n-grams / all n-grams of the whole set (Li et al. 2016, section 5.2); 0 without any n-gram.
 
     Args:
         sequences: token lists; a string is a list of characters. No n-gram crosses from one to the next.
         n: length of the n-grams, at least 1.
-
-    Returns:
-        The share in 0–1; 0 if no sequence is long enough for an n-gram.
     """
     if n < 1:
         raise ValueError(f"n is {n}, but an n-gram has at least one token")

@@ -85,9 +85,6 @@ def create_app(
     Args:
         load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
         words: refused in input.
-
-    Returns:
-        The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
     """
     cards, metrics = list[ModelCard](), Metrics()
     batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders, config.limits.seconds)

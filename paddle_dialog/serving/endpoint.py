@@ -176,10 +176,7 @@ class Endpoint(ABC, Generic[R]):
         self.request_model = bounded(self.request_model, limits)
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a loaded model and the words it must not write.
-
-        Returns:
-            The `details` of the endpoint.
+        """Take a loaded model and the words it must not write; return the `details` of the endpoint.
 
         Raises:
             UserError: the model cannot serve.

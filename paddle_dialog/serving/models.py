@@ -49,11 +49,7 @@ def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeC
 
 
 def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
-    """Find the bundles of a server's models.
-
-    Returns:
-        The models, and a sentence for each that is left out because no weights were named and none are there.
-    """
+    """Find the bundles of a server's models; return a sentence for each that has none, where none was named."""
     models: list[ServedModel] = []
     missing: list[str] = []
     of_task: dict[str, Sequence[Endpoint[Any]]] = {}

@@ -29,11 +29,7 @@ _FAILED = 1  # exit status
 
 
 def serve(config: ServeConfig, device: str = "auto") -> int:
-    """Serve until SIGTERM or SIGINT, then answer what was accepted.
-
-    Returns:
-        The exit status: 0, or 1 where the process that makes decoders has died.
-    """
+    """Serve until SIGTERM or SIGINT, then answer what was accepted; return the exit status."""
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
     signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)

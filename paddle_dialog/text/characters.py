@@ -111,13 +111,10 @@ _WORD = re.compile(r"[A-Za-zＡ-Ｚａ-ｚ]+")
 
 
 def language_of(text: str) -> LanguageName | None:
-    """Return the language that most of a text is in.
+    """Return the language that most of a text is in, Chinese where both are equal; None where there is neither.
 
     Args:
         text: any; a run of Latin letters counts as much as a hanzi, and nothing else counts.
-
-    Returns:
-        `zh` or `en`, Chinese where both are equal; None where there is neither, as of emoji and numbers.
     """
     hanzi, words = len(_HANZI.findall(text)), len(_WORD.findall(text))
     if not hanzi and not words:

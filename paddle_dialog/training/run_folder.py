@@ -118,11 +118,7 @@ def load_progress(bundle: Bundle, where: Path) -> Progress:
 
 
 def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
-    """Find the newest undamaged checkpoint of a run; warn about damaged ones.
-
-    Returns:
-        Its folder and content, or None where the run has saved nothing yet.
-    """
+    """Find the newest undamaged checkpoint of a run; warn about damaged ones."""
     problems = []
     for name in CHECKPOINTS:
         folder = run_folder / name
@@ -144,13 +140,10 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
 
 
 def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] | None:
-    """Find the checkpoint that a run continues.
+    """Find the checkpoint that a run continues; None where `auto` finds none.
 
     Args:
         resume: a checkpoint or a run's folder, or `auto` for the newest checkpoint of `run_folder`.
-
-    Returns:
-        Its folder and content, or None where `auto` finds none.
     """
     folder = run_folder if resume == "auto" else Path(resume)
     if resume != "auto" and not folder.is_dir():

@@ -39,9 +39,6 @@ def choose(result: BeamResult, wanted: int, distance: float) -> list[Candidate]:
         wanted: how many.
         distance: least share of the free characters in which any two of them differ; ones that are too alike fill up
             where there are too few.
-
-    Returns:
-        The best one, and others by their scores.
     """
     candidates = list({text: (text, h) for text, h in [*result.diverse, *result.candidates]}.values())
     if not result.candidates:

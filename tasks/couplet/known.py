@@ -86,9 +86,6 @@ class CoupletIndex:
         """Return the couplet with the line nearest to one of a couplet's.
 
         Of equally near ones that is taken whose other line is nearer.
-
-        Returns:
-            None where the index holds no couplet of this length.
         """
         given = {"first": normalise_line(first), "second": normalise_line(second)}
         found: list[tuple[int, int, int, int]] = []  # distances, row, length

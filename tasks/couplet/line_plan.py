@@ -19,11 +19,7 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 class CharacterTable:
-    """Properties of the tokens of a vocabulary, each computed when first asked for.
-
-    Attributes:
-        vocabulary: V tokens, one character each but for the special ones.
-    """
+    """Properties of the tokens of a vocabulary, each computed when first asked for."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary

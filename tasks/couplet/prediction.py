@@ -133,9 +133,6 @@ class CoupletPredictor(GenerationPredictor):
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
             second: the same as `direction=TO_FIRST`.
 
-        Returns:
-            The candidates of each line.
-
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
                 does not fit a line, the model was not trained for the direction, or it has no index of its corpus;

@@ -79,13 +79,10 @@ def punctuation(line: str) -> dict[int, str]:
 
 
 def parse_template(template: str, line: str, given: str = "上联") -> dict[int, str]:
-    """Return the locked characters of a template such as ？？？？花更红.
+    """Return the locked characters of a template such as ？？？？花更红, by their positions from 0.
 
     Args:
         template: one character a position, ？ or ? where any may stand; blanks are dropped.
-
-    Returns:
-        Position (0 is the first) → character.
     """
     written = simplified_line(template)
     if len(written) != len(line):

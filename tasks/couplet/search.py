@@ -79,11 +79,7 @@ class LineSearch:
     def candidates(
         self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest
     ) -> list[list[Candidate]]:
-        """Find the candidates of a batch.
-
-        Returns:
-            For each line at most `request.wanted` candidates, the best first; none where all are refused.
-        """
+        """Find at most `request.wanted` candidates for each line of a batch, best first; none where all are refused."""
         wanted, pool = request.wanted, self._config.rerank.candidates
         options = self._options(request)
         sources = [np.asarray(request.direction.source(self._vocabulary, line)) for line in lines]

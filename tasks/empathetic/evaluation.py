@@ -238,7 +238,7 @@ def emotion_metrics(
 
 
 def display(config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-    """Return emotions and greedy replies of the first dev, else training, contexts, and the accuracy of the emotion."""
+    """Return emotions and greedy replies of the first dev (else training) contexts, and the emotion's accuracy."""
     dataset: Any = (data.dev if data.dev is not None else data.train).dataset
     predictor = EmpatheticPredictor(
         config, TrainedModel.of_network(network, data.vocabularies), dataset.encoder

@@ -159,11 +159,7 @@ def judged_width(width: int) -> int:
 
 
 def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> ReplyJudge | None:
-    """Return the judge that a config asks for.
-
-    Returns:
-        None where the config wants none, or leaves the choice to a bundle that has none.
-    """
+    """Return the judge that a config asks for; None where it wants none, or the bundle has none."""
     wanted = config.replies.judge
     if wanted is False:
         return None

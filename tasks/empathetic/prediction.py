@@ -57,10 +57,6 @@ class EmpatheticPredictor(ContextReader):
     Args:
         judge: of the bundle, which chooses among written replies and reflections; with None the generator answers
             alone.
-
-    Attributes:
-        care: answers turns that speak of self-harm, abuse or violence, instead of the model.
-        judge: see above.
     """
 
     config: EmpatheticConfig
@@ -88,14 +84,11 @@ class EmpatheticPredictor(ContextReader):
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
     ) -> list[list[ReplyPrediction]]:
-        """Write replies.
+        """Write replies to each context.
 
         Args:
             contexts: each one turn, or a conversation: its turns oldest first, the speaker's first and last.
             n_best: replies to each, best first; the config's number by default.
-
-        Returns:
-            The replies to each context.
 
         Raises:
             UserError: see `answer`.
@@ -361,11 +354,7 @@ def count_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
 def write_replies(
     encoder: DialogueEncoder, contexts: Sequence[ReadContext], options: SearchOptions
 ) -> list[list[ReplyPrediction]]:
-    """Write replies.
-
-    Returns:
-        The candidates of each context in the order of the search.
-    """
+    """Write replies to each context, in the order of the search."""
     batch = contexts[0].batch
     assert batch is not None, "the model has not read the contexts"
     sources, lengths = pad_sources([context.packed[0] for context in contexts])
@@ -396,11 +385,7 @@ def _predictions(
 
 
 def language_hint(turn: str, language: LanguageName) -> str | None:
-    """Return a sentence for the writer of a turn in another language than the model's.
-
-    Returns:
-        The sentence, in the language of the turn; None where the model reads it.
-    """
+    """Return a hint in the language of a turn that the model does not read, else None."""
     written = language_of(turn)
     if written is None or written == language:
         return None

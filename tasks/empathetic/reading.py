@@ -86,11 +86,6 @@ class ContextReader(GenerationPredictor):
 
     Args:
         encoder: an existing one, so that its lexicon is not read again.
-
-    Attributes:
-        vocabulary: of contexts and replies.
-        model: offers `StepModel` and `read_contexts`.
-        encoder: of conversations.
     """
 
     def __init__(

@@ -262,7 +262,7 @@ class ComposingPredictor(CoupletPredictor):
         scroll: str | None = None,
         seed: int | None = None,
     ) -> list[Proposal]:
-        """Write whole couplets that differ, best first.
+        """Write whole couplets that differ, best first; fewer than asked for where too few differ.
 
         Args:
             theme: words with blanks or commas between them, e.g. 春节; a couplet has a word of each.
@@ -273,9 +273,6 @@ class ComposingPredictor(CoupletPredictor):
             count: proposals, each of as many couplets as the name needs.
             scroll: a 横批 of one's own; by default the model chooses.
             seed: of the draws; the config's by default.
-
-        Returns:
-            Couplets with form and 横批; fewer than asked for where too few differ.
 
         Raises:
             UserError: the request cannot be met, or the model was not trained for it.

@@ -87,9 +87,6 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
     Args:
         label: one of `emotions`; case and outer blanks do not matter. Of the Chinese emotions the Chinese name or a
             label of CPED will do.
-
-    Returns:
-        The id, from 0.
     """
     name = label.strip().lower()
     if name not in emotions and emotions == CHINESE_EMOTIONS:

@@ -124,14 +124,11 @@ class DialogueEncoder:
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
     ) -> Packed:
-        """Pack a context.
+        """Pack a context; return the extended ids of its unknown words by their numbers, too.
 
         Args:
             emotion: class id to give to the network, or None.
             unknown: words to be treated as outside the vocabulary.
-
-        Returns:
-            The source, and the extended ids of its words outside the vocabulary by their numbers.
         """
         words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
@@ -316,7 +313,7 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
 
 
 def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
-    """Return the buckets of each word, of the pair it ends, and again of the words of the first turn.
+    """Return the buckets of each word, of the pair it ends, and of a first turn's words again: [n, WORD_FEATURES].
 
     The same word is a different feature for speaker and listener; no pair crosses two turns.
 
@@ -325,9 +322,6 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
         roles: of each word [n].
         first_turn: how many words the conversation's first turn has here.
         buckets: as for `character_ngrams`.
-
-    Returns:
-        int64 [n, WORD_FEATURES].
     """
     roles = roles.astype(np.int64)
     before = np.zeros_like(hashes)  # [n]

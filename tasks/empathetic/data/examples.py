@@ -72,9 +72,6 @@ class DialogueDataset(io.Dataset):
         counts: occurrences in the training text, for training data only: some of the words seen once are shown as
             unknown, different ones in each epoch.
         encoder: a fresh one of a model whose bundle brings its hints; made by default.
-
-    Attributes:
-        cut_targets: replies that were too long.
     """
 
     def __init__(

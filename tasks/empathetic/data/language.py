@@ -162,14 +162,11 @@ def _split_word(word: str) -> list[str]:
 
 
 def detokenise(tokens: Iterable[str]) -> str:
-    """Turn reply tokens into readable text.
+    """Turn reply tokens into one line of readable text.
 
     Punctuation and clitics join their word, split words join again ("can not" gives "cannot"), sentences
     start with a capital letter and "i" becomes "I". It is for reading: `tokenise` need not give the same
     tokens back.
-
-    Returns:
-        One line of text; empty for no tokens.
     """
     text = ""
     previous = ""
@@ -258,11 +255,7 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
 
 
 def learn_pieces(turns: Iterable[str], size: int) -> bytes:
-    """Learn pieces from text.
-
-    Returns:
-        The content of a SentencePiece model, a function of text and size.
-    """
+    """Learn pieces from text; return the content of a SentencePiece model, a function of text and size."""
     model = io.BytesIO()
     try:
         _sentencepiece().SentencePieceTrainer.train(
