@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.config.schema import MOST_ROWS
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 
@@ -32,6 +31,8 @@ class Prediction:
 
 def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
     """Check that `texts` is a list and no single text, which would be answered letter by letter, and `n_best`."""
+    from paddle_dialog.config.schema import MOST_ROWS  # needs YAML, whose absence only `run_tool` explains
+
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
     if n_best is not None and not 1 <= n_best <= MOST_ROWS:
