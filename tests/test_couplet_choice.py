@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.tasks.couplet.choice import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.rules import RELAXATION_ORDER, Rules
+from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 
 ROOMY = LEVEL + OBLIQUE + "，。"

@@ -49,7 +49,7 @@ from paddle_dialog.tasks.couplet.preferences import (
     read_ratings,
     with_own,
 )
-from paddle_dialog.tasks.couplet.rerank import ReverseModel
+from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.tasks.couplet.training_data import CoupletDataset
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding.interface import Hypothesis
-from paddle_dialog.tasks.couplet.choice import BeamResult, choose
 from paddle_dialog.tasks.couplet.composing.proposals import SET_PHRASE_COST, Scores, quality
 from paddle_dialog.tasks.couplet.composing.request import Theme
 from paddle_dialog.tasks.couplet.config import CoupletConfig, RulesConfig
@@ -23,6 +22,7 @@ from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.preferences import RatedAnswer, with_own
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, describe
+from paddle_dialog.tasks.couplet.search import BeamResult, choose
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import tones
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
-from paddle_dialog.metrics.text import common_openings
+from paddle_dialog.metrics import common_openings
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import (
@@ -23,6 +23,7 @@ from paddle_dialog.tasks.empathetic.data.emotions import (
     EMOTIONS,
     emotion_id,
 )
+from paddle_dialog.tasks.empathetic.data.encoding import reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.language import (
     ENGLISH,
@@ -33,7 +34,6 @@ from paddle_dialog.tasks.empathetic.data.language import (
     sample_of_turns,
 )
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
-from paddle_dialog.tasks.empathetic.data.vocabulary import reserved_entries
 from paddle_dialog.tasks.empathetic.evaluation import evaluate, measure_likelihood, reply_metrics
 
 PIECES = learn_pieces(TURNS, 120)

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
+from paddle_dialog.tasks.empathetic.data.encoding import LISTENER_ID, SPEAKER_ID, DialogueEncoder
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, longest_target
 from paddle_dialog.tasks.empathetic.data.sources import read_conversations
-from paddle_dialog.tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
 
 END, UNKNOWN = Vocabulary.eos_id, Vocabulary.unk_id

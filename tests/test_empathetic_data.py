@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.metrics.text import has_phrase
+from paddle_dialog.metrics import has_phrase
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.language import tokenise
 from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues

@@ -18,8 +18,7 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id, nearest_emotion
-from paddle_dialog.tasks.empathetic.data.encoding import HINTS, make_encoder
-from paddle_dialog.tasks.empathetic.data.vocabulary import HINT_ID
+from paddle_dialog.tasks.empathetic.data.encoding import HINT_ID, HINTS, make_encoder
 from paddle_dialog.tasks.empathetic.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

@@ -11,26 +11,24 @@ from hypothesis import strategies as st
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
+    CLS_ID,
+    FIRST_EMOTION_ID,
+    HINT_ID,
     LISTENER,
+    LISTENER_ID,
     NO_EMOTION,
     NO_ROLE,
     SPEAKER,
+    SPEAKER_ID,
     DialogueEncoder,
     History,
+    build_vocabulary,
+    check_vocabulary,
+    count_words,
     flatten,
     make_encoder,
 )
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.data.vocabulary import (
-    CLS_ID,
-    FIRST_EMOTION_ID,
-    HINT_ID,
-    LISTENER_ID,
-    SPEAKER_ID,
-    build_vocabulary,
-    check_vocabulary,
-    count_words,
-)
 from paddle_dialog.text.vocabulary import Vocabulary
 
 TURNS = [["a", "b"], ["c"], ["d", "e", "f"]]

@@ -17,7 +17,7 @@ from empathetic_toys import (
 )
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.metrics.text import has_phrase, has_repeated_ngram
+from paddle_dialog.metrics import has_phrase, has_repeated_ngram
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate

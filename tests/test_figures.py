@@ -13,7 +13,7 @@ from matplotlib import image as images
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
-from paddle_dialog.metrics.classification import confusion_matrix
+from paddle_dialog.metrics import confusion_matrix
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.evaluation import BY_KINSHIP, emotion_report
 

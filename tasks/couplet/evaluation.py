@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
+from paddle_dialog.metrics import corpus_bleu, distinct_n, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
@@ -109,7 +109,7 @@ def _sums_of_pairs(
     predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction
 ) -> Sequence[np.ndarray]:
     """Return the sums of each pair; see `_sums`."""
-    from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.metrics import token_losses
     from paddle_dialog.tasks.couplet.direction import collate
     from paddle_dialog.training.losses import SequenceCrossEntropy
 

@@ -169,14 +169,6 @@ def _packed(pairs: list[tuple[str, str]], numbers: dict[str, int]) -> bytes:
     values = [numbers[character] for pair in pairs for line in pair for character in line]
     data = np.array(values, NUMBER).tobytes()
     size = max(len(data), 4096)
-    filters = [
-        {
-            "id": lzma.FILTER_LZMA2,
-            "preset": 9 | lzma.PRESET_EXTREME,
-            "dict_size": size,
-            "lc": 0,
-            "lp": 1,
-            "pb": 1,
-        }
-    ]
+    best = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME}
+    filters = [{**best, "dict_size": size, "lc": 0, "lp": 1, "pb": 1}]
     return lzma.compress(data, check=lzma.CHECK_CRC32, filters=filters)

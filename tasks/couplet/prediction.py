@@ -20,9 +20,8 @@ from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from paddle_dialog.tasks.couplet.form import Form, form_report
 from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable
-from paddle_dialog.tasks.couplet.rerank import Candidate
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
-from paddle_dialog.tasks.couplet.search import LineRequest, LineSearch
+from paddle_dialog.tasks.couplet.search import Candidate, LineRequest, LineSearch
 from paddle_dialog.text.characters import is_hanzi, simplified_line
 
 if TYPE_CHECKING:

@@ -189,17 +189,18 @@ def training_data(
     if isinstance(config.model, PretrainedConfig):
         notes.append(_unknown_characters(config.model, vocabulary, pairs))
     if settings.has_uses:
-        train = _encoded(UsesDataset(pairs, verse, settings, vocabulary, config.seed))
+        uses = UsesDataset(pairs, verse, settings, vocabulary, config.seed)
+        train = EncodedData(uses, uses.lengths)
         notes.append(f"{len(train.lengths):,} examples of all uses")
     else:
-        train = _encoded(CoupletDataset(pairs, vocabulary))
+        train = _encoded(pairs, vocabulary)
     if config.preferences.ratings is not None:
         rated = _rated(config.preferences, pairs, notes)
         train = _with_ratings(task, config, train, rated, vocabulary)
     notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
     dev = None
     if settings.dev is not None:
-        dev = _encoded(CoupletDataset(_read(config, settings.dev, "dev data", notes), vocabulary))
+        dev = _encoded(_read(config, settings.dev, "dev data", notes), vocabulary)
     return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate_rated, notes)
 
 
@@ -211,7 +212,8 @@ def _read(config: CoupletConfig, source: str, what: str, notes: list[str]) -> li
     return pairs
 
 
-def _encoded(dataset: CoupletDataset | UsesDataset) -> EncodedData:
+def _encoded(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
+    dataset = CoupletDataset(pairs, vocabulary)
     return EncodedData(dataset, dataset.lengths)
 
 

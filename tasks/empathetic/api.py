@@ -200,16 +200,12 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             lambda text: not self.words.finds(text),
         )
         answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
-        self._forget()
-        return answers
-
-    def _forget(self) -> None:
-        """Empty the caches of tokeniser and encoder when they are full."""
-        encoder = self.predictor.encoder
-        if max(len(encoder.words()), encoder.language.remembered()) > REMEMBERED:
+        encoder, turns = predictor.encoder, predictor.language.tokens_of
+        if max(len(encoder.words()), turns.cache_info().currsize) > REMEMBERED:
             encoder.forget()
-            encoder.language.forget()
+            turns.cache_clear()
             forget_chunks()
+        return answers
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
         """Merge the settings of request and server."""

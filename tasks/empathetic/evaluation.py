@@ -18,9 +18,10 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
-from paddle_dialog.metrics.classification import calibration_error, confusion_matrix
-from paddle_dialog.metrics.text import (
+from paddle_dialog.metrics import (
+    calibration_error,
     common_openings,
+    confusion_matrix,
     corpus_bleu,
     distinct_n,
     has_phrase,
@@ -155,7 +156,7 @@ def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialo
 
 def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Sequence[np.ndarray]:
     """Return the numbers of `ReplyLikelihood` for each reply."""
-    from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.metrics import token_losses
     from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
     from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +20,7 @@ from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import checked_texts, parse_context
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
-from paddle_dialog.tasks.empathetic.data.vocabulary import not_words
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, not_words, pad_sources
 from paddle_dialog.tasks.empathetic.judge import ReplyJudge, first_new
 from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
@@ -40,6 +40,7 @@ from paddle_dialog.tasks.empathetic.replies import (
 from paddle_dialog.text.characters import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
+T = TypeVar("T")
 TINY = 1e-9
 MIN_LENGTH = 1  # of a reply in tokens
 EMOTIONAL: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker shows an emotion
@@ -128,20 +129,21 @@ class EmpatheticPredictor(ContextReader):
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed)
-        answers: dict[int, Answer] = {}
-        for rows, batch in self._batches(contexts, emotions, settings.batch_size):
+
+        def answered(batch: list[ReadContext]) -> Iterator[Answer]:
             cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
             understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
             asked = [one for one, sentence in zip(understood, cared, strict=True) if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
-            for row, context, sentence in zip(rows, understood, cared, strict=True):
+            for context, sentence in zip(understood, cared, strict=True):
                 if sentence is None:
                     act, replies = next(ranked)
                     accepted = [reply for reply in replies if accepts(reply.text)][:count]
-                    answers[row] = self._answer(context, act, accepted, settings.min_confidence)
+                    yield self._answer(context, act, accepted, settings.min_confidence)
                 else:
-                    answers[row] = self._caring(context, sentence)
-        return [answers[row] for row in range(len(contexts))]
+                    yield self._caring(context, sentence)
+
+        return self._in_batches(contexts, settings.batch_size, answered, emotions)
 
     def generate(
         self, contexts: Sequence[Sequence[str]], decoding: EmpatheticDecodingConfig | None = None
@@ -153,30 +155,33 @@ class EmpatheticPredictor(ContextReader):
         """
         settings = self.config.decoding if decoding is None else decoding
         options = self.search_options(settings, 1)
-        answers: dict[int, Answer] = {}
-        for rows, batch in self._batches(contexts, None, settings.batch_size):
-            for row, context, replies in zip(
-                rows, batch, write_replies(self.encoder, batch, options), strict=True
-            ):
-                answers[row] = self._answer(context, None, replies, 0.0)
-        return [answers[row] for row in range(len(contexts))]
+
+        def answered(batch: list[ReadContext]) -> Iterator[Answer]:
+            for context, replies in zip(batch, write_replies(self.encoder, batch, options), strict=True):
+                yield self._answer(context, None, replies, 0.0)
+
+        return self._in_batches(contexts, settings.batch_size, answered)
 
     def predict_emotions(self, contexts: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """Return the network's probabilities [C] of the emotions of each context; errors as for `answer`."""
-        found: dict[int, np.ndarray] = {}
-        for rows, batch in self._batches(contexts, None, self.config.decoding.batch_size):
-            found |= {row: context.emotions for row, context in zip(rows, batch, strict=True)}
-        return [found[row] for row in range(len(contexts))]
+        size = self.config.decoding.batch_size
+        return self._in_batches(contexts, size, lambda batch: [context.emotions for context in batch])
 
-    def _batches(
-        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None, size: int
-    ) -> Iterator[tuple[list[int], list[ReadContext]]]:
-        """Let the model read contexts, `size` of like length at a time; with the indices of each batch."""
+    def _in_batches(
+        self,
+        contexts: Sequence[Sequence[str]],
+        size: int,
+        answer: Callable[[list[ReadContext]], Iterable[T]],
+        emotions: Sequence[str | None] | None = None,
+    ) -> list[T]:
+        """Let the model read contexts, `size` of like length at a time; return what `answer` makes of each."""
         read = self.read(contexts, emotions)
         order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0].words))
+        found: dict[int, T] = {}
         for start in range(0, len(order), size):
             rows = order[start : start + size]
-            yield rows, self.understand([read[row] for row in rows])
+            found.update(zip(rows, answer(self.understand([read[row] for row in rows])), strict=True))
+        return [found[row] for row in range(len(read))]
 
     def _emotion_of_last_turn(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Mix the emotion of each conversation with that of its newest turn.

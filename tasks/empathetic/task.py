@@ -21,10 +21,9 @@ from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
-from paddle_dialog.tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
+from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, DialogueEncoder, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
-from paddle_dialog.tasks.empathetic.data.vocabulary import VOCABULARY
 from paddle_dialog.tasks.empathetic.judge import DIALOGUE_ACTS, judge_of_bundle
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary

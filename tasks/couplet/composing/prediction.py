@@ -27,7 +27,7 @@ from paddle_dialog.tasks.couplet.direction import ONE_WAY, compose_source, encod
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
-from paddle_dialog.tasks.couplet.rerank import ReverseModel
+from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.text.characters import is_hanzi, simplified_line
 from paddle_dialog.text.tones import Tone
 

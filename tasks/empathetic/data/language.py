@@ -11,8 +11,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -213,23 +213,11 @@ class Language:
     stock_phrase: tuple[str, ...]  # the units of what listeners say too often
     # How many units begin a reply alike, for `common_openings`; 0 where that is not reported.
     opening: int = 0
-    # `tokenise` with a memory, which `forget` empties.
-    tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
-    _memory: Any = field(init=False)  # the same, as functools knows it
 
-    def __post_init__(self) -> None:
-        split = self.tokenise
-        remembering = lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(split(turn)))
-        object.__setattr__(self, "tokens_of", remembering)
-        object.__setattr__(self, "_memory", remembering)
-
-    def remembered(self) -> int:
-        """Return how many turns `tokens_of` remembers."""
-        return int(self._memory.cache_info().currsize)
-
-    def forget(self) -> None:
-        """Empty its memory, which a server must not keep for every user."""
-        self._memory.cache_clear()
+    @cached_property
+    def tokens_of(self) -> Any:
+        """`tokenise` with a memory, as `functools` makes it."""
+        return lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(self.tokenise(turn)))
 
 
 ENGLISH = Language(

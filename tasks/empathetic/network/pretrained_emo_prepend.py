@@ -17,10 +17,11 @@ from paddle_dialog.models.pretrained import PretrainedLM, PretrainedState
 from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.vocabulary import (
+from paddle_dialog.tasks.empathetic.data.encoding import (
     LISTENER_ID,
+    NO_EMOTION,
     SPEAKER_ID,
+    Source,
     pretrained_vocabulary,
     smallest_vocabulary,
 )
