@@ -96,3 +96,15 @@ class GenerationPredictor(Predictor):
     @abstractmethod
     def decoding_summary(self) -> str:
         """Describe the search in a few words."""
+
+    def search_summary(self) -> str:
+        """Describe the strategy of the section `decoding` and its settings in a few words."""
+        settings = self.config.decoding
+        if settings.strategy == "beam":
+            alpha = "" if settings.length_penalty == "none" else f" {settings.alpha:g}"
+            size = max(settings.beam_size, settings.n_best)
+            return f"beam {size}, length penalty {settings.length_penalty}{alpha}"
+        if settings.strategy == "greedy":
+            return "greedy"
+        cut = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
+        return f"sampling, {cut}, seed {self.config.seed}"

@@ -77,7 +77,6 @@ def test_imports_run_from_tools_to_tasks_to_the_library():
 FLOORS = (
     *(
         "errors",
-        "mkl",
         "processes",
         "device",
         "config",

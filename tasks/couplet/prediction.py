@@ -232,15 +232,11 @@ class CoupletPredictor(GenerationPredictor):
         return min(self.config.data.max_length, self.config.decoding.max_length)
 
     def decoding_summary(self) -> str:
-        settings, rerank = self.config.decoding, self.config.rerank
-        search = {
-            "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",
-            "greedy": "greedy",
-            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-            f"top-p {settings.top_p}, seed {self.config.seed}",
-        }[settings.strategy]
+        rerank, engine = self.config.rerank, f", {self.config.decoding.engine} engine"
+        beam = engine if self.config.decoding.strategy == "beam" else ""
         ordered = f", {rerank.candidates} candidates ordered by reverse {rerank.reverse:g} too"
-        return f"{search}, {describe(self.config.rules)}{ordered if rerank.reverse else ''}"
+        rules = describe(self.config.rules)
+        return f"{self.search_summary()}{beam}, {rules}{ordered if rerank.reverse else ''}"
 
     def _checked(self, text: str, direction: Direction) -> str:
         line, limit, name = simplified_line(text), self.longest_line, direction.given

@@ -247,17 +247,8 @@ class EmpatheticPredictor(ContextReader):
     def search_summary(self) -> str:
         """Describe the generator's search in a few words."""
         settings = self.config.decoding
-        penalty = f"length penalty {settings.length_penalty}" + (
-            f" {settings.alpha}" if settings.length_penalty != "none" else ""
-        )
-        search = {
-            "beam": f"beam {max(settings.beam_size, settings.n_best)}, {penalty}",
-            "greedy": "greedy",
-            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-            f"top-p {settings.top_p}, seed {self.config.seed}",
-        }[settings.strategy]
         repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
-        return f"{search}{repeats}, at most {settings.max_length} tokens"
+        return f"{super().search_summary()}{repeats}, at most {settings.max_length} tokens"
 
     def decoding_summary(self) -> str:
         search, replies = self.search_summary(), self.config.replies

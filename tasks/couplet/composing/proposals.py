@@ -113,11 +113,10 @@ def _stretches(proposal: Proposal) -> set[str]:
 
 def _first_words(proposal: Proposal) -> set[str]:
     """Return the first two characters of both lines, without those that were asked for."""
-    words = set()
-    for line in (proposal.first, proposal.second):
-        word = "".join(c for i, c in enumerate(line[:2]) if i not in proposal.fixed and is_hanzi(c))
-        words.add(word)
-    return words - {""}
+    both = (proposal.first, proposal.second)
+    return {
+        "".join(c for i, c in enumerate(line[:2]) if i not in proposal.fixed and is_hanzi(c)) for line in both
+    } - {""}
 
 
 class Scores(NamedTuple):

@@ -20,40 +20,15 @@ from paddle_dialog.text.vocabulary import Vocabulary
 _PACKAGE, _DISTRIBUTION, _DATA_FILE = "nrclex", "NRCLex", "nrc_en.json"
 
 # Alphabetical; the position is the class id stored in trained weights, so this order must never change.
-_IN_CHINESE: dict[str, str] = {
-    "afraid": "害怕",
-    "angry": "生气",
-    "annoyed": "恼火",
-    "anticipating": "盼望",
-    "anxious": "焦虑",
-    "apprehensive": "忐忑",
-    "ashamed": "羞愧",
-    "caring": "关怀",
-    "confident": "自信",
-    "content": "满足",
-    "devastated": "悲痛欲绝",
-    "disappointed": "失望",
-    "disgusted": "厌恶",
-    "embarrassed": "尴尬",
-    "excited": "兴奋",
-    "faithful": "忠诚",
-    "furious": "愤怒",
-    "grateful": "感激",
-    "guilty": "内疚",
-    "hopeful": "充满希望",
-    "impressed": "钦佩",
-    "jealous": "嫉妒",
-    "joyful": "喜悦",
-    "lonely": "孤独",
-    "nostalgic": "怀旧",
-    "prepared": "有准备",
-    "proud": "自豪",
-    "sad": "悲伤",
-    "sentimental": "感伤",
-    "surprised": "惊讶",
-    "terrified": "恐惧",
-    "trusting": "信任",
-}
+_NAMES = """
+afraid=害怕 angry=生气 annoyed=恼火 anticipating=盼望 anxious=焦虑 apprehensive=忐忑
+ashamed=羞愧 caring=关怀 confident=自信 content=满足 devastated=悲痛欲绝 disappointed=失望
+disgusted=厌恶 embarrassed=尴尬 excited=兴奋 faithful=忠诚 furious=愤怒 grateful=感激
+guilty=内疚 hopeful=充满希望 impressed=钦佩 jealous=嫉妒 joyful=喜悦 lonely=孤独
+nostalgic=怀旧 prepared=有准备 proud=自豪 sad=悲伤 sentimental=感伤 surprised=惊讶
+terrified=恐惧 trusting=信任
+"""
+_IN_CHINESE: dict[str, str] = dict(pair.split("=") for pair in _NAMES.split())
 EMOTIONS: tuple[str, ...] = tuple(_IN_CHINESE)
 
 # name: (in Chinese, the labels of CPED in this group); the same holds for this order.

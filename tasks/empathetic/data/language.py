@@ -33,30 +33,14 @@ Tokens = Sequence[str]
 
 # Replaced wherever they occur, even inside a longer word ("spirit's" gives "spirit is"), as in the published data.
 # Contractions that are missing here ("i'll", "haven't", "he's") are left to Treebank.
-CONTRACTIONS: dict[str, str] = {
-    "i'm": "i am",
-    "i've": "i have",
-    "i'd": "i would",
-    "you're": "you are",
-    "you'd": "you would",
-    "you'll": "you will",
-    "it's": "it is",
-    "we've": "we have",
-    "they're": "they are",
-    "that's": "that is",
-    "what's": "what is",
-    "there's": "there is",
-    "there're": "there are",
-    "isn't": "is not",
-    "aren't": "are not",
-    "wasn't": "was not",
-    "weren't": "were not",
-    "don't": "do not",
-    "doesn't": "does not",
-    "didn't": "did not",
-    "couldn't": "could not",
-    "can't": "cannot",
-    "won't": "will not",
+_CONTRACTIONS = """
+i'm=i_am i've=i_have i'd=i_would you're=you_are you'd=you_would you'll=you_will it's=it_is
+we've=we_have they're=they_are that's=that_is what's=what_is there's=there_is there're=there_are
+isn't=is_not aren't=are_not wasn't=was_not weren't=were_not don't=do_not doesn't=does_not
+didn't=did_not couldn't=could_not can't=cannot won't=will_not
+"""
+CONTRACTIONS = {
+    short: full.replace("_", " ") for short, full in (pair.split("=") for pair in _CONTRACTIONS.split())
 }
 # Words whose period does not end a sentence; the first line is what the published training files show.
 ABBREVIATIONS: frozenset[str] = frozenset(
