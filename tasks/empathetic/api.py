@@ -162,10 +162,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def details(self) -> Record:
         predictor = self.predictor
         predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
-        return {
-            "emotions": list(predictor.emotions),
-            "chinese_names": CHINESE_NAMES[predictor.language.name],
-        }
+        return {"emotions": list(predictor.emotions), "chinese_names": CHINESE_NAMES[predictor.language.name]}
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
         return request.context

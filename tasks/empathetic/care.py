@@ -267,8 +267,7 @@ class CareResponder:
     @cached_property
     def _phrases(self) -> Phrases:
         return Phrases(
-            read_phrases(_SHIPPED / "care_phrases.txt"),
-            read_phrases(_SHIPPED / "care_exceptions.txt", "[ ]"),
+            read_phrases(_SHIPPED / "care_phrases.txt"), read_phrases(_SHIPPED / "care_exceptions.txt", "[ ]")
         )
 
     def kind(self, turn: str) -> Kind | None:

@@ -213,11 +213,7 @@ def broken_tones(line: str) -> list[str]:
         return []
     pattern = Pattern(tuple(map(len, parts)))
     ends = [_end_tone(pattern, number) in tones(part[-1]) for number, part in enumerate(parts)]
-    kept = {
-        ALTERNATING: all(map(_alternates, parts)),
-        ENDS: all(ends[:-1]),
-        FINAL: ends[-1],
-    }
+    kept = {ALTERNATING: all(map(_alternates, parts)), ENDS: all(ends[:-1]), FINAL: ends[-1]}
     return [rule for rule in TONE_RULES if not kept[rule]]
 
 

@@ -136,11 +136,7 @@ class Scores(NamedTuple):
 
 
 def quality(
-    lines: tuple[str, str],
-    scores: Scores,
-    relaxed: Sequence[str],
-    themes: Sequence[Theme],
-    named: bool,
+    lines: tuple[str, str], scores: Scores, relaxed: Sequence[str], themes: Sequence[Theme], named: bool
 ) -> float:
     """Return how good a couplet is held to be; only the order means something.
 

@@ -235,10 +235,7 @@ def read_themes(text: str) -> tuple[Theme, ...]:
             ),
         )
     _refuse(
-        (
-            len(names) > MOST_THEMES,
-            f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most",
-        )
+        (len(names) > MOST_THEMES, f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most")
     )
     return tuple(usual_themes().get(name, Theme(name, (name,))) for name in names)
 

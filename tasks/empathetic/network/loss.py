@@ -57,10 +57,7 @@ class EmpatheticLoss(nn.Layer):
     token_nll: Tensor
 
     def __init__(
-        self,
-        label_smoothing: float = 0.0,
-        emotion_weight: float = 1.0,
-        context_weight: float = 0.0,
+        self, label_smoothing: float = 0.0, emotion_weight: float = 1.0, context_weight: float = 0.0
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
