@@ -239,13 +239,6 @@ def test_in_the_chat_which_continues_afterwards(recipe: Path) -> None:
     assert outcome.stdout.count("[care]") == 2 and "knows none" not in outcome.stderr
 
 
-def test_an_operator_brings_answers_on_the_command_line(recipe: Path, tmp_path: Path) -> None:
-    answers = tmp_path / "answers.yaml"
-    answers.write_text("en: Call Anna.\nzh: 找安娜。\n", encoding="utf-8")
-    outcome = run_here("predict", "-c", recipe, "-o", f"care.answers={answers}", "I want to die")
-    assert outcome.stdout == "[care] Call Anna.\n"
-
-
 def served(*predictors: Any, words: WordFilter | None = None) -> Any:
     """Return the running server of models."""
     words = words or WordFilter()

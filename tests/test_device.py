@@ -38,12 +38,6 @@ def test_cpu_is_where_new_tensors_go():
     assert paddle.zeros([1]).place.is_cpu_place()
 
 
-@needs_cpu_build
-def test_auto_without_gpu_is_the_cpu():
-    assert select_device("auto") == "cpu"
-    assert paddle.get_device() == "cpu"
-
-
 @pytest.mark.parametrize(
     ("name", "expected"), [("auto", "gpu:0"), ("gpu", "gpu:0"), ("gpu:1", "gpu:1"), ("cpu", "cpu")]
 )

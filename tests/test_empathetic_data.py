@@ -180,18 +180,6 @@ def test_faulty_jsonl_lines_are_named(tmp_path, record, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_very_long_turn_and_emoji_are_kept_whole(tmp_path):
-    turn = "😀" + "x" * 9_999
-    assert read_dialogues(_jsonl(tmp_path, {"context": [turn], "target": "ok"}))[0].context == [turn]
-
-
-def test_files_without_a_dialogue(tmp_path):
-    with pytest.raises(UserError, match="no dialogue in this file"):
-        read_dialogues(_write(tmp_path / "a.jsonl", "\n \n"))
-    with pytest.raises(UserError, match="no such file"):
-        read_dialogues(str(tmp_path / "none.jsonl"))
-
-
 def test_the_sample_has_three_conversations_of_each_emotion_one_of_them_longer():
     dialogues = read_dialogues("sample")
     assert len(dialogues) == 128

@@ -1,7 +1,6 @@
 """The couplet's address: the command's JSON, locks, rules, banned words, batches."""
 
 import asyncio
-import re
 
 import httpx
 import pytest
@@ -100,21 +99,6 @@ def test_answers_name_the_nearest_couplet_of_the_corpus():
     assert known == [{"first": "鸟老客", "second": texts[0], "distance": d} for d in (0, far)]
 
 
-@pytest.mark.parametrize("first", ["", " ", "\u3000\t", "\u200b", "couplet", "！？"])
-def test_the_schema_refuses_an_empty_line_as_the_server_does(first):
-    schema = CoupletEndpoint(LimitsConfig()).request_model.model_json_schema()["properties"]["first"]
-    assert schema["minLength"] == 1 and not re.search(schema["pattern"], first)
-    assert re.search(schema["pattern"], "abc春") and re.search(schema["pattern"], "𠀀")
-    with start() as client:
-        status, record = ask(client, first=first)
-        assert status == 422 and "pattern" not in record["error"]
-        assert ask(client, lock="")[0] == 422
-
-
-def test_tones_by_name():
-    assert tone_names("春雨，好a") == ["ping", "ze", "punctuation", "ze", "unknown"]
-
-
 def test_locked_characters_and_rules_are_kept():
     with start() as client:
         _, locked = ask(client, lock="？山？")
@@ -151,13 +135,6 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeyp
     assert len(searches) == 1
     alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]
     assert together == alone
-
-
-def test_rules_of_one_request_do_not_reach_the_next():
-    with start() as client:
-        before = ask(client)
-        ask(client, rules={"enabled": False, "tone_weight": 3})
-        assert ask(client) == before
 
 
 def test_banned_words_are_refused_in_line_and_lock_and_never_written(tmp_path):

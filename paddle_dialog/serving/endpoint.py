@@ -137,17 +137,11 @@ def bounded(model: type[R], limits: LimitsConfig, **bounds: Any) -> type[R]:
 
 @dataclass(frozen=True)
 class Job:
-    """One checked request.
+    """One checked request."""
 
-    Args:
-        item: what is asked.
-        settings: how to decode it; only jobs of equal settings are decoded together.
-        cost: about how many decoder steps it takes, one for each row of a beam.
-    """
-
-    item: Any
-    settings: Hashable
-    cost: int = 1
+    item: Any  # what is asked
+    settings: Hashable  # how to decode it; only jobs of equal settings are decoded together
+    cost: int = 1  # about how many decoder steps it takes, one for each row of a beam
 
 
 class Endpoint(ABC, Generic[R]):

@@ -16,7 +16,7 @@ from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.form import form_report
-from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
+from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 
 TOGETHER = 8  # batches whose likelihood a process measures at once, each of pairs of like length
@@ -51,8 +51,14 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     answers = answer_all(predictor.predict, [pair.first for pair in pairs], predictor.batch_size)
     if predictions is not None:
-        both = zip(pairs, answers, strict=True)
-        write_records(predictions, (_record(pair, candidates) for pair, candidates in both))
+        shown = ([candidate.as_dict() for candidate in candidates] for candidates in answers)
+        write_records(
+            predictions,
+            (
+                {"first": pair.first, "reference": pair.second, "predictions": own}
+                for pair, own in zip(pairs, shown, strict=True)
+            ),
+        )
     hypotheses = [candidates[0].text if candidates else "" for candidates in answers]
     texts = [[normalise_line(line) for line in side] for side in (hypotheses, [p.second for p in pairs])]
     return {
@@ -61,11 +67,6 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
         "form": form_rates([pair.first for pair in pairs], hypotheses),
         "decoding": predictor.decoding_summary(),
     }
-
-
-def _record(pair: Couplet, candidates: Sequence[CoupletPrediction]) -> Record:
-    predictions = [candidate.as_dict() for candidate in candidates]
-    return {"first": pair.first, "reference": pair.second, "predictions": predictions}
 
 
 def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:

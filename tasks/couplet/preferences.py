@@ -189,20 +189,15 @@ class RatedBatches(EpochBatches):
 
 
 class RatedBatch(NamedTuple):
-    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs.
+    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs."""
 
-    Args:
-        source: ids [N + M, S].
-        source_lengths: [N + M].
-        target: input ids [N + M, T], begin token first.
-        label: output ids [N + M, T], end token last.
-    """
-
-    source: np.ndarray
-    source_lengths: np.ndarray
-    target: np.ndarray
-    label: np.ndarray
-    mask: np.ndarray
+    source: np.ndarray  # ids [N + M, S]
+    source_lengths: np.ndarray  # [N + M]
+    target: np.ndarray  # input ids [N + M, T], begin token first
+    label: np.ndarray  # output ids [N + M, T], end token last
+    mask: (
+        np.ndarray
+    )  # of the ordinary examples, float32 [N, T]; those below are arguments of `PreferenceLoss`
     text_mask: np.ndarray | None = None
     answers: np.ndarray | None = None
     inputs: np.ndarray | None = None

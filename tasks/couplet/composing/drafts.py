@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -40,23 +41,21 @@ _OTHER = {Tone.LEVEL: Tone.OBLIQUE, Tone.OBLIQUE: Tone.LEVEL}
 _BACKWARDS = (Tone.OBLIQUE, Tone.LEVEL, Tone.LEVEL, Tone.OBLIQUE)  # and again
 _ALTERNATES = range(4, 8)  # sizes of clauses
 
+T = TypeVar("T")
 Scheme = Mapping[int, Tone]  # position in the line → the tone it must have
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What is fixed of one couplet.
+    """What is fixed of one couplet."""
 
-    Args:
-        words: characters of the theme's words, for the model.
-        tones: of the 上联.
-    """
-
-    pattern: Pattern
-    first: Mapping[int, str] = field(default_factory=dict)
-    second: Mapping[int, str] = field(default_factory=dict)
-    words: str = ""
-    tones: Scheme = field(default_factory=dict)
+    pattern: Pattern  # of both lines
+    first: Mapping[int, str] = field(
+        default_factory=dict
+    )  # position → character of the 上联, without the commas
+    second: Mapping[int, str] = field(default_factory=dict)  # the same of the 下联
+    words: str = ""  # characters of the theme's words, for the model
+    tones: Scheme = field(default_factory=dict)  # of the 上联
 
     @property
     def size(self) -> int:
@@ -145,9 +144,8 @@ class _DraftSampler:
         for side in sides:
             places = [places for places in self._rooms(len(word)) if not set(places) & set(side)]
             costs = [self._cost(side, dict(zip(p, word, strict=True))) for p in places]
-            best = [p for p, cost in zip(places, costs, strict=True) if cost == min(costs)]
-            if best:
-                side.update(zip(best[self._random.integers(len(best))], word, strict=True))
+            if places:
+                side.update(zip(self._cheapest(places, costs), word, strict=True))
                 return
 
     def _set_both(self, words: Sequence[str]) -> None:
@@ -160,8 +158,7 @@ class _DraftSampler:
             self._set(words[0])
             return
         costs = [self._cost_of_both(*pair) for pair in pairs]
-        best = [pair for pair, cost in zip(pairs, costs, strict=True) if cost == min(costs)]
-        above, below, places = best[self._random.integers(len(best))]
+        above, below, places = self._cheapest(pairs, costs)
         self._first.update(zip(places, above, strict=True))
         self._second.update(zip(places, below, strict=True))
 
@@ -186,8 +183,11 @@ class _DraftSampler:
 
     def _best_scheme(self) -> Scheme:
         found = schemes(self._pattern, self._rules)
-        costs = [conflicts(scheme, self._first) for scheme in found]
-        best = [scheme for scheme, cost in zip(found, costs, strict=True) if cost == min(costs)]
+        return self._cheapest(found, [conflicts(scheme, self._first) for scheme in found])
+
+    def _cheapest(self, choices: Sequence[T], costs: Sequence[int]) -> T:
+        """Draw one of the choices that cost least."""
+        best = [choice for choice, cost in zip(choices, costs, strict=True) if cost == min(costs)]
         return best[self._random.integers(len(best))]
 
 

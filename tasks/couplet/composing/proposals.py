@@ -34,29 +34,20 @@ SAD_COST = 0.4  # for each sad character where the occasion is glad
 
 @dataclass(frozen=True)
 class Proposal:
-    """A whole couplet.
-
-    Args:
-        score: mean log-probability per character of the two lines, their ends included.
-        form: which rules it keeps.
-        relaxed: rules it could not be held to.
-        quality: what proposals are ordered by.
-        scrolls: 横批 that go with it, best first.
-        fixed: positions whose characters were asked for, so that they say nothing of how two proposals differ.
-        set: number of the proposal, from 1, where one has several couplets; None where it has one.
-        part: number of the couplet in it, from 1.
-    """
+    """A whole couplet."""
 
     first: str
     second: str
-    score: float
-    form: Form
-    relaxed: tuple[str, ...] = ()
-    quality: float = 0.0
-    scrolls: tuple[str, ...] = ()
-    fixed: frozenset[int] = frozenset()
-    set: int | None = None
-    part: int | None = None
+    score: float  # mean log-probability per character of the two lines, their ends included
+    form: Form  # which rules it keeps
+    relaxed: tuple[str, ...] = ()  # rules it could not be held to
+    quality: float = 0.0  # what proposals are ordered by
+    scrolls: tuple[str, ...] = ()  # 横批 that go with it, best first
+    fixed: frozenset[int] = (
+        frozenset()
+    )  # positions of requested characters, in which proposals need not differ
+    set: int | None = None  # number of the proposal, from 1, where one has several couplets
+    part: int | None = None  # number of the couplet in it, from 1
 
     @property
     def scroll(self) -> str:
@@ -120,19 +111,12 @@ def _first_words(proposal: Proposal) -> set[str]:
 
 
 class Scores(NamedTuple):
-    """Log-probabilities per token, and a judgement.
+    """Log-probabilities per token, and a judgement."""
 
-    Args:
-        first: of the 上联, per token that was left to the model.
-        second: of the 下联 after the 上联.
-        reverse: of the 上联 after the 下联.
-        judged: what a judge fitted to ratings says of the couplet, in the same unit.
-    """
-
-    first: float
-    second: float
-    reverse: float
-    judged: float = 0.0
+    first: float  # of the 上联, per token that was left to the model
+    second: float  # of the 下联 after the 上联
+    reverse: float  # of the 上联 after the 下联
+    judged: float = 0.0  # the value of a judge fitted to ratings, in the same unit
 
 
 def quality(

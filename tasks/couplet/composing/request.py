@@ -59,23 +59,14 @@ class Theme:
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request.
+    """A checked request."""
 
-    Args:
-        themes: what the couplets speak of; none is anything.
-        name: characters to be placed: 上 下 上 下 …, a pair to each couplet.
-        place: of the name's characters in their lines, 0 is the first, punctuation not counted.
-        patterns: allowed ones, with their frequencies.
-        count: proposals, each of as many couplets as the name needs.
-        scroll: the 横批 of all; None leaves it to the model.
-    """
-
-    themes: tuple[Theme, ...]
-    name: str
-    place: int
-    patterns: Mapping[Pattern, int]
-    count: int
-    scroll: str | None
+    themes: tuple[Theme, ...]  # what the couplets speak of; none is anything
+    name: str  # characters to be placed: 上 下 上 下 …, a pair to each couplet
+    place: int  # of the name's characters in their lines, 0 is the first, punctuation not counted
+    patterns: Mapping[Pattern, int]  # allowed ones, with their frequencies
+    count: int  # proposals, each of as many couplets as the name needs
+    scroll: str | None  # the 横批 of all; None leaves it to the model
 
     @property
     def parts(self) -> list[str]:

@@ -36,16 +36,11 @@ SCROLL_TABLE, THEME_TABLE = "scrolls.npz", "themes.npz"
 
 @dataclass(frozen=True)
 class Association:
-    """How much more often a character stands in couplets that have a word than in others.
+    """How much more often a character occurs in couplets that have a word than in others."""
 
-    Args:
-        words: W words.
-        characters: C characters, in one text.
-        steps: max(0, log p(character | word) / p(character)) in steps of 1/40, uint8 [C, W]; 0 where it is weak.
-    """
-
-    words: tuple[str, ...]
-    characters: str
+    words: tuple[str, ...]  # W words
+    characters: str  # C characters
+    # max(0, log p(character | word) / p(character)) in steps of 1/40, uint8 [C, W]; 0 where it is weak.
     steps: np.ndarray
 
     @cached_property
