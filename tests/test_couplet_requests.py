@@ -113,13 +113,6 @@ def test_the_command_locks_and_reports_what_it_relaxed(tmp_path):
     )
 
 
-def test_a_line_in_traditional_characters_is_answered_as_in_simplified_ones():
-    predictor = toy(ROOMY + "风东")
-    plain, traditional = predictor.predict(["东风", "東風"], n_best=3)
-    assert plain == traditional
-    assert predictor.predict(["东风"], template="？風") == predictor.predict(["东风"], template="？风")
-
-
 @pytest.mark.parametrize("distance", [0.0, 1 / 3])
 def test_the_best_candidate_is_the_same_however_many_are_wanted(distance):
     reranked = {"candidates": 3, "reverse": 2.0}
@@ -147,7 +140,3 @@ def test_the_best_candidate_is_the_same_however_many_are_wanted(distance):
 def test_what_cannot_be_is_refused(asked, said):
     with pytest.raises(UserError, match=said):
         toy(ROOMY).predict(**{"lines": ["春雨"], **asked})
-
-
-def test_a_lock_of_the_mark_for_any_character_locks_nothing():
-    assert toy(ROOMY).predict(["春雨"], lock={0: "？"}) == toy(ROOMY).predict(["春雨"])

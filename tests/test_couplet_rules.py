@@ -118,11 +118,6 @@ def test_the_tone_weight_is_what_a_character_must_be_better_by():
             assert answer.score == pytest.approx(scores[expected] / 2)
 
 
-def test_a_mark_that_the_vocabulary_lacks_is_copied():
-    answer = best(toy(LEVEL + OBLIQUE, 1), "雨；雪")
-    assert answer.text[1] == "；" and answer.form.punctuation_aligned and answer.relaxed == []
-
-
 def test_a_question_inside_a_line_is_answered_by_a_comma():
     answer = best(toy(ROOMY, 1), "雨？雪！月？")
     assert [answer.text[place] for place in (1, 3, 5)] == ["，", "！", "？"]

@@ -43,16 +43,6 @@ def _file(tmp_path, name, text):
     return str(path)
 
 
-def test_word_file(tmp_path):
-    lexicon = EmotionLexicon.load(_file(tmp_path, "words.txt", "Happy\n\n tears \n"))
-    assert len(lexicon) == 2
-    assert "happy" in lexicon
-    assert "HAPPY" in lexicon
-    assert "table" not in lexicon
-    assert 3 not in lexicon
-    assert [word in lexicon for word in ("happy", "table", "tears")] == [True, False, True]
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -1,8 +1,5 @@
 """The couplet's address: the command's JSON, locks, rules, banned words, batches."""
 
-import asyncio
-
-import httpx
 import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 from serving_toys import loader, make_app, running
@@ -165,25 +162,3 @@ def test_where_only_banned_words_are_left_there_is_no_answer(tmp_path):
 def test_a_greedy_recipe_still_gives_several_candidates():
     with start(toy(LEVEL + OBLIQUE, strategy="greedy", beam_size=1)) as client:
         assert len(ask(client, n_best=3)[1]["predictions"]) == 3
-
-
-def test_requests_at_the_same_time_are_answered_each_with_its_own(monkeypatch):
-    firsts = [a + b for a in OBLIQUE[:4] for b in OBLIQUE[:4]]
-    predictor = toy(LEVEL + OBLIQUE)
-    expected = {r["first"]: r["predictions"] for r in predictor.predict_records(firsts, 2)}
-    endpoint = CoupletEndpoint(LimitsConfig())
-    app = make_app(endpoint, load=loader(endpoint, predictor), batching={"max_wait_ms": 50.0})
-
-    async def scenario():
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            requests = [client.post("/v1/couplet", json={"first": f, "n_best": 2}) for f in firsts]
-            return [response.json() for response in await asyncio.gather(*requests)]
-
-    with running(app):
-        answers = asyncio.run(scenario())
-    assert {answer["first"]: answer["predictions"] for answer in answers} == expected
-    batches = app.state.metrics.registry.get_sample_value(
-        "paddle_dialog_batch_size_count", {"task": "couplet"}
-    )
-    assert 1 <= batches < len(firsts)

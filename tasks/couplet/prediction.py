@@ -172,12 +172,8 @@ class CoupletPredictor(GenerationPredictor):
 
         Args:
             wanted: candidates for each.
-            rules: of form; those of the config by default.
             decoding: how to search; as the config says by default.
-            direction: which line is given.
-            distance: of several candidates; the config's `choice.distance` by default.
-            known: whether each candidate is to name the couplet of the training corpus nearest to it.
-            refused: says which texts are not to be written; by default none.
+            refused: returns whether a text is not to be written; by default none is.
         """
         if known and self.couplet_index is None:
             raise UserError(NO_INDEX)
