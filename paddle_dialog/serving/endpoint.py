@@ -179,7 +179,7 @@ class Endpoint(ABC, Generic[R]):
         return self.details()
 
     def details(self) -> Record:
-        """Answer an example, to make the first request quick; return what the model card tells of this endpoint."""
+        """Answer an example, to make the first request quick; return what the model card reports of this endpoint."""
         return {}
 
     def texts(self, request: R) -> Iterable[str]:

@@ -18,7 +18,7 @@ from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
 
 VOCABULARY = "text"  # one for both lines
-BLANK = "<blank>"  # a position of a template where any character may stand
+BLANK = "<blank>"  # a position of a template for any character
 FIRST = "<first>"  # asks for the 上联 of a 下联
 COMPOSE = "<compose>"  # asks for the 上联 of a template; the characters of a theme follow
 VERSE = "<verse>"  # asks for lines as in classical verse (律诗)
@@ -59,7 +59,7 @@ def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme
     """Return the source, without end token, that asks for a 上联 made from nothing.
 
     Args:
-        template: each position's character, or None where any may stand.
+        template: each position's character, or None for any.
         theme: characters of the words that the couplet should speak of, one after the other.
     """
     shape = [BLANK if character is None else character for character in template]

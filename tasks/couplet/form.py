@@ -46,7 +46,7 @@ def form_report(first: str, second: str) -> Form:
 
 
 def clauses(line: str) -> list[str]:
-    """Return what stands between the marks of a line."""
+    """Return the parts of a line between its punctuation."""
     return "".join(" " if is_punctuation(character) else character for character in line).split()
 
 

@@ -1,4 +1,4 @@
-"""Whether a couplet stands in the training corpus: an index that answers which couplet is nearest to a line.
+"""Whether a couplet is in the training corpus: an index that answers which couplet is nearest to a line.
 
 It holds the couplets themselves: characters as 16-bit numbers, the frequent ones low, couplets of one length sorted
 and compressed together. A length is unpacked when it is first asked for, and compared as a whole: for 340,000 lines
@@ -31,7 +31,7 @@ NUMBER = np.dtype("<u2")  # of a character
 ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
 
 MOST_UNPACKED = 1 << 26  # bytes of the lines of one length
-MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one stands in the corpus
+MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one is in the corpus
 
 Line = Literal["first", "second"]
 BOTH: tuple[Line, ...] = ("first", "second")
@@ -43,7 +43,7 @@ class Known:
 
     first: str  # 上联
     second: str  # 下联
-    # Positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
+    # Positions at which the nearer of the lines that were compared differs; 0 if it is there whole.
     distance: int
 
     def as_dict(self) -> Record:
@@ -165,7 +165,7 @@ def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> by
 
 
 def _packed(pairs: list[tuple[str, str]], numbers: dict[str, int]) -> bytes:
-    """Compress couplets of one length, told that every other byte is the high one of a number."""
+    """Compress couplets of one length; every other byte is the high one of a number."""
     values = [numbers[character] for pair in pairs for line in pair for character in line]
     data = np.array(values, NUMBER).tobytes()
     size = max(len(data), 4096)

@@ -57,7 +57,7 @@ class CharacterTable:
 class LinePlan:
     """The rules for one line, by position of the answer."""
 
-    # Position → the only character that may stand there; one outside the vocabulary is written as the unknown
+    # Position → the only character allowed there; one outside the vocabulary is written as the unknown
     # token and shown as itself.
     forced: Mapping[int, str]
     # For each position of the given line the first one that must hold the same hanzi, or itself.
@@ -75,7 +75,7 @@ class LinePlan:
         return self.origins[place] if place < len(self.origins) else place
 
     def penalty(self, tokens: Sequence[int]) -> float:
-        """Return the nats that the search takes off a text for what the rules make dear."""
+        """Return the nats that the rules take off a text."""
         return sum(
             float(self.penalties.get(place, self.beyond)[token])
             for place, token in enumerate(tokens)
@@ -173,7 +173,7 @@ class _Penalties:
         if ends and "final_tone" in self._active:
             level = self._planner.direction.wanted_final_tone(self._line) is Tone.LEVEL
             fits = table.level if level else table.oblique
-            # Where punctuation is free, a mark may stand here, after the last hanzi.
+            # Where punctuation is free, a mark may follow the last hanzi here.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf
         return penalty
 
@@ -246,7 +246,7 @@ class PlannedLines:
 
 
 def rows_of_inputs(prefixes: Prefixes) -> Iterator[tuple[int, slice]]:
-    """Iterate over the rows of each input, which stand together, with the number of the input."""
+    """Iterate over the rows of each input, which are neighbours, with the number of the input."""
     starts = group_starts(prefixes.inputs).tolist()
     for start, stop in zip(starts, [*starts[1:], len(prefixes.inputs)], strict=True):
         yield int(prefixes.inputs[start]), slice(start, stop)

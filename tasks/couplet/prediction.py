@@ -53,7 +53,7 @@ class CoupletPrediction(Prediction):
 
 
 def notes_of(prediction: Record) -> str:
-    """Return what stands behind a candidate for a reader."""
+    """Return the notes printed after a candidate."""
     notes = f"\trelaxed: {', '.join(prediction['relaxed'])}" if "relaxed" in prediction else ""
     if "known" not in prediction:
         return notes
@@ -125,7 +125,7 @@ class CoupletPredictor(GenerationPredictor):
             lines: 上联; blanks are dropped and punctuation is unified before the model sees them.
             n_best: candidates for each, best first; the config's number by default.
             lock: position (0 is the first) → character that every answer has there.
-            template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
+            template: the same as text, ？ for any character, e.g. ？？？？花更红.
             rules: of form; those of the config by default.
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
@@ -204,7 +204,7 @@ class CoupletPredictor(GenerationPredictor):
     ) -> Iterable[Record]:
         """Answer as JSON records: `{"first": …, "predictions": [{"text", "score", "form"}, …]}`.
 
-        A `template` holds for all texts. With `second` they are 下联, stand under "second", and 上联 are written.
+        A `template` holds for all texts. With `second` they are 下联, under the key "second", and 上联 are written.
         With `known` a prediction has the nearest couplet of the training corpus, `{"first", "second", "distance"}`.
         """
         key = "second" if second else "first"

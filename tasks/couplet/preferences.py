@@ -48,9 +48,9 @@ class RatedAnswer:
     first: str  # 上联
     second: str  # 下联, which the model wrote
     rating: float  # the higher, the better; only those of one input are compared
-    # Of a 上联 that the model wrote too, ？ where any character may stand; None where it was given.
+    # Of a 上联 that the model wrote too, ？ for any character; None where it was given.
     template: str | None = None
-    told: str = ""  # characters of theme words that the model was told for it
+    told: str = ""  # characters of theme words that the model was given for it
 
     def texts(self, vocabulary: Vocabulary) -> list[Text]:
         """Return the texts that the model wrote of it, and what they were asked by."""

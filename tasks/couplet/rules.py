@@ -82,7 +82,7 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
     """Return the locked characters of a template such as ？？？？花更红, by their positions from 0.
 
     Args:
-        template: one character a position, ？ or ? where any may stand; blanks are dropped.
+        template: one character a position, ？ or ? for any; blanks are dropped.
     """
     written = simplified_line(template)
     if len(written) != len(line):

@@ -134,7 +134,7 @@ class UsesDataset(io.Dataset):
         shape = np.where(self._hanzi[line], self._blank, line)
         places = np.flatnonzero(self._hanzi[line])
         shown = random.choice(places, min(len(places), int(random.integers(3))), replace=False)
-        # A name stands at the beginning more often than anywhere else.
+        # A name is at the beginning more often than anywhere else.
         if len(shown) and random.random() < 0.5:
             shown[0] = places[0]
         shape[shown] = line[shown]

@@ -57,7 +57,7 @@ class Pattern:
     Args:
         phrase: normalised.
         sets: the alternatives of each name.
-        separator: an expression for what may stand between its words or hanzi.
+        separator: an expression for what may be between its words or hanzi.
         kind: of what it speaks.
         is_topic: whether it does not count in a story.
     """

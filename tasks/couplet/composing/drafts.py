@@ -109,7 +109,7 @@ class _DraftSampler:
 
     def draft(self) -> Draft:
         given: list[str] = []
-        both = 0.0 if self._first else IN_BOTH  # beside a name there is hardly room
+        both = 0.0 if self._first else IN_BOTH  # next to a name there is hardly room
         for theme in sorted(self._request.themes, key=lambda theme: len(theme.words)):
             words = self._words(theme, given)
             chance = self._random.random()
@@ -137,7 +137,7 @@ class _DraftSampler:
         return words
 
     def _set(self, word: str) -> None:
-        """Fix a word in one of the lines where the tones let it stand; leave it where there is no room."""
+        """Fix a word in one of the lines where the tones allow it, if there is room."""
         if any(word in "".join(side[p] for p in sorted(side)) for side in (self._first, self._second)):
             return
         sides = [self._first, self._second] if self._random.random() < 0.65 else [self._second, self._first]

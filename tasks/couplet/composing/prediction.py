@@ -260,7 +260,7 @@ class ComposingPredictor(CoupletPredictor):
 
         Args:
             theme: words with blanks or commas between them, e.g. 春节; a couplet has a word of each.
-            name: its characters stand in the lines by turns, e.g. 李明; more than two make several couplets.
+            name: its characters are placed in the lines by turns, e.g. 李明; more than two make several couplets.
             place: of the name's characters in their lines, 1 is the first, punctuation not counted.
             length: characters of a line, 4 to 15, punctuation not counted; 7 by default.
             pattern: of the clauses, e.g. 4+7.

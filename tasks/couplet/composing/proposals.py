@@ -22,13 +22,13 @@ from paddle_dialog.text.characters import is_hanzi
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
-SECOND_WEIGHT = 1.2  # of the 下联 beside the 上联, whose likelihood says less
+SECOND_WEIGHT = 1.2  # of the 下联 relative to the 上联, whose likelihood says less
 FIRST_WEIGHT = 0.3  # of the 上联 by itself without that bound; fitted to ratings, as the next
 REVERSE_WEIGHT = 0.3  # of the 上联 after its 下联
 RELAXED_COST = 1.0  # for each rule that is not kept
 SET_PHRASE_COST = 0.25  # for each of them
 THEME_WEIGHT = 0.5  # of the association of both lines with the themes, in nats
-KNOWN_COST = 0.5  # where a line stands in the training corpus as it is
+KNOWN_COST = 0.5  # where a line is in the training corpus as it is
 SAD_COST = 0.4  # for each sad character where the occasion is glad
 
 
@@ -95,7 +95,7 @@ def _differ(one: Proposal, other: Proposal, strict: bool) -> bool:
 
 
 def _stretches(proposal: Proposal) -> set[str]:
-    """Return all characters that stand four in a row within a clause, of both lines."""
+    """Return all sequences of four characters within a clause, of both lines."""
     found = set()
     for line in (proposal.first, proposal.second):
         found |= {c[i : i + SHARED_CLAUSE] for c in clauses(line) for i in range(len(c) - SHARED_CLAUSE + 1)}

@@ -232,9 +232,9 @@ def read_themes(text: str) -> tuple[Theme, ...]:
 
 
 def has_word(line: str, word: str) -> bool:
-    """Return whether a word stands in a line in the rhythm of 2+2+…, or ends a clause.
+    """Return whether a line has a word in the rhythm of 2+2+…, or at the end of a clause.
 
-    So 外婆 does not stand in 竹外婆娑, where it is parts of two words.
+    So 竹外婆娑 does not have 外婆, which is parts of two words there.
     """
     size = len(word)
     for clause in clauses(line):
