@@ -115,7 +115,6 @@ class RemoteDecoder:
         self._pipe, self._pid = fork_server.fork()
 
     def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
-        """See `Decode`."""
         batch = (endpoint.path, items, settings)
         try:
             self._pipe.send(batch)

@@ -109,7 +109,7 @@ def _sums(predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Dire
 def _sums_of_pairs(
     predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction
 ) -> Sequence[np.ndarray]:
-    """Return the sums of each pair; see `_sums`."""
+    """Return the five sums of `_sums` for each pair."""
     from paddle_dialog.metrics import token_losses
     from paddle_dialog.tasks.couplet.direction import collate
     from paddle_dialog.training.losses import SequenceCrossEntropy

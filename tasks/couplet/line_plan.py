@@ -207,7 +207,6 @@ class PlannedLines:
         self._vocabulary = table.vocabulary
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
         place = prefixes.length
         for number, rows in rows_of_inputs(prefixes):
             plan = self._plans[number]

@@ -203,7 +203,6 @@ class DiverseBeamPenalty:
         self._weights = [free_positions(plan) for plan in plans]
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
         place, before, heads = prefixes.length, -1, np.zeros(0, dtype=np.int64)
         for number, rows in rows_of_inputs(prefixes):
             weights = self._weights[number // 2]

@@ -123,7 +123,7 @@ class EmpatheticPredictor(ContextReader):
             accepts: predicate on the text of a candidate.
 
         Raises:
-            UserError: see `read`.
+            UserError: a conversation has no turn, an empty one or an even number of them, or an emotion is unknown.
         """
         check_request(contexts, n_best)
         settings = self.config.decoding if decoding is None else decoding

@@ -28,9 +28,9 @@ from paddle_dialog.text.tones import Tone
 # What no character of somebody's name may become the beginning of.
 UNKIND = "小人 小子 小丑 小贼 小鬼 小偷 小妾 小奴 王八 老贼 老鬼 白痴 红杏出墙 黄泉 文盲"
 _SCROLLS = 5
-DRAFTS, FEWEST_DRAFTS = 80, 12  # of each couplet in one round, see `_drafts`
+DRAFTS, FEWEST_DRAFTS = 80, 12  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
-ANSWERED, CHARACTERS = 128, 1408  # of the 上联 of a round that are answered, see `_answered`
+ANSWERED, CHARACTERS = 128, 1408  # of the 上联 of a round that are answered
 _USUAL_ROUNDS = 2  # which differ in their drafts alone; twice as many where fewer 上联 are answered in one
 # What a 上联 is held to in the rounds after those, where they find nothing.
 _FURTHER_ROUNDS = [TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)]
