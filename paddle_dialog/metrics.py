@@ -188,7 +188,6 @@ def calibration_error(probabilities: np.ndarray, gold: np.ndarray) -> float:
     confidence = probabilities.max(axis=1)  # [N]
     right = probabilities.argmax(axis=1) == gold  # [N]
     bins = np.maximum(np.ceil(confidence * CALIBRATION_BINS).astype(int) - 1, 0)  # [N]
-    gaps = np.bincount(
-        bins, weights=right - confidence, minlength=CALIBRATION_BINS
-    )  # [M], times the bin's size
+    # [M], times the bin's size
+    gaps = np.bincount(bins, weights=right - confidence, minlength=CALIBRATION_BINS)
     return float(np.abs(gaps).sum() / len(gold))

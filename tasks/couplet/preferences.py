@@ -195,9 +195,8 @@ class RatedBatch(NamedTuple):
     source_lengths: np.ndarray  # [N + M]
     target: np.ndarray  # input ids [N + M, T], begin token first
     label: np.ndarray  # output ids [N + M, T], end token last
-    mask: (
-        np.ndarray
-    )  # of the ordinary examples, float32 [N, T]; those below are arguments of `PreferenceLoss`
+    # Of the ordinary examples, float32 [N, T]; those below are arguments of `PreferenceLoss`.
+    mask: np.ndarray
     text_mask: np.ndarray | None = None
     answers: np.ndarray | None = None
     inputs: np.ndarray | None = None

@@ -147,9 +147,8 @@ def choose(result: BeamResult, wanted: int, distance: float) -> list[Candidate]:
         return candidates[:wanted]
     weights = free_positions(result.plan)  # [T]
     free = int(weights.sum())
-    most = free - math.ceil(
-        distance * free - 1e-9
-    )  # the rounding of a third times three is not a whole character
+    # The rounding of a third times three is not a whole character.
+    most = free - math.ceil(distance * free - 1e-9)
     texts = np.full((len(candidates), len(weights)), -1, dtype=np.int64)  # [K, T]
     for row, (_, hypothesis) in zip(texts, candidates, strict=True):
         row[: len(hypothesis.tokens)] = hypothesis.tokens[: len(row)]

@@ -21,9 +21,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)  # a turn of two kinds gets the first o
 GAP = "…"
 
 _SHIPPED = Path(__file__).parent / "texts"
-_LINE_END = re.compile(
-    r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])"
-)  # the blank that YAML makes of it, in Chinese
+# The blank that YAML makes of it, in Chinese.
+_LINE_END = re.compile(r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])")
 _APOSTROPHES = frozenset("'’‘´`ʼ＇")
 _LOOKALIKES = str.maketrans("!@$013", "iasoie")
 _INSIDE = re.compile("(?<=[a-z])[!@$013](?=[a-z])")  # k!ll

@@ -90,9 +90,8 @@ class Answer:
     """The answer to a context."""
 
     context: Sequence[str]  # its turns
-    emotion: (
-        str | None
-    )  # the most probable one, or the one that was given; None where none is probable enough
+    # The most probable one, or the one that was given; None where none is probable enough.
+    emotion: str | None
     probabilities: np.ndarray  # of all emotions, as predicted [C]
     predictions: Sequence[ReplyPrediction]  # the replies, best first
     emotions: Sequence[str] = EMOTIONS  # that the probabilities are of [C]

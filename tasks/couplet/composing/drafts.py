@@ -50,9 +50,8 @@ class Draft:
     """What is fixed of one couplet."""
 
     pattern: Pattern  # of both lines
-    first: Mapping[int, str] = field(
-        default_factory=dict
-    )  # position → character of the 上联, without the commas
+    # Position → character of the 上联, without the commas.
+    first: Mapping[int, str] = field(default_factory=dict)
     second: Mapping[int, str] = field(default_factory=dict)  # the same of the 下联
     words: str = ""  # characters of the theme's words, for the model
     tones: Scheme = field(default_factory=dict)  # of the 上联

@@ -43,9 +43,8 @@ class Proposal:
     relaxed: tuple[str, ...] = ()  # rules it could not be held to
     quality: float = 0.0  # what proposals are ordered by
     scrolls: tuple[str, ...] = ()  # 横批 that go with it, best first
-    fixed: frozenset[int] = (
-        frozenset()
-    )  # positions of requested characters, in which proposals need not differ
+    # Positions of requested characters, in which proposals need not differ.
+    fixed: frozenset[int] = frozenset()
     set: int | None = None  # number of the proposal, from 1, where one has several couplets
     part: int | None = None  # number of the couplet in it, from 1
 

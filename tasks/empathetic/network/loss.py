@@ -89,7 +89,6 @@ class EmpatheticLoss(nn.Layer):
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
     """Return mean cross-entropy of logits [B, C] over the annotated rows of `emotion` [B]."""
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
-    nll = (
-        F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
-    )  # [B]
+    # [B]
+    nll = F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     return mean_of(nll.sum(), annotated.sum())
