@@ -326,7 +326,10 @@ def test_scripts_run_the_code_of_their_own_checkout(tmp_path):
 MOMENT = "output.weight::moment1_0"
 WRONG_ARRAYS = {
     "missing": (lambda arrays: arrays.pop(MOMENT), "is damaged: output.weight::moment1_0 is missing"),
-    "unknown": (lambda arrays: arrays.update(more=np.ones(1, np.float32)), "is damaged: more is unknown"),
+    "unknown": (
+        lambda arrays: arrays.update({f"{MOMENT}x": arrays[MOMENT]}),
+        "is damaged: output.weight::moment1_0x is",
+    ),
     "shape": (lambda arrays: arrays.update({MOMENT: arrays[MOMENT][:1]}), "moment1_0 has shape [1, "),
     "type": (lambda arrays: arrays.update({MOMENT: arrays[MOMENT].astype(int)}), "moment1_0 has type int64"),
     "NaN": (lambda arrays: arrays[MOMENT].fill(np.nan), "moment1_0 has numbers that are not finite"),
