@@ -12,9 +12,8 @@ from empathetic_zh_toys import chinese_predictor
 from page_browser import _reply_predictor, idle, opened, say, serving
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage
+from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
 

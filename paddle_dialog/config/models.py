@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class OneWidth:
         return self.width
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.width % self.num_heads:
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
@@ -64,7 +63,6 @@ class LstmAttentionConfig(NetworkConfig):
         return self.hidden_size
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.tie_output and self.embedding_size != self.hidden_size:
             yield (
                 "tie_output",
@@ -110,7 +108,6 @@ class TransformerConfig(OneWidth, NetworkConfig):
         return self.bias or not self.tie_output
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.key_size is None or self.value_size is None:
             yield from super().problems()
         for key in ("key_size", "value_size"):
@@ -182,7 +179,6 @@ class PretrainedConfig:
     )
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.dtype == "bfloat16" and self.lora is None:
             yield (
                 "dtype",

@@ -42,9 +42,6 @@ def pad_batch(
 
     Returns:
         ids [B, T] and lengths [B], with T the longest length but at least 1.
-
-    Raises:
-        ValueError: there is no sequence.
     """
     if len(sequences) == 0:
         raise ValueError("a batch needs at least one sequence")
@@ -96,11 +93,7 @@ class EpochBatches(ABC):
         self.epoch = epoch
 
     def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch.
-
-        Raises:
-            UserError: the epoch has fewer batches.
-        """
+        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch."""
         if not 0 <= count <= len(self):
             raise UserError(
                 f"cannot resume after {count} batches of an epoch that has {len(self)}; "

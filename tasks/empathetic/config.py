@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     FamilyConfig,
@@ -15,7 +14,7 @@ from paddle_dialog.config.models import (
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
-from paddle_dialog.config.typed import shown
+from paddle_dialog.config.typed import Problem, at_least, rate, setting, shown
 
 # What the networks of this project read or learn, and a pre-trained model does not.
 _OF_PRETRAINED = {
@@ -163,7 +162,6 @@ class EmpatheticConfig(GenerationConfig):
     care: CareConfig = field(default_factory=CareConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.language == "zh" and self.emotion.hints:
             yield "emotion.hints", "the lexicon is English; set it to false where language is zh"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, setting
 
 InputKind = Literal["begin", "acrostic", "title"]
 MAX_TITLE = 24  # characters of a title; the rest is cut
@@ -64,7 +64,6 @@ class PoemConfig(GenerationConfig):
     verse: VerseConfig = field(default_factory=VerseConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         texts = max(self.data.max_length, self.decoding.max_length) + MAX_TITLE + 2
         longest = max(self.data.window, texts)

@@ -59,13 +59,11 @@ class PoemTask(GenerationTask):
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Return the language model."""
         from paddle_dialog.models.networks import CausalLm
 
         return CausalLm(config.model, vocabulary_sizes[VOCABULARY])
 
     def display(self, config: PoemConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Return texts that the network writes from nothing."""
         if not count:
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
@@ -73,30 +71,25 @@ class PoemTask(GenerationTask):
         return Display([prediction.text for prediction in predictor.predict([""], count)[0]])
 
     def predictor(self, config: PoemConfig, model: TrainedModel) -> PoemPredictor:
-        """Return the predictor of a trained model."""
         return PoemPredictor(config, model)
 
     def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
-        """Measure all metrics on one source."""
         from paddle_dialog.tasks.poem.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def measure_likelihood(self, predictor: PoemPredictor, source: str) -> Record:
-        """Measure how well the texts of one source are predicted."""
         from paddle_dialog.tasks.poem.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
 
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
-        """Return the first two lines of poems, or the first words of a text."""
         texts = read_texts(source)
         if isinstance(texts, str):
             return texts.splitlines()[:count]
         return [poem.body.partition("。")[0] for poem in texts[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add `--form`, `--texts-are` and `--title`."""
         parser.add_argument(
             "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
         )
@@ -105,7 +98,6 @@ class PoemTask(GenerationTask):
         parser.add_argument("--title", metavar="TEXT", help="a title that all poems are written to")
 
     def endpoints(self, limits: LimitsConfig) -> list[PoemEndpoint]:
-        """Return the `POST` address of the task."""
         from paddle_dialog.tasks.poem.api import PoemEndpoint  # only a server needs it
 
         return [PoemEndpoint(limits)]

@@ -19,11 +19,13 @@ from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CONFIDENCE_FLOOR,
+    FIRST_EMOTION_ID,
+    LISTENER_ID,
     NO_EMOTION,
     Source,
     column_weights,
+    smallest_vocabulary,
 )
-from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
 from paddle_dialog.text.vocabulary import Vocabulary

@@ -57,10 +57,7 @@ class EmpatheticLoss(nn.Layer):
     token_nll: Tensor
 
     def __init__(
-        self,
-        label_smoothing: float = 0.0,
-        emotion_weight: float = 1.0,
-        context_weight: float = 0.0,
+        self, label_smoothing: float = 0.0, emotion_weight: float = 1.0, context_weight: float = 0.0
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
@@ -92,7 +89,6 @@ class EmpatheticLoss(nn.Layer):
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
     """Return mean cross-entropy of logits [B, C] over the annotated rows of `emotion` [B]."""
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
-    nll = (
-        F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
-    )  # [B]
+    # [B]
+    nll = F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     return mean_of(nll.sum(), annotated.sum())

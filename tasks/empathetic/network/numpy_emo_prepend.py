@@ -22,11 +22,12 @@ from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CONFIDENCE_FLOOR,
+    FIRST_EMOTION_ID,
+    LISTENER_ID,
     NO_EMOTION,
     Source,
     column_weights,
 )
-from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
 
 
