@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +155,19 @@ class CausalLmConfig(OneWidth):
 
 
 @dataclass(frozen=True)
+class RecurrentLmConfig:
+    """Stacked LSTM or GRU layers that predict each next token and carry their state from window to window."""
+
+    max_positions: ClassVar[float] = math.inf  # a state has no position
+
+    name: Literal["recurrent_lm"] = "recurrent_lm"
+    cell: Literal["lstm", "gru"] = setting("lstm", "the kind of recurrent layer")
+    width: int = at_least(1, 256, "size of embeddings and states")
+    num_layers: int = at_least(1, 2, "number of layers", maximum=256)
+    dropout: float = rate(0.0, "share of activations dropped in training")
+
+
+@dataclass(frozen=True)
 class LoraConfig:
     """Small matrices that are trained with the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
 
@@ -202,4 +216,5 @@ def with_pretrained_path(config: Any, bundle: Path, recipe: Any = None) -> Any:
 
 ModelConfig = LstmAttentionConfig | TransformerConfig
 CausalConfig = CausalTransformerConfig | CausalLmConfig
+LanguageModelConfig = CausalLmConfig | RecurrentLmConfig
 FamilyConfig = LstmAttentionConfig | TransformerConfig | CausalTransformerConfig

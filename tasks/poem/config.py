@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from paddle_dialog.config.fields import Problem, at_least, setting
-from paddle_dialog.config.models import CausalLmConfig
+from paddle_dialog.config.models import CausalLmConfig, LanguageModelConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
 InputKind = Literal["begin", "acrostic", "title"]
@@ -58,7 +58,7 @@ class PoemConfig(GenerationConfig):
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "verse")
 
-    model: CausalLmConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
+    model: LanguageModelConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
     data: PoemDataConfig = field(default_factory=PoemDataConfig)
     decoding: PoemDecodingConfig = field(default_factory=PoemDecodingConfig)
     verse: VerseConfig = field(default_factory=VerseConfig)

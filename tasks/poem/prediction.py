@@ -15,7 +15,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, Log
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
+from paddle_dialog.models.families import numpy_lm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, VerseConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters
@@ -84,7 +84,7 @@ class PoemPredictor(GenerationPredictor):
         self.config: PoemConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        make = partial(NumpyCausalLm, config.model, len(self.vocabulary))
+        make = partial(numpy_lm, config.model, len(self.vocabulary))
         self._model: StepModel = trained.fastest(make)
         self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
 
