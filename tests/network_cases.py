@@ -79,6 +79,7 @@ EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "transformer",
         {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls"}},
     ),
+    "replies, likeliest emotion": ("transformer", {"emotion": {"prepend_form": "argmax"}}),
     "replies, own table": ("transformer", {"model": {"share_embeddings": False}}),
     "replies, no hints": ("transformer", {"emotion": {"hints": False}}),
     "replies, n-grams": ("transformer", {"model": {"bias": False}, "emotion": NGRAMS}),

@@ -20,6 +20,14 @@ class NetworkConfig:
     dropout: float = rate(0.1, "share of activations dropped in training")
     share_embeddings: bool = setting(True, "encoder and decoder share one embedding table")
     tie_output: bool = setting(True, "the output layer uses the decoder's embedding table")
+    vectors: str | None = setting(
+        None,
+        "word vectors that a new run's embeddings begin with: a text file of GloVe, word2vec or fastText",
+    )
+    freeze_vectors: bool = setting(False, "the embeddings stay as they begin")
+    sampled_words: int = at_least(
+        0, 0, "words that training draws to estimate the softmax of a large vocabulary; 0 computes all of it"
+    )
 
 
 class OneWidth:

@@ -26,7 +26,7 @@ from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
 from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, KeyValue
 
-NOTHING_READ = -(2**40)  # a position that none follows
+NOTHING_READ = -1e30  # a position that none follows
 
 
 class Encoder(nn.Layer):
@@ -299,11 +299,11 @@ class CarriedState(nn.Layer):
     def __init__(self, shape: list[int]) -> None:
         super().__init__()
         self.register_buffer("state", paddle.zeros(shape))
-        self.register_buffer("position", paddle.full([shape[2]], NOTHING_READ, "int64"))
+        self.register_buffer("position", paddle.full([shape[2]], NOTHING_READ, "float64"))
 
     def before(self, positions: Tensor) -> Tensor:
         """Return the state [P, L, B, H] before windows that begin at `positions` [B]; zeros where a text begins."""
-        continues = positions == self.position[: len(positions)] + 1  # [B]
+        continues = positions.astype("float64") == self.position[: len(positions)] + 1  # [B]
         return self.state[:, :, : len(positions)].clone() * continues.astype("float32").unsqueeze(-1)
 
     @paddle.no_grad()
@@ -311,7 +311,7 @@ class CarriedState(nn.Layer):
         """Keep the state after windows whose last tokens are at `positions` [B]."""
         rows = len(positions)  # those of a text that is shorter than a batch are fewer
         paddle.assign(paddle.concat([state, self.state[:, :, rows:]], axis=2), self.state)
-        paddle.assign(paddle.concat([positions, self.position[rows:]]), self.position)
+        paddle.assign(paddle.concat([positions.astype("float64"), self.position[rows:]]), self.position)
 
 
 class RecurrentLm(nn.Layer):
@@ -365,7 +365,9 @@ class RecurrentLm(nn.Layer):
         if state is None:
             state = paddle.zeros([parts, layers, len(ids), width])
         before = state[0] if parts == 1 else tuple(state.unbind(0))  # [L, B, H] each
-        hidden, after = self.rnn(self.dropout(self.embedding(ids)), before, sequence_length=lengths)  # [B, T, H]
+        hidden, after = self.rnn(
+            self.dropout(self.embedding(ids)), before, sequence_length=lengths
+        )  # [B, T, H]
         return self.output(self.dropout(hidden)), paddle.stack([after] if parts == 1 else list(after))
 
     def next_scores(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
