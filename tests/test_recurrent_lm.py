@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,18 @@ def test_the_sampled_loss_estimates_the_full_one_in_training_alone(model: Any, p
         assert outputs[0].shape[-1] == (1 + model.sampled_words if training else VOCABULARY)
         losses.append(float(criterion(*outputs, label, paddle.ones([2, 5]))))
     assert losses[0] == pytest.approx(losses[1], abs=0.02)
+
+
+def test_poems_by_the_reference_engine(tmp_path: Path) -> None:
+    settings = [f"output_dir={tmp_path}/run", "training.max_steps=2", "model.width=8", "data.min_count=1"]
+    options = [part for setting in settings for part in ("-o", setting)]
+    assert run_here("train", "-c", "configs/reference/poem_lstm.yaml", *options).status == 0
+    beam = ["--weights", str(tmp_path / "run"), "-o", "decoding.strategy=beam", "-o", "decoding.max_length=6"]
+    beam += ["-o", "verse.title_weight=0", "--texts-are", "title", "--json", "春夜"]
+    texts = [
+        run_here("predict", *beam, "-o", f"decoding.engine={engine}").stdout
+        for engine in ("fast", "reference")
+    ]
+    assert all(json.loads(text)["predictions"] for text in texts)
+    refused = run_here("predict", *beam, "-o", "decoding.engine=reference", "--form", "五绝")
+    assert refused.status == 2 and "neither a form nor a beginning" in refused.stderr

@@ -377,6 +377,9 @@ class RecurrentLm(nn.Layer):
             source: what precedes the begin token, ids [B, S].
             lengths: [B].
         """
+        return self.read(target, self.state_after(source, lengths))[0][:, -1]
+
+    def state_after(self, source: Tensor, lengths: Tensor) -> Tensor:
+        """Return the state [P, L, B, H] after sources [B, S] of lengths [B], zeros after an empty one."""
         _, state = self.read(source, lengths=lengths)
-        read = (lengths > 0).astype("float32").unsqueeze(-1)  # [B, 1]
-        return self.read(target, state * read)[0][:, -1]
+        return state * (lengths > 0).astype("float32").unsqueeze(-1)

@@ -29,7 +29,6 @@ class PoemDecodingConfig(DecodingConfig):
     strategy: Literal["beam", "greedy", "sample"] = "sample"
     temperature: float = field(default=0.55, metadata={"above": 0.0})
     max_length: int = at_least(1, 80)
-    engine: Literal["fast"] = "fast"
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,8 @@ class PoemConfig(GenerationConfig):
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if self.decoding.engine == "reference" and (self.verse.form or self.verse.input == "acrostic"):
+            yield "decoding.engine", "reference knows no forms; leave verse.form out, or take fast"
         texts = max(self.data.max_length, self.decoding.max_length) + MAX_TITLE + 2
         longest = max(self.data.window, texts)
         if longest > self.model.max_positions:
