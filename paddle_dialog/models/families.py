@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from paddle import nn
 
-    from paddle_dialog.decoding.interface import StepModel
     from paddle_dialog.models.networks import Decoder, Encoder
     from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
 
@@ -96,8 +95,8 @@ def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Laye
     return networks.RecurrentLm(config, vocab_size, rows)
 
 
-def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> StepModel:
-    """Return a language model over arrays."""
+def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return a language model over arrays, which offers `StepModel`."""
     from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
     from paddle_dialog.models.numpy_recurrent_lm import NumpyRecurrentLm
 

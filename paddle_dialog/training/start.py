@@ -18,12 +18,12 @@ from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.data.word_vectors import read_vectors
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.models.families import check_memory
 from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
-from paddle_dialog.text.word_vectors import read_vectors
 from paddle_dialog.training.distributed import num_ranks, rank
 from paddle_dialog.training.run_folder import TRAINING_FILES, make_folder
 
