@@ -29,7 +29,7 @@ def test_a_notebook_runs_and_shows_what_it_has_saved(
     saved = [[each["output_type"] for each in cell.get("outputs", ())] for cell in notebook["cells"]]
     shown = [[each["output_type"] for each in cell] for cell in notebooks.run(COURSE / name, QUICKER)]
     assert shown == saved
-    text = "".join("".join(cell["source"]) for cell in notebook["cells"])
+    text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
     assert len(re.findall(r"^\*\*\d\.\*\*", text, re.MULTILINE)) == 6  # three exercises, three answers
     private = re.findall(r"\bimport\b.*\b_[a-z]\w*|\w\._[a-z]\w*", text)
     assert not private
