@@ -227,7 +227,8 @@ class GenerationTask(Task):
         """Return masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""
         from paddle_dialog.training.losses import SequenceCrossEntropy
 
-        return SequenceCrossEntropy(config.training.label_smoothing)
+        sampled = getattr(config.model, "sampled_words", 0) > 0
+        return SequenceCrossEntropy(config.training.label_smoothing, sampled)
 
     @abstractmethod
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:

@@ -121,6 +121,8 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
 def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
     """Return a config with its paths cut to file names, without the files that answering does not read."""
     keys = ["data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys]
+    if getattr(config.model, "vectors", None) is not None:
+        keys.append("model.vectors")
     if isinstance(config.model, PretrainedConfig) and Path(config.model.pretrained).is_dir():
         keys.append("model.pretrained")
     paths = {key: attrgetter(key)(config) for key in keys}

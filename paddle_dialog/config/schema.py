@@ -174,6 +174,8 @@ class ExperimentConfig:
     def problems(self) -> Iterator[Problem]:
         if self.training.patience is not None and self.data.dev is None:
             yield "training.patience", "early stopping needs data.dev"
+        if getattr(self.model, "vectors", None) is not None and self.training.start_from is not None:
+            yield "model.vectors", "are of a new model; leave them out, or training.start_from"
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,8 @@ class GenerationConfig(ExperimentConfig):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
+        if getattr(self.model, "sampled_words", 0) and self.training.label_smoothing:
+            yield "model.sampled_words", "has no mean over the vocabulary; set training.label_smoothing: 0"
         if isinstance(self.model, TransformerConfig):
             if self.data.max_length >= self.model.max_positions:
                 yield (

@@ -194,6 +194,29 @@ class LengthBucketSampler(EpochBatches):
         return indices[order_by_length(self._keys[indices], self._step_size)]
 
 
+class ContiguousBatches(EpochBatches):
+    """Batches for a network that carries its state: row i of a batch continues row i of the batch before.
+
+    The windows of a text are cut into equally many for each row; those left over at the end are skipped.
+
+    Args:
+        windows: their number, in the order of the text.
+        rows: of a batch of one process.
+    """
+
+    def __init__(self, windows: int, rows: int, num_replicas: int = 1, rank: int = 0) -> None:
+        rows = max(1, min(rows, windows // num_replicas))
+        self._steps = windows // (rows * num_replicas)
+        self._starts = (np.arange(rows) + rank * rows) * self._steps  # [rows]
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+        for step in range(skip, self._steps):
+            yield (self._starts + step).tolist()
+
+
 def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:
     """Return one replica's examples of a step: neighbours, and at least one."""
     first, end = (len(step) * part // num_replicas for part in (rank, rank + 1))

@@ -116,6 +116,8 @@ class CoupletConfig(GenerationConfig):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
+        if getattr(self.model, "sampled_words", 0) and self.preferences.ratings is not None:
+            yield "model.sampled_words", "scores the true line alone; leave preferences.ratings out"
         if isinstance(self.model, TransformerConfig) and self.data.longest_source > self.model.max_positions:
             yield (
                 "model.max_positions",

@@ -64,8 +64,10 @@ class CoupletTask(GenerationTask):
         from paddle_dialog.tasks.couplet.preferences import PreferenceLoss
         from paddle_dialog.training.losses import SequenceCrossEntropy
 
-        own, settings = SequenceCrossEntropy(config.training.label_smoothing), config.preferences
-        return own if settings.ratings is None else PreferenceLoss(own, settings.least_gap)
+        own, settings = super().build_criterion(config), config.preferences
+        if settings.ratings is None:
+            return own
+        return PreferenceLoss(SequenceCrossEntropy(config.training.label_smoothing), settings.least_gap)
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         if isinstance(config.model, PretrainedConfig):

@@ -18,6 +18,7 @@ from paddle_dialog.config.typed import Problem, at_least, rate, setting, shown
 
 # What the networks of this project read or learn, and a pre-trained model does not.
 _OF_PRETRAINED = {
+    "emotion.prepend_form": "argmax",
     "emotion.hints": False,
     "emotion.ngram_buckets": 0,
     "generator.pointer": False,
@@ -33,6 +34,10 @@ class EmotionConfig:
 
     head: Literal["cls", "attention"] = setting(
         "attention", "predict from the first position, or from an attention-pooled mean of all positions"
+    )
+    prepend_form: Literal["weighted", "argmax"] = setting(
+        "weighted",
+        "the predicted emotion as the mean of all embeddings by probability, or as the likeliest one's",
     )
     weight: float = at_least(0.0, 1.0, "λ, the weight of the emotion's cross-entropy in the loss")
     hints: bool = setting(True, "mark the words that the lexicon knows")
@@ -171,6 +176,8 @@ class EmpatheticConfig(GenerationConfig):
                 "needs the n-gram classifier; set emotion.ngram_buckets, e.g. to 120000",
             )
         model = self.model
+        if getattr(model, "sampled_words", 0) and self.generator.temperature != 1.0:
+            yield "model.sampled_words", "estimates the plain softmax; set generator.temperature: 1"
         if isinstance(model, LstmAttentionConfig):
             if self.emotion.head == "cls" and not model.bidirectional:
                 yield (

@@ -83,7 +83,10 @@ class EmpatheticTask(GenerationTask):
         from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
         return EmpatheticLoss(
-            config.training.label_smoothing, config.emotion.weight, config.generator.context_weight
+            config.training.label_smoothing,
+            config.emotion.weight,
+            config.generator.context_weight,
+            getattr(config.model, "sampled_words", 0) > 0,
         )
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:

@@ -68,6 +68,8 @@ class SentimentConfig(ExperimentConfig):
         yield from super().problems()
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
+        if self.model.sampled_words:
+            yield "model.sampled_words", "is for a vocabulary that is predicted; leave it at 0"
         if 0 < self.linear.buckets < 16:
             yield "linear.buckets", f"must be 0 or at least 16, and is {self.linear.buckets}"
         if self.linear.buckets == 0 and self.linear.phrases is not None:
