@@ -14,7 +14,8 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
 (`training_batches`), examples in the log (`display`), files in the bundle, arguments on the
 command line (`add_arguments`), addresses over HTTP and a tab of the page (`endpoints`).
-A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold.
+A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
+`training_only` keeps them out of bundles.
 """
 
 from __future__ import annotations

@@ -23,14 +23,21 @@ _PER_TOKEN = re.compile(r"(embedding\.table\.weight|^output\.(weight|bias))$")  
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
     """Return a network's parameters and persistent buffers as arrays, each under the first of its names only.
 
-    A network's `weights_elsewhere` are left out: names of frozen weights that another folder has.
+    Those of layers that set `training_only` are left out, see `read_training_only`, and a network's
+    `weights_elsewhere`: names of frozen weights that another folder has.
     """
-    state, left_out = network.state_dict(), _elsewhere(network)
+    state, left_out = network.state_dict(), _training_only(network) | _elsewhere(network)
     return {
         name: state[name].numpy()
         for name, first in _first_names(state).items()
         if name == first and name not in left_out
     }
+
+
+def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
+    """Return the weights that `read_weights` leaves out: those that training needs and answering does not."""
+    state = network.state_dict()
+    return {name: state[name].numpy() for name in _training_only(network)}
 
 
 def check_arrays(
@@ -59,13 +66,15 @@ def check_arrays(
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copy weights into a network, casting to its precision.
 
-    A parameter that several layers share may have any one of its names, or all.
+    A parameter that several layers share may have any one of its names, or all. Weights that only training needs may
+    be missing, and then keep their values.
     """
     state = network.state_dict()
     first_names = _first_names(state)
     # The name in the file for each first name.
     sources = {first_names[name]: name for name in reversed(state) if name in weights}
-    missing = sorted(set(first_names.values()) - sources.keys() - _elsewhere(network))
+    optional = _training_only(network) | _elsewhere(network)
+    missing = sorted(set(first_names.values()) - sources.keys() - optional)
     foreign = sorted(weights.keys() - state.keys())
     if missing or foreign:
         odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
@@ -86,6 +95,16 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
             )
         converted[name] = values.astype(str(tensor.dtype).removeprefix("paddle."))
     network.set_state_dict(converted)
+
+
+def _training_only(network: nn.Layer) -> set[str]:
+    """Return the names of the weights in layers that set `training_only`."""
+    return {
+        f"{prefix}.{name}"
+        for prefix, layer in network.named_sublayers()
+        if getattr(layer, "training_only", False)
+        for name in layer.state_dict()
+    }
 
 
 def _elsewhere(network: nn.Layer) -> frozenset[str]:

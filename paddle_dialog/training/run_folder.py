@@ -26,7 +26,7 @@ from paddle_dialog.bundle.folder import (
     finish_save,
     load_bundle,
 )
-from paddle_dialog.bundle.weights import check_arrays, set_weights
+from paddle_dialog.bundle.weights import check_arrays, read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.records import parse_json
@@ -41,22 +41,26 @@ logger = logging.getLogger("paddle_dialog")
 OPTIMIZER = "optimizer.safetensors"
 MOMENTS = ("moment1_0", "moment2_0")  # Paddle's names of what Adam keeps of a parameter, of its shape,
 POWERS = ("beta1_pow_acc_0", "beta2_pow_acc_0")  # and of one number
-TRAINING_FILES = (PROGRESS, OPTIMIZER)
+TRAINING_ONLY = "training_only.safetensors"
+TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
 CHECKPOINTS = ("last", "last.partial", "last.previous")  # in the order in which they are tried
 
 
 def pack_training_state(
     progress: Progress, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
 ) -> dict[str, bytes]:
-    """Pack the counters and the optimiser's moments into files.
+    """Pack the counters, the optimiser's moments and weights that only training needs into files.
 
     The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
     be stored.
     """
-    return {
+    files = {
         PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
         OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
     }
+    if training_only := read_training_only(network):
+        files[TRAINING_ONLY] = serialise_tensors(training_only)
+    return files
 
 
 def restore_training_state(
@@ -65,7 +69,9 @@ def restore_training_state(
     """Set weights and optimiser moments to those of a checkpoint."""
     with file_errors(str(where), "state of a training", "begin the run anew"):
         moments = parse_tensors(bundle.extra[OPTIMIZER])
-    set_weights(network, bundle.weights, where)
+        training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
+    check_arrays(training_only, where)
+    set_weights(network, {**bundle.weights, **training_only}, where)
     parameters = dict(network.named_parameters())
     trained = {key.split("::")[0] for key in moments}
     if unknown := trained - parameters.keys():
