@@ -1,0 +1,347 @@
+"""Corpora as they are published: poems, dialogues and reviews, in whatever form a file has by its beginning.
+
+Each reader yields records with their line, for messages, and raises a UserError with file, line and the forms that it
+reads. What a task makes of a record, such as tokens, is the task's.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.data.records import Record, parse_json
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import is_hanzi
+
+logger = logging.getLogger("paddle_dialog")
+
+POEMS = (
+    "title<TAB>text or title:text a line, a poem a line, a verse a line with blank lines between poems, the JSON of "
+    "chinese-poetry or CCPC, or a CSV with the columns 题目 and 内容"
+)
+CONVERSATIONS = (
+    '{"context": [turn, …], "target": …}, {"turns": [turn, …]}, {"messages": [{"role": …, "content": …}, …]}, '
+    '{"conversations": [{"from": …, "value": …}, …]} or an array of turns a line, or turns that __eou__ ends'
+)
+REVIEWS = (
+    "label<TAB>text with label 0 or 1, or a CSV or TSV whose header names a column label and a column text, text_a, "
+    "sentence or review"
+)
+
+_SIGNS = "，。！？；,.!?;"
+_TITLED = re.compile(rf"[^{_SIGNS}:：]{{1,40}}[:：].*[{_SIGNS}]\s*$")
+_TITLES, _BODIES = ("title", "题目", "标题", "rhythmic", "chapter"), ("paragraphs", "content", "内容", "正文")
+_TURNS = ("turns", "messages", "conversations", "conversation", "dialog", "dialogue")
+_ROLES, _WORDS = ("role", "from", "speaker"), ("content", "value", "text", "utterance")
+_LISTENERS = ("assistant", "gpt", "chatgpt", "bot", "model", "counselor", "counsellor", "supporter", "therapist")
+_ASIDE = ("system", "tool", "function")  # roles of what nobody says
+_LABELS = ("label", "labels", "sentiment", "标签", "情感")
+_REVIEWS = ("text", "text_a", "sentence", "review", "content", "comment", "评论", "内容")
+_LABEL_OF = {"0": 0, "negative": 0, "neg": 0, "0.0": 0, "1": 1, "positive": 1, "pos": 1, "1.0": 1}
+_BETWEEN_HANZI = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) +| +(?=[\u3000-\u9fff\uff00-\uffef])")
+
+Lines = Iterable[tuple[int, str]]
+
+
+class PoemRecord(NamedTuple):
+    """A poem as it is written; the title may be empty."""
+
+    line: int
+    title: str
+    body: str
+
+
+class ReviewRecord(NamedTuple):
+    """A review with its label, 1 for good."""
+
+    line: int
+    label: int
+    text: str
+
+
+def read_poems(path: Path) -> Iterator[PoemRecord]:
+    """Iterate over the poems of a file, in one of the forms of `POEMS`."""
+    first, lines = _begin(path)
+    start = first.lstrip()
+    if start[:1] in ("[", "{"):
+        for number, value in _json_values(path, lines, POEMS):
+            yield from (_json_poem(path, number, item) for item in _as_list(value))
+    elif "\t" in first or _TITLED.match(first):
+        yield from _titled_poems(path, lines, "\t" if "\t" in first else ":")
+    elif _column(header := _header(first, ","), _BODIES) is not None:
+        title, body = _column(header, _TITLES), _column(header, _BODIES)
+        assert body is not None
+        for number, row in _rows(path, lines, ",", len(header)):
+            yield PoemRecord(number, "" if title is None else row[title], _joined_verses([row[body]]))
+    elif any(map(is_hanzi, first)):
+        yield from _plain_poems(lines)
+    else:
+        raise UserError(
+            f"{path}: no form of poems ({start[:20]!r} …); give {POEMS}; for running text set data.running_text=true"
+        )
+
+
+def read_conversations(path: Path) -> Iterator[tuple[int, Record]]:
+    """Iterate over the dialogues of a file, in one of the forms of `CONVERSATIONS`.
+
+    Yields:
+        The line and the record: an object with `context` as it is, anything else as `{"turns": [text, …]}` with the
+        object's other keys, such as `emotion`. The speaker has the first turn, and turns alternate: what one writes
+        in a row is one turn, a listener's greeting is left out, and so is a conversation that nobody answers.
+    """
+    first, lines = _begin(path)
+    if "__eou__" in first:
+        for number, line in lines:
+            turns = [turn.strip() for turn in line.split("__eou__") if turn.strip()]
+            if turns:
+                yield number, {"turns": turns}
+        return
+    skipped = 0
+    for number, value in _json_values(path, lines, CONVERSATIONS):
+        try:
+            for record in _conversations(value):
+                if record.get("turns") == []:
+                    skipped += 1
+                else:
+                    yield number, record
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; a line must be {CONVERSATIONS}") from error
+    if skipped:
+        logger.warning("%s: %d conversations without an answer left out", path, skipped)
+
+
+def read_reviews(path: Path) -> Iterator[ReviewRecord]:
+    """Iterate over the labelled reviews of a file, in one of the forms of `REVIEWS`.
+
+    Rows of a table without a text are left out; the log has their number.
+    """
+    first, lines = _begin(path)
+    delimiter = "\t" if "\t" in first else ","
+    header = _header(first, delimiter)
+    label, text = _column(header, _LABELS), _column(header, _REVIEWS)
+    if label is None and text is None and any(cell in ("0", "1") for cell in (header[0], header[-1])):
+        yield from _bare_reviews(path, lines, delimiter, label_first=header[0] in ("0", "1"))
+        return
+    if label is None or text is None:
+        missing = "label" if label is None else "text"
+        raise UserError(f"{path}:1: {first[:40]!r} names no column of the {missing}; a line must be {REVIEWS}")
+    skipped = 0
+    for number, row in _rows(path, lines, delimiter, len(header)):
+        if not row[text].strip():
+            skipped += 1
+            continue
+        yield ReviewRecord(number, _label(path, number, row[label]), row[text])
+    if skipped:
+        logger.warning("%s: %d rows without a text left out", path, skipped)
+
+
+def _begin(path: Path) -> tuple[str, Lines]:
+    """Return the first line that is not blank, and all lines from there on."""
+    lines = read_lines(path)
+    for number, line in lines:
+        if line.strip():
+            return line, chain([(number, line)], lines)
+    return "", ()
+
+
+def _json_values(path: Path, lines: Lines, form: str) -> Iterator[tuple[int, Any]]:
+    """Iterate over the JSON values of a file: one a line, or the items of one array over many lines."""
+    lines = iter(lines)
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            yield number, parse_json(line)
+        except ValueError as error:
+            whole = number == 1 or line.strip() in ("[", "{")
+            rest = [text for _, text in lines] if whole else []
+            if not rest:
+                raise UserError(f"{path}:{number}: {error}; a line must be {form}") from error
+            try:
+                yield from ((number, value) for value in _as_list(json.loads("\n".join([line, *rest]))))
+            except (json.JSONDecodeError, RecursionError) as fault:
+                place = fault.lineno + number - 1 if isinstance(fault, json.JSONDecodeError) else number
+                raise UserError(f"{path}:{place}: {error if place == number else fault}; give {form}") from fault
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _json_poem(path: Path, number: int, item: Any) -> PoemRecord:
+    body = next((item[key] for key in _BODIES if key in item), None) if isinstance(item, dict) else None
+    verses = [body] if isinstance(body, str) else body
+    if not isinstance(verses, list) or not all(isinstance(verse, str) for verse in verses):
+        raise UserError(f"{path}:{number}: {_shown(item)} is no poem; it must have 'paragraphs' or 'content'")
+    title = next((item[key] for key in _TITLES if isinstance(item.get(key), str)), "")
+    return PoemRecord(number, title, _joined_verses(verses))
+
+
+def _joined_verses(verses: Sequence[str]) -> str:
+    """Return verses as one text; bare ones, such as CCPC's between |, with ， and 。 in turn."""
+    verses = [verse.strip() for text in verses for verse in re.split(r"[|\n]", text) if verse.strip()]
+    if len(verses) > 1 and not any(verse[-1] in _SIGNS for verse in verses):
+        verses = [verse + "，。"[place % 2] for place, verse in enumerate(verses)]
+    return "".join(verses)
+
+
+def _titled_poems(path: Path, lines: Lines, separator: str) -> Iterator[PoemRecord]:
+    form = "title<TAB>text" if separator == "\t" else "title:text"
+    for number, line in lines:
+        if not line.strip():
+            continue
+        columns = line.split("\t") if separator == "\t" else re.split("[:：]", line, maxsplit=1)
+        if len(columns) != 2:
+            found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+            raise UserError(f"{path}:{number}: {found} found; a line must be {form}, as the first line is")
+        if not columns[1].strip():
+            raise UserError(f"{path}:{number}: the poem is empty; a line must be {form}")
+        yield PoemRecord(number, *columns)
+
+
+def _plain_poems(lines: Lines) -> Iterator[PoemRecord]:
+    """Iterate over poems of a line each, or of a verse a line with blank lines between the poems."""
+    blocks = [list(block) for blank, block in groupby(lines, lambda line: not line[1].strip()) if not blank]
+    if len(blocks) == 1 or all(len(block) == 1 for block in blocks):
+        blocks = [[line] for block in blocks for line in block]
+    for block in blocks:
+        number, first = block[0]
+        titled = len(block) > 1 and not any(sign in first for sign in _SIGNS)
+        titled = titled and any(sign in block[1][1] for sign in _SIGNS)
+        yield PoemRecord(number, first if titled else "", _joined_verses([text for _, text in block[titled:]]))
+
+
+def _conversations(value: Any) -> Iterator[Record]:
+    """Iterate over the conversations of a JSON value; one without an answer has no turns."""
+    if isinstance(value, dict):
+        key = next((key for key in _TURNS if key in value), None)
+        turns = value.get(key or "")
+        if "context" in value or key is None or (key == "turns" and _are_texts(turns)):
+            yield value
+        else:
+            yield {**value, "turns": _turns(turns)}
+    elif _are_texts(value):
+        yield {"turns": [_BETWEEN_HANZI.sub("", turn) for turn in value] if len(value) > 1 else []}
+    elif _are_messages(value):
+        yield {"turns": _turns(value)}
+    elif isinstance(value, list) and value and all(isinstance(item, list | dict) for item in value):
+        for item in value:
+            yield from _conversations(item)
+    else:
+        raise ValueError(f"a JSON {type(value).__name__} found")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(turn, str) for turn in value)
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(
+        isinstance(turn, dict) and any(key in turn for key in _WORDS) for turn in value
+    )
+
+
+def _turns(messages: Any) -> list[str]:
+    """Return the turns of messages, or of texts, the speaker first; those of one who writes in a row are one."""
+    if _are_texts(messages):
+        return list(messages)
+    if not _are_messages(messages):
+        raise ValueError(f"{_shown(messages)} are no messages with a role and a text")
+    said: list[tuple[str, str]] = []
+    for place, message in enumerate(messages, start=1):
+        role = next((message[key] for key in _ROLES if key in message), None)
+        text = next(message[key] for key in _WORDS if key in message)
+        if not isinstance(role, str) or not isinstance(text, str):
+            raise ValueError(f"message {place} has no role or no text that is a string")
+        if role.lower() not in _ASIDE and text.strip():
+            said.append((role, text.strip()))
+    speakers = [(role, [text for _, text in row]) for role, row in groupby(said, lambda turn: turn[0])]
+    if len({role for role, _ in speakers}) > 2:
+        names = ", ".join(sorted({role for role, _ in speakers}))
+        raise ValueError(f"more than two people speak ({names}), and a dialogue has a speaker and a listener")
+    if speakers and speakers[0][0].lower() in _LISTENERS:
+        speakers = speakers[1:]
+    return [_joined_turn(texts) for _, texts in speakers] if len(speakers) > 1 else []
+
+
+def _joined_turn(texts: Sequence[str]) -> str:
+    whole = texts[0]
+    for text in texts[1:]:
+        hanzi = is_hanzi(text[0])
+        whole += ("，" if is_hanzi(whole[-1]) else "" if hanzi else " ") + text
+    return whole
+
+
+def _header(first: str, delimiter: str) -> list[str]:
+    return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=delimiter), [""])]
+
+
+def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
+    return next((header.index(name) for name in names if name in header), None)
+
+
+def _rows(path: Path, lines: Lines, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the rows of a table below its header, blank ones left out.
+
+    A TSV whose quotes do not fit together has none: GLUE's are written so.
+    """
+    kept = list(lines)
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+        try:
+            rows = list(_parsed(kept, delimiter, width, quoting))
+        except ValueError as error:
+            if delimiter == "," or quoting == csv.QUOTE_NONE:
+                raise UserError(f"{path}:{error}") from error
+            continue
+        yield from rows[1:]
+        return
+
+
+def _parsed(lines: Lines, delimiter: str, width: int, quoting: Any) -> Iterator[tuple[int, list[str]]]:
+    numbers = [number for number, _ in lines]
+    reader = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, quoting=quoting, strict=True)
+    start = 0
+    try:
+        for row in reader:
+            if row and len(row) != width:
+                raise ValueError(f"{numbers[start]}: {len(row)} columns found, and the header has {width}")
+            if row:
+                yield numbers[start], row
+            start = reader.line_num
+    except csv.Error as error:
+        raise ValueError(
+            f"{numbers[min(start, len(numbers) - 1)]}: not a row of a table ({error}); double the quotes in a text"
+        ) from error
+
+
+def _bare_reviews(path: Path, lines: Lines, delimiter: str, label_first: bool) -> Iterator[ReviewRecord]:
+    """Iterate over the lines of a table without a header, label and text; quotes around a text are left out."""
+    for number, line in lines:
+        if not line.strip():
+            continue
+        label, mark, text = line.partition(delimiter) if label_first else line.rpartition(delimiter)[::-1]
+        if not mark or label.strip() not in ("0", "1"):
+            raise UserError(f"{path}:{number}: {line[:20]!r}…; a line must be {REVIEWS}")
+        if not text.strip():
+            raise UserError(f"{path}:{number}: the text is empty; a line must be {REVIEWS}")
+        if len(text) > 1 and text[0] == text[-1] == '"' and text[1:-1].count('"') == 2 * text.count('""'):
+            text = text[1:-1].replace('""', '"')
+        yield ReviewRecord(number, int(label), text)
+
+
+def _label(path: Path, number: int, cell: str) -> int:
+    label = _LABEL_OF.get(cell.strip().lower())
+    if label is None:
+        raise UserError(f"{path}:{number}: the label is {cell[:20]!r}; it must be 0 or 1")
+    return label
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:40]
