@@ -10,13 +10,24 @@ import paddle
 import pytest
 from command import ROOT, Outcome
 
-from paddle_dialog.command_line import EXTRAS
+from paddle_dialog.command_line import PACKAGES
 
 pytestmark = pytest.mark.skipif(
     paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices"
 )
-HEAVY = sorted({module for modules in EXTRAS.values() for module in modules})
-# Refuses the packages as if they were not installed, and tells of every attempt, even one that was caught.
+TRAINING = (
+    "paddle",
+    "paddlenlp",
+    "visualdl",
+    "matplotlib",
+    "sacrebleu",
+    "nrclex",
+    "sklearn",
+    "scipy",
+    "filelock",
+)
+HEAVY = [*TRAINING, *PACKAGES["serve"], *PACKAGES["pretrained"]]
+# Refuses the packages as if they were not installed, and prints every attempt, even one that was caught.
 REFUSE = """
 import json, sys
 refused, tried = set(json.loads(sys.argv[1])), []

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import ENDLESS, MOST, Problem, at_least, rate, setting
+from paddle_dialog.config.fields import ENDLESS, Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 
 MOST_ROWS = 1000  # of a beam
+INPUTS_TOGETHER = 64  # beams of 1000 of them still fit into memory
 
 
 @dataclass(frozen=True)
@@ -133,15 +134,16 @@ class DecodingConfig:
     engine: Literal["fast", "reference"] = setting(
         "fast", "`reference` is Paddle's own beam search, for comparison"
     )
-    batch_size: int = at_least(1, 64, "inputs decoded together", maximum=4096)
+
+    @property
+    def batch_size(self) -> int:
+        """Number of inputs that are decoded together."""
+        return INPUTS_TOGETHER
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
         if self.strategy == "beam" and self.n_best > self.beam_size:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
-        if self.strategy == "beam" and self.batch_size * self.beam_size > MOST:
-            most = MOST // self.beam_size
-            yield "batch_size", f"is {self.batch_size}; beams of {self.beam_size} leave room for {most}"
         if self.strategy == "greedy" and self.n_best > 1:
             yield "n_best", f"is {self.n_best}, but greedy search gives one candidate; take beam or sample"
         if self.engine == "reference" and self.strategy != "beam":

@@ -14,14 +14,13 @@ from filelock import FileLock
 from paddle import nn
 
 from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
-from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.errors import UserError
-from paddle_dialog.mkl import describe_path
 from paddle_dialog.models.families import check_memory
+from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
 from paddle_dialog.training.distributed import num_ranks, rank
 from paddle_dialog.training.run_folder import TRAINING_FILES, make_folder
@@ -33,9 +32,6 @@ def open_folder(config: Any) -> FileLock:
     """Lock the run's folder, open the log in it, log the settings, and seed the first weights."""
     lock = make_folder(Path(config.output_dir))
     logger.info("configuration:\n%s", dump(config).rstrip())
-    path = describe_path()
-    if path is not None and paddle.get_device() == "cpu":
-        logger.info("%s", path)
     paddle.seed(config.seed)
     return lock
 

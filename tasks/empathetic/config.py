@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting, shown
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     FamilyConfig,
@@ -15,6 +15,7 @@ from paddle_dialog.config.models import (
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import shown
 
 # What the networks of this project read or learn, and a pre-trained model does not.
 _OF_PRETRAINED = {

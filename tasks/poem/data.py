@@ -33,9 +33,6 @@ def read_texts(source: str) -> list[Poem] | str:
 
     Returns:
         The poems, normalised; or the text as it is.
-
-    Raises:
-        UserError: the file cannot be read, or a line of it is not a poem.
     """
     path = SAMPLE if source == "sample" else Path(source)
     lines = [(number, line) for number, line in read_lines(path)]

@@ -25,9 +25,6 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
         `accuracy`, `f1` (of the good ones) and `calibration_error` of the likelier labels; `unclear`, the share where
         that is not clear enough to be said, and `accuracy_clear`, that of the others (None where there is none);
         `confusion`: true labels down, predicted ones across.
-
-    Raises:
-        UserError: the source cannot be used, or the answers cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)

@@ -50,9 +50,6 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
             (`.xz` and `.gz` are read as they are; blank lines are skipped).
         unit: what the tokens are.
         reverse: swap the columns.
-
-    Raises:
-        UserError: the source cannot be read, or a line of it is not a pair (named by file and number).
     """
     path = Path(__file__).with_name("sample.tsv") if source == "sample" else Path(source)
     pairs = []
@@ -106,11 +103,7 @@ def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
 
 
 class PairDataset:
-    """Pairs, encoded on demand.
-
-    Args:
-        pairs: tokens of both sides.
-    """
+    """Pairs, encoded on demand."""
 
     def __init__(self, pairs: list[Pair], vocabulary: Vocabulary) -> None:
         self.pairs = pairs

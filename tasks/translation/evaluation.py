@@ -25,9 +25,6 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
     Returns:
         The metrics by name; `copying` holds those of the source itself as a translation.
-
-    Raises:
-        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -57,11 +54,7 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 
 def likelihood_metrics(predictor: TranslationPredictor, source: str) -> Record:
-    """Measure the perplexity per token of the true translations of one source, end tokens included.
-
-    Raises:
-        UserError: the source cannot be used.
-    """
+    """Measure the perplexity per token of the true translations of one source, end tokens included."""
     pairs, report = _fitting_pairs(predictor, source)
 
     def measure(part: Sequence[Pair]) -> Sequence[np.ndarray]:

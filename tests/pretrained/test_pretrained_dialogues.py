@@ -11,7 +11,7 @@ from checkpoints import write_checkpoint
 from command import records, run_here
 from fine_tuning import ALL, LORA, ROOT
 
-from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.recipes import load_model
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 
 RECIPE = """
