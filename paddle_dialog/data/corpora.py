@@ -40,7 +40,17 @@ _TITLED = re.compile(rf"[^{_SIGNS}:：]{{1,40}}[:：].*[{_SIGNS}]\s*$")
 _TITLES, _BODIES = ("title", "题目", "标题", "rhythmic", "chapter"), ("paragraphs", "content", "内容", "正文")
 _TURNS = ("turns", "messages", "conversations", "conversation", "dialog", "dialogue")
 _ROLES, _WORDS = ("role", "from", "speaker"), ("content", "value", "text", "utterance")
-_LISTENERS = ("assistant", "gpt", "chatgpt", "bot", "model", "counselor", "counsellor", "supporter", "therapist")
+_LISTENERS = (
+    "assistant",
+    "gpt",
+    "chatgpt",
+    "bot",
+    "model",
+    "counselor",
+    "counsellor",
+    "supporter",
+    "therapist",
+)
 _ASIDE = ("system", "tool", "function")  # roles of what nobody says
 _LABELS = ("label", "labels", "sentiment", "标签", "情感")
 _REVIEWS = ("text", "text_a", "sentence", "review", "content", "comment", "评论", "内容")
@@ -70,6 +80,8 @@ def read_poems(path: Path) -> Iterator[PoemRecord]:
     """Iterate over the poems of a file, in one of the forms of `POEMS`."""
     first, lines = _begin(path)
     start = first.lstrip()
+    if not start:
+        return
     if start[:1] in ("[", "{"):
         for number, value in _json_values(path, lines, POEMS):
             yield from (_json_poem(path, number, item) for item in _as_list(value))
@@ -125,13 +137,17 @@ def read_reviews(path: Path) -> Iterator[ReviewRecord]:
     first, lines = _begin(path)
     delimiter = "\t" if "\t" in first else ","
     header = _header(first, delimiter)
+    if not header:
+        return
     label, text = _column(header, _LABELS), _column(header, _REVIEWS)
     if label is None and text is None and any(cell in ("0", "1") for cell in (header[0], header[-1])):
         yield from _bare_reviews(path, lines, delimiter, label_first=header[0] in ("0", "1"))
         return
     if label is None or text is None:
         missing = "label" if label is None else "text"
-        raise UserError(f"{path}:1: {first[:40]!r} names no column of the {missing}; a line must be {REVIEWS}")
+        raise UserError(
+            f"{path}:1: {first[:40]!r} names no column of the {missing}; a line must be {REVIEWS}"
+        )
     skipped = 0
     for number, row in _rows(path, lines, delimiter, len(header)):
         if not row[text].strip():
@@ -152,7 +168,7 @@ def _begin(path: Path) -> tuple[str, Lines]:
 
 
 def _json_values(path: Path, lines: Lines, form: str) -> Iterator[tuple[int, Any]]:
-    """Iterate over the JSON values of a file: one a line, or the items of one array over many lines."""
+    """Iterate over the JSON values of a file: one a line, or one that is the whole file."""
     lines = iter(lines)
     for number, line in lines:
         if not line.strip():
@@ -165,10 +181,12 @@ def _json_values(path: Path, lines: Lines, form: str) -> Iterator[tuple[int, Any
             if not rest:
                 raise UserError(f"{path}:{number}: {error}; a line must be {form}") from error
             try:
-                yield from ((number, value) for value in _as_list(json.loads("\n".join([line, *rest]))))
+                yield number, json.loads("\n".join([line, *rest]))
             except (json.JSONDecodeError, RecursionError) as fault:
                 place = fault.lineno + number - 1 if isinstance(fault, json.JSONDecodeError) else number
-                raise UserError(f"{path}:{place}: {error if place == number else fault}; give {form}") from fault
+                raise UserError(
+                    f"{path}:{place}: {error if place == number else fault}; give {form}"
+                ) from fault
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -215,7 +233,9 @@ def _plain_poems(lines: Lines) -> Iterator[PoemRecord]:
         number, first = block[0]
         titled = len(block) > 1 and not any(sign in first for sign in _SIGNS)
         titled = titled and any(sign in block[1][1] for sign in _SIGNS)
-        yield PoemRecord(number, first if titled else "", _joined_verses([text for _, text in block[titled:]]))
+        yield PoemRecord(
+            number, first if titled else "", _joined_verses([text for _, text in block[titled:]])
+        )
 
 
 def _conversations(value: Any) -> Iterator[Record]:
@@ -223,7 +243,7 @@ def _conversations(value: Any) -> Iterator[Record]:
     if isinstance(value, dict):
         key = next((key for key in _TURNS if key in value), None)
         turns = value.get(key or "")
-        if "context" in value or key is None or (key == "turns" and _are_texts(turns)):
+        if "context" in value or key is None or (key == "turns" and not _are_messages(turns)):
             yield value
         else:
             yield {**value, "turns": _turns(turns)}
@@ -243,8 +263,10 @@ def _are_texts(value: Any) -> bool:
 
 
 def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(
-        isinstance(turn, dict) and any(key in turn for key in _WORDS) for turn in value
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and any(key in turn for key in _WORDS) for turn in value)
     )
 
 
@@ -280,7 +302,7 @@ def _joined_turn(texts: Sequence[str]) -> str:
 
 
 def _header(first: str, delimiter: str) -> list[str]:
-    return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=delimiter), [""])]
+    return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=delimiter), [])]
 
 
 def _column(header: Sequence[str], names: Sequence[str]) -> int | None:

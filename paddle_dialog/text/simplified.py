@@ -7,12 +7,14 @@ the basic plane; with a few more that conversations have (妳, 祇, 瞭) and wit
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import cache
 from pathlib import Path
 
 from paddle_dialog.text.characters import normalise_line
 
+logger = logging.getLogger("paddle_dialog")
 _KEPT = "\ue000"  # of the private use area, in no text
 TABLE = Path(__file__).with_name("simplified.txt")
 _SKY = re.compile("乾(?=[坤隆元卦清])")  # 乾坤, but not 乾燥
@@ -31,6 +33,19 @@ def simplified(text: str) -> str:
 def simplified_line(text: str) -> str:
     """Return a line as `normalise_line` writes it, in simplified characters."""
     return simplified(normalise_line(text))
+
+
+def read_as_simplified(text: str) -> str:
+    """Return a text simplified, as every text of a user or a file is read; the first change is logged."""
+    plain = simplified(text)
+    if plain != text:
+        _log_once()
+    return plain
+
+
+@cache
+def _log_once() -> None:
+    logger.info("traditional characters are read as simplified ones")
 
 
 @cache

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
@@ -90,7 +89,7 @@ class PoemTask(GenerationTask):
 
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
         """Return the first two lines of poems, or the first words of a text."""
-        texts = read_texts(source)
+        texts = read_texts(source, config.data.running_text)
         if isinstance(texts, str):
             return texts.splitlines()[:count]
         return [poem.body.partition("。")[0] for poem in texts[:count]]
@@ -120,9 +119,9 @@ def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary
     return partial(cut_text, encode_text(texts, vocabulary), config.data.window, config.seed)
 
 
-def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
+def _read(source: str, settings: PoemDataConfig) -> tuple[list[Poem] | str, str]:
     """Return the texts of a source, and what they are in a few words."""
-    texts = read_texts(source)
+    texts = read_texts(source, settings.running_text)
     if isinstance(texts, str):
         return texts, f"a text of {len(texts):,} characters"
     return limit_length(texts, settings.max_length)
