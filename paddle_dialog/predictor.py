@@ -30,12 +30,26 @@ class Prediction:
         return {"text": self.text, "score": round(self.score, 4)}
 
 
-def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
-    """Check that `texts` is a list and no single text, which would be answered letter by letter, and `n_best`."""
+def check_request(texts: Sequence[Any], n_best: int | None = None, conversations: bool = False) -> None:
+    """Check that `texts` is a list of texts, not one text, which would be answered by letters; and `n_best`."""
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
+    if not conversations:
+        check_texts(texts)
     if n_best is not None and not 1 <= n_best <= MOST_ROWS:
         raise UserError(f"n_best is {n_best}; give 1 to {MOST_ROWS}")
+
+
+def check_texts(texts: Sequence[Any]) -> Sequence[str]:
+    """Return the texts themselves.
+
+    Raises:
+        UserError: one is no text, such as the NaN or None of a table's empty cell; its place is named.
+    """
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise UserError(f"input {number} is {text!r}, and must be a text; leave empty ones out")
+    return texts
 
 
 class Predictor(ABC):

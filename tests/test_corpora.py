@@ -27,7 +27,12 @@ CHINESE_POETRY = [
     {"author": "李白", "paragraphs": [NIGHT], "title": "静夜思", "id": "2"},
 ]
 CCPC = [
-    {"dynasty": "Tang", "author": "x", "content": text.replace("，", "|").replace("。", "|")[:-1], "title": title}
+    {
+        "dynasty": "Tang",
+        "author": "x",
+        "content": text.replace("，", "|").replace("。", "|")[:-1],
+        "title": title,
+    }
     for title, text in TITLED
 ]
 
@@ -45,7 +50,8 @@ POEM_FILES = {
     "title:text": "".join(f"{title}:{text}\n" for title, text in TITLED),
     "title<TAB>text": "".join(f"{title}\t{text}\n" for title, text in TITLED),
     "blocks with titles": f"登鹳雀楼\n{VERSES[0]}\n{VERSES[1]}\n\n静夜思\n{NIGHT[:12]}\n{NIGHT[12:]}\n",
-    "traditional": "登鸛雀樓\t白日依山盡，黃河入海流。欲窮千里目，更上一層樓。\n靜夜思\t" + NIGHT.replace("乡", "鄉"),
+    "traditional": "登鸛雀樓\t白日依山盡，黃河入海流。欲窮千里目，更上一層樓。\n靜夜思\t"
+    + NIGHT.replace("乡", "鄉"),
 }
 UNTITLED = {
     "a poem a line": f"{BODY}\n{NIGHT}\n",
@@ -70,13 +76,15 @@ def test_poems_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
 TALK = ["我丢了工作。", "很难过吧？", "是的，我很害怕。", "慢慢来。"]
 ROLES = [("user", 0), ("assistant", 1), ("user", 2), ("assistant", 3)]
 MESSAGES = [{"role": role, "content": TALK[place]} for role, place in ROLES]
-SHAREGPT = [
-    {"from": "human" if role == "user" else "gpt", "value": TALK[place]} for role, place in ROLES
+SHAREGPT = [{"from": "human" if role == "user" else "gpt", "value": TALK[place]} for role, place in ROLES]
+SMILE = [
+    {"role": "client" if role == "user" else "counselor", "content": TALK[place]} for role, place in ROLES
 ]
-SMILE = [{"role": "client" if role == "user" else "counselor", "content": TALK[place]} for role, place in ROLES]
 TALKS = {
     "OpenAI": dumped({"messages": [{"role": "system", "content": "Be kind."}, *MESSAGES]}),
-    "ShareGPT": dumped([{"id": "a", "conversations": [{"from": "gpt", "value": "你好"}, *SHAREGPT]}], indent=1),
+    "ShareGPT": dumped(
+        [{"id": "a", "conversations": [{"from": "gpt", "value": "你好"}, *SHAREGPT]}], indent=1
+    ),
     "SMILE": dumped(SMILE, indent=4),
     "SMILE, many": dumped([SMILE]),
     "LCCC": dumped([[" ".join(turn) for turn in TALK]], indent=1),
@@ -84,7 +92,13 @@ TALKS = {
     "DailyDialog": " __eou__ ".join(TALK) + " __eou__\n",
     "turns": dumped({"turns": TALK}),
     "one who writes twice": dumped(
-        {"messages": [{"role": "user", "content": "我丢了"}, {"role": "user", "content": "工作。"}, *MESSAGES[1:]]}
+        {
+            "messages": [
+                {"role": "user", "content": "我丢了"},
+                {"role": "user", "content": "工作。"},
+                *MESSAGES[1:],
+            ]
+        }
     ),
 }
 
@@ -95,7 +109,9 @@ def test_dialogues_are_read_for_what_they_are(tmp_path: Path, form: str) -> None
     assert "".join(record["turns"]).replace("了，工", "了工") == "".join(TALK) and len(record["turns"]) == 4
 
 
-def test_a_conversation_without_an_answer_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_conversation_without_an_answer_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = written(tmp_path, dumped({"messages": MESSAGES[:1]}, {"messages": MESSAGES[:2]}))
     assert [number for number, _ in read_conversations(path)] == [2]
     assert "1 conversations without an answer left out" in caplog.text
@@ -105,7 +121,7 @@ PRAISE, BLAME = '房间"很"干净，\n下次还来', "太吵了, 不会再来"
 QUOTED = '"房间""很""干净，\n下次还来"'
 REVIEW_FILES = {
     "label,review": f'label,review\n1,{QUOTED}\n0,"{BLAME}"\n1,\n',
-    "text_a": f'qid\tlabel\ttext_a\n0\t1\t{QUOTED}\n1\t0\t{BLAME}\n',
+    "text_a": f"qid\tlabel\ttext_a\n0\t1\t{QUOTED}\n1\t0\t{BLAME}\n",
     "GLUE": f"sentence\tlabel\n{QUOTED}\t1\n{BLAME}\t0\n",
     "words as labels": f'\ufeffreview,sentiment\n{QUOTED},positive\n"{BLAME}",negative\n',
 }
@@ -120,7 +136,10 @@ def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ('sentence\tlabel\n"good" film\t1\n"bad film\t0\n', ['"good" film', '"bad film']),  # GLUE quotes nothing
+        (
+            'sentence\tlabel\n"good" film\t1\n"bad film\t0\n',
+            ['"good" film', '"bad film'],
+        ),  # GLUE quotes nothing
         ('1\t"a ""good"" film"\n0\tsaid "no"\n', ['a "good" film', 'said "no"']),
         ('good, very\t1\n"bad\t0\n', ["good, very", '"bad']),
         ("1,good, very\n0,bad\n", ["good, very", "bad"]),
@@ -136,7 +155,11 @@ READERS = {"poem": read_poems, "talk": read_conversations, "review": read_review
 @pytest.mark.parametrize(
     ("reader", "text", "said"),
     [
-        ("poem", dumped([{"title": "a", "text": "b"}]), ":1: .* is no poem; it must have 'paragraphs' or 'content'"),
+        (
+            "poem",
+            dumped([{"title": "a", "text": "b"}]),
+            ":1: .* is no poem; it must have 'paragraphs' or 'content'",
+        ),
         ("poem", dumped(*CCPC) + "{\n", ":3: broken JSON"),
         ("poem", "题目,内容\n登鹳雀楼\n", ":2: 1 columns found, and the header has 2"),
         ("poem", '题目,内容\n登,"白\n', ":2: not a row of a table"),
@@ -234,9 +257,8 @@ def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, text
     options = ["--weights", tmp_path / "run", "--data", tmp_path / "data.txt", "--json"]
     (found,) = records(run_here("evaluate", *options, *([] if task == "sentiment" else ["--no-answers"])))
     assert found["n"] == n
-    words = (tmp_path / "run" / "best" / "vocab.txt")
-    if words.exists():
-        assert not {"{", '"', ":", "[", "|"} & (set(words.read_text(encoding="utf-8").split()) - set('"' if task == "sentiment" else ""))
+    words = (tmp_path / "run" / "best" / "text.vocabulary.txt").read_text(encoding="utf-8").splitlines()
+    assert not {"{", "[", "|"} & set(words)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from paddle_dialog.data.corpora import POEMS, read_poems
@@ -13,6 +14,7 @@ from paddle_dialog.tasks.poem.forms import FORMS
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.simplified import read_as_simplified
 
+TITLES = Path(__file__).with_name("titles.txt")
 SAMPLE = Path(__file__).with_name("sample.txt")
 NEWLINE = "<newline>"  # a vocabulary's file cannot hold a line break
 FORM_TOKENS = {name: f"<{name}>" for name in FORMS}
@@ -51,6 +53,24 @@ def read_texts(source: str, running: bool = False) -> list[Poem] | str:
     if not poems:
         raise UserError(f"{path}: no poem in this file; give {POEMS}")
     return poems
+
+
+def classical_title(title: str) -> str | None:
+    """Return the title that a poem is written to: of `titles.txt` where a third of it is a word of today, else itself.
+
+    None where classical verse has nothing of the kind.
+    """
+    known = max(
+        (word for word in _titles() if word in title and 3 * len(word) >= len(title)), key=len, default=None
+    )
+    return title if known is None else _titles()[known]
+
+
+@cache
+def _titles() -> dict[str, str | None]:
+    rows = TITLES.read_text(encoding="utf-8").splitlines()
+    parts = [row.partition(":") for row in rows if not row.startswith("#")]
+    return {word: title.strip() or None for words, _, title in parts for word in words.split()}
 
 
 def limit_length(poems: Sequence[Poem], limit: int) -> tuple[list[Poem], str]:

@@ -17,7 +17,7 @@ from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
-from paddle_dialog.tasks.poem.forms import FORMS
+from paddle_dialog.tasks.poem.forms import FormChoice
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -69,7 +69,12 @@ class PoemTask(GenerationTask):
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
         predictor = PoemPredictor(drawn, TrainedModel.of_network(network, data.vocabularies))
-        return Display([prediction.text for prediction in predictor.predict([""], count)[0]])
+        return Display(
+            [
+                prediction.text
+                for prediction in predictor.predict([""], count, form="any", texts_are="begin")[0]
+            ]
+        )
 
     def predictor(self, config: PoemConfig, model: TrainedModel) -> PoemPredictor:
         """Return the predictor of a trained model."""
@@ -88,16 +93,19 @@ class PoemTask(GenerationTask):
         return likelihood_metrics(predictor, source)
 
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
-        """Return the first two lines of poems, or the first words of a text."""
+        """Return the titles or the first two lines of poems, or the first words of a text."""
         texts = read_texts(source, config.data.running_text)
         if isinstance(texts, str):
             return texts.splitlines()[:count]
-        return [poem.body.partition("。")[0] for poem in texts[:count]]
+        titled = config.verse.input == "title"
+        return [poem.title if titled else poem.body.partition("。")[0] for poem in texts[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add `--form`, `--texts-are` and `--title`."""
         parser.add_argument(
-            "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
+            "--form",
+            choices=get_args(FormChoice),
+            help="write a poem of this form, held to its rules, or of any",
         )
         help_ = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
         parser.add_argument("--texts-are", choices=get_args(InputKind), help=help_)
