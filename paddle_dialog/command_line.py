@@ -119,6 +119,9 @@ def base_parser(
             help="the folder of a run or a bundle, with its own settings (default: those that ship with the recipe, "
             "or where none do its run's)",
         )
+        parser.add_argument(
+            "--paddle", action="store_true", help="answer through Paddle's network, also where NumPy would"
+        )
     parser.add_argument(
         "-o",
         "--override",
@@ -351,7 +354,7 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     select_device(arguments.device)
     folder = recipes.find_weights(recipe)
     with notes_on_stderr():
-        model = recipes.load_model(folder, recipe.task, config)
+        model = recipes.load_model(folder, recipe.task, config, arguments.paddle)
         _ = model.predictor  # built here, where its messages are shown
     note(f"weights: {folder}")
     return config, model

@@ -1,7 +1,7 @@
 """The instruction set that Paddle's matrix products use on AMD processors.
 
 Paddle's CPU build brings an old MKL that takes a slow path on processors not made by Intel: on a fifth-generation
-EPYC its products took three to six times as long as needed (docs/performance.md). An environment variable chooses
+EPYC its products took three to six times as long as needed (docs/speed.md). An environment variable chooses
 the path; MKL reads it at the first product.
 """
 

@@ -174,12 +174,18 @@ class LoadedModel:
         return self.task.predictor(self.config, self.trained)
 
 
-def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig | None = None) -> LoadedModel:
+def load_model(
+    folder: Path,
+    task: Task | None = None,
+    recipe: ExperimentConfig | None = None,
+    through_paddle: bool = False,
+) -> LoadedModel:
     """Read a bundle.
 
     Args:
         task: the task it must be of; any by default.
         recipe: its seed and inference settings replace the bundle's own.
+        through_paddle: answer through Paddle's network, also where NumPy would.
     """
     bundle = load_bundle(folder)
     if task is not None:
@@ -195,7 +201,8 @@ def load_model(folder: Path, task: Task | None = None, recipe: ExperimentConfig 
         config = with_pretrained_path(config, folder, recipe)
     elif missing := sorted(set(bundle_task.vocabulary_names) - bundle.vocabularies.keys()):
         raise UserError(f"{folder}: has no vocabulary '{missing[0]}'; restore or retrain it")
-    trained = TrainedModel.of_bundle(bundle, partial(bundle_task.build_network, config), folder)
+    build = partial(bundle_task.build_network, config)
+    trained = TrainedModel.of_bundle(bundle, build, folder, through_paddle)
     return LoadedModel(bundle_task, config, trained)
 
 

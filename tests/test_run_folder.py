@@ -206,13 +206,15 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(
     assert same.status == 0 and message not in same.stderr, same.stderr
     assert not (tmp_path / "same" / "best" / "through_paddle.txt").exists()
 
-    whole = TrainedModel.numpy_model
+    whole = TrainedModel.fastest
 
-    def varied(self: TrainedModel, make: Callable[[Any], Any]) -> Any:
-        return whole(self, lambda weights: make({name: 1.5 * weights[name] for name in weights}))
+    def varied(self: TrainedModel, make: Callable[[Any], Any], through_paddle: Any = None) -> Any:
+        return whole(
+            self, lambda weights: make({name: 1.5 * weights[name] for name in weights}), through_paddle
+        )
 
     with monkeypatch.context() as patch:
-        patch.setattr(TrainedModel, "numpy_model", varied)
+        patch.setattr(TrainedModel, "fastest", varied)
         other = train(trained, tmp_path / "other", *data(pairs), *settings)
     assert other.status == 0 and other.stderr.count(message) == 1, other.stderr
     best = tmp_path / "other" / "best"

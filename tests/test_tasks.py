@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import records, run_here
@@ -106,6 +107,11 @@ CASES = [
 ]
 
 
+def texts(answer: dict[str, Any]) -> list[Any]:
+    """Return what an answer says, without its scores."""
+    return [prediction["text"] for prediction in answer.get("predictions", ())] or [answer.get("label")]
+
+
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.recipe}-{case.sizes}" for case in CASES])
 def test_a_task_goes_from_its_sample_to_a_bundle_that_answers(case: Case, tmp_path: Path) -> None:
     sample = f"sample_{case.recipe[-2:]}" if case.recipe.startswith("sentiment") else "sample"
@@ -127,6 +133,8 @@ def test_a_task_goes_from_its_sample_to_a_bundle_that_answers(case: Case, tmp_pa
     asked = ("--json", *case.arguments, *case.inputs)
     answers = records(run_here("predict", "--weights", tmp_path / "run", *asked))
     assert len(answers) == len(case.inputs) and all(set(answer) == case.record for answer in answers)
+    through_paddle = records(run_here("predict", "--weights", tmp_path / "run", "--paddle", *asked))
+    assert [texts(answer) for answer in through_paddle] == [texts(answer) for answer in answers]
     exported = run_here("export", "--weights", tmp_path / "run", "--output", tmp_path / "out")
     assert exported.status == 0, exported.stderr
     again = records(run_here("predict", "--weights", tmp_path / "out", *asked))

@@ -48,12 +48,17 @@ class TrainedModel:
 
     @classmethod
     def of_bundle(
-        cls, bundle: Bundle, build: Callable[[Mapping[str, int]], nn.Layer], where: Path
+        cls,
+        bundle: Bundle,
+        build: Callable[[Mapping[str, int]], nn.Layer],
+        where: Path,
+        through_paddle: bool = False,
     ) -> TrainedModel:
         """Return the model of a bundle.
 
         Args:
             build: makes the untrained network of the sizes of its vocabularies.
+            through_paddle: never answer by arrays.
         """
 
         def network() -> nn.Layer:
@@ -62,7 +67,8 @@ class TrainedModel:
             return built
 
         if THROUGH_PADDLE not in bundle.extra:
-            return cls(bundle.vocabularies, network, bundle.extra, bundle.weights, where)
+            weights = None if through_paddle else bundle.weights
+            return cls(bundle.vocabularies, network, bundle.extra, weights, where)
         reason = bundle.extra[THROUGH_PADDLE].decode("utf-8", "replace").strip()
         logger.warning("%s: %s; answering through Paddle, which starts seconds later", where, reason)
         return cls(bundle.vocabularies, network, bundle.extra, None, where)

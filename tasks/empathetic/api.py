@@ -179,7 +179,9 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def prepare(self, request: ReplyRequest) -> Job:
         """See `Endpoint`."""
-        turns = [_checked(turn, number, self._limits) for number, turn in enumerate(request.context, start=1)]
+        # A turn that speaks of danger is answered however long it is.
+        longest = self._limits.body_bytes if self.takes_any_words(request) else self._limits.characters
+        turns = [_checked(turn, number, longest) for number, turn in enumerate(request.context, start=1)]
         try:
             check_alternation(turns)
         except ValueError as error:
@@ -237,9 +239,9 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return record
 
 
-def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
-    if len(turn) > limits.characters:
-        raise UserError(f"context.{number - 1}: a turn may have {limits.characters:,} characters at most")
+def _checked(turn: str, number: int, longest: int) -> str:
+    if len(turn) > longest:
+        raise UserError(f"context.{number - 1}: a turn may have {longest:,} characters at most")
     try:
         return clean_turn(turn, f"turn {number} of the context")
     except ValueError as error:

@@ -47,7 +47,7 @@ class EmotionConfig:
         0,
         "rows of a linear classifier of hashed word and character n-grams, fitted to the training contexts before "
         "the network is trained; 0 is none",
-        maximum=1 << 24,
+        maximum=1 << 20,
     )
     small_talk: bool = setting(
         False, "learn from the small talk that ships which contexts have no emotion; needs `ngram_buckets`"
