@@ -56,7 +56,7 @@ def read_texts(source: str, running: bool = False) -> list[Poem] | str:
 
 
 def classical_title(title: str) -> str | None:
-    """Return the title that a poem is written to: of `titles.txt` where a third of it is a word of today, else itself.
+    """Return the title that a poem is written to: of `titles.txt` if a third of it is of today, else itself.
 
     None where classical verse has nothing of the kind.
     """

@@ -266,7 +266,10 @@ class PoemPredictor(GenerationPredictor):
             return [FormConstraint(forms, self._table)]
         after = [range(len(prompt.begin), self.config.decoding.max_length + 1) for prompt in prompts]
         beginnings = ForcedPrefix([self.vocabulary.encode(prompt.begin) for prompt in prompts])
-        rules = [ForbiddenTokens([self._never_written] * len(prompts), after), beginnings]
+        rules: list[LogitsProcessor] = [
+            ForbiddenTokens([self._never_written] * len(prompts), after),
+            beginnings,
+        ]
         if not self.knows_forms:
             return rules
         return [FreeVerse([len(prompt.begin) for prompt in prompts], self._table), *rules]

@@ -238,6 +238,8 @@ def main_themes() -> list[str]:
 def read_themes(text: str) -> tuple[Theme, ...]:
     """Return the themes of a text: words with blanks or commas between them; none for an empty text.
 
+    Of a word of more than four characters, those are taken that are names of usual themes, e.g. 家乡 and 江南.
+
     Raises:
         UserError: a word is too long or not Chinese, or there are too many.
     """
@@ -247,7 +249,7 @@ def read_themes(text: str) -> tuple[Theme, ...]:
         )
     names = list(filter(None, map(simplified_line, _BETWEEN_THEMES.split(text))))
     themes = []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(part for whole in names for part in _words_in(whole)):
         known = usual_themes().get(name)
         if known is None:
             _check_word(name)
@@ -255,6 +257,20 @@ def read_themes(text: str) -> tuple[Theme, ...]:
     if len(themes) > MOST_THEMES:
         raise UserError(f"theme: {len(themes)} words; a couplet has room for {MOST_THEMES} at most")
     return tuple(themes)
+
+
+def _words_in(name: str) -> list[str]:
+    """Return the names of usual themes in a long name, the longest first; a short one, or one without, as it is."""
+    if len(name) <= LONGEST_WORD or name in usual_themes():
+        return [name]
+    found: list[str] = []
+    for word in sorted(
+        (each for each in usual_themes() if 1 < len(each) <= LONGEST_WORD), key=len, reverse=True
+    ):
+        if word in name and len(found) < MOST_THEMES:
+            found.append(word)
+            name = name.replace(word, " ")
+    return found or [name]
 
 
 def has_word(line: str, word: str) -> bool:

@@ -30,6 +30,9 @@ _SIGNS = {
     "祠堂": ("祖", "祠", "宗", "先"),
     "灶神": ("灶", "厨"),
 }
+# Of a composed couplet: occasions that a scroll is for alone, and seasons that it names, only if they were asked for.
+_FEASTS = ("春节", "婚庆", "寿诞", "生育", "乔迁", "元宵", "端午", "中秋", "重阳", "国庆")
+_SEASONS = "春夏秋冬"
 STEPS = 40  # of one byte to a nat, in a table of associations
 SCROLL_TABLE, THEME_TABLE = "scrolls.npz", "themes.npz"
 
@@ -108,7 +111,9 @@ class ScrollChooser:
     def __init__(self) -> None:
         self._association = read_association(SCROLL_TABLE)
 
-    def choose(self, first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
+    def choose(
+        self, first: str, second: str, count: int = 5, asked: Sequence[str] = (), wished: str | None = None
+    ) -> list[Scroll]:
         """Return scrolls, best first.
 
         No two share three characters, and none stands in the couplet word for word. Those of mourning, of ancestral
@@ -117,6 +122,8 @@ class ScrollChooser:
 
         Args:
             asked: occasions that the couplet is known to be for.
+            wished: the words of a request; a scroll of a feast alone, or that names a season, needs them in it. None
+                where the couplet itself is the request.
         """
         words = self._association.of(first + second)[self._words].mean(axis=1)  # [K]
         member = self._member  # [O, K]
@@ -129,9 +136,18 @@ class ScrollChooser:
         for occasion, signs in _SIGNS.items():
             if occasion not in asked and not any(sign in first + second for sign in signs):
                 scores[self._of_one_occasion(occasion)] = -np.inf
+        if wished is not None:
+            scores[self._unasked(asked, wished)] = -np.inf
         absent = set(_ANIMALS) - set(first + second)
         scores[[bool(absent & set(scroll)) for scroll in all_scrolls()]] = -np.inf
         return self._differing(scores, first, second, count)
+
+    def _unasked(self, asked: Sequence[str], wished: str) -> np.ndarray:
+        """Return which scrolls are of feasts alone that were not asked for, or name such a season, bool [K]."""
+        feasts = [name in _FEASTS and name not in asked for name in occasions()]
+        alone = ~self._member[~np.array(feasts)].any(axis=0)
+        seasons = set(_SEASONS) - set(wished)
+        return alone | np.array([bool(seasons & set(scroll)) for scroll in all_scrolls()])
 
     def _differing(self, scores: np.ndarray, first: str, second: str, count: int) -> list[Scroll]:
         found: list[Scroll] = []

@@ -33,6 +33,7 @@ export function start() {
         answer = given;
         status.tell("translated", { text: given.predictions[0].text });
         draw();
+        if (given.unsure) error.tell(given.unsure);
         setAddress("translation", { s: source });
         part("book").scrollIntoView({ block: "nearest" });
       },
