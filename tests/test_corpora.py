@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import Outcome, records, run_here
+from command import ROOT, Outcome, records, run_here
 
 from paddle_dialog.data.corpora import read_conversations, read_poems, read_reviews
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
 from paddle_dialog.tasks.poem.data import Poem, read_texts
+from paddle_dialog.text.simplified import TABLE, _log_once, read_as_simplified
 
 VERSES = ["白日依山尽，黄河入海流。", "欲穷千里目，更上一层楼。"]
 BODY = "".join(VERSES)
@@ -107,6 +110,11 @@ TALKS = {
 def test_dialogues_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
     ((_, record),) = read_conversations(written(tmp_path, TALKS[form]))
     assert "".join(record["turns"]).replace("了，工", "了工") == "".join(TALK) and len(record["turns"]) == 4
+
+
+def test_files_of_one_dialogue_may_be_joined(tmp_path: Path) -> None:
+    path = written(tmp_path, dumped(SMILE[:2], SMILE[2:], indent=4).replace("]\n[", "]["))
+    assert [record["turns"] for _, record in read_conversations(path)] == [TALK[:2], TALK[2:]]
 
 
 def test_a_conversation_without_an_answer_is_left_out(
@@ -265,3 +273,54 @@ def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, text
 def test_bad_data_is_one_line_of_the_command(tmp_path: Path, task: str) -> None:
     assert "data.txt" in trained(tmp_path, task, "1;2;3\n").error_line()
     assert "a pickle of Python" in trained(tmp_path, task, not_text("pickle")).error_line()
+
+
+def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contexts = np.empty(2, dtype=object)
+    contexts[:] = [["my dog died .", "oh no !", "he was old ."], ["i won a prize ."]]
+    arrays = {
+        "dialog": contexts,
+        "target": np.array(["poor dog .", "well done !"]),
+        "emotion": np.array(["sad", "proud"]),
+    }
+    for name, array in arrays.items():
+        np.save(f"sys_{name}_texts.train.npy", array)
+    for page in ("your_data.md", "your_data.zh.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
+        first, second = read_dialogues("train.jsonl")
+        assert first == Dialogue(contexts[0], "poor dog .", "sad") and second.target == "well done !"
+
+
+@pytest.mark.parametrize("task", ["couplet", "poem", "sentiment_zh", "translation", "empathetic_zh"])
+def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, task: str) -> None:
+    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    letters = dict(zip(map(ord, "东风书云马鸟时见说门"), "東風書雲馬鳥時見說門", strict=True))
+    assert set(letters.values()) <= set(traditional) and {chr(letter) for letter in letters} <= set(plain)
+    texts = {
+        "couplet": "东风吹马鸟\t书云见说门\n",
+        "poem": f"东风\t{NIGHT}马上见云书。\n",
+        "sentiment_zh": "1\t东风时见，说书马上。\n",
+        "translation": "东风时见。\t东风时常见到。\n",
+        "empathetic_zh": dumped(
+            {"context": ["东风说书时，我很难过。"], "target": "我见到马了。", "emotion": None}
+        ),
+    }
+    shown = []
+    for text in (texts[task], texts[task].translate(letters)):
+        more = [] if task == "sentiment_zh" else ["--no-answers"]
+        path = written(tmp_path, text)
+        shown += records(run_here("evaluate", "-c", f"configs/{task}.yaml", "--data", path, "--json", *more))
+    assert shown[0] == shown[1]
+
+
+def test_traditional_characters_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    _log_once.cache_clear()
+    with caplog.at_level("INFO"):
+        assert [read_as_simplified(text) for text in ("东", "東風", "書")] == ["东", "东风", "书"]
+    assert [record.message for record in caplog.records] == [
+        "traditional characters are read as simplified ones"
+    ]

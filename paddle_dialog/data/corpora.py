@@ -168,7 +168,7 @@ def _begin(path: Path) -> tuple[str, Lines]:
 
 
 def _json_values(path: Path, lines: Lines, form: str) -> Iterator[tuple[int, Any]]:
-    """Iterate over the JSON values of a file: one a line, or one that is the whole file."""
+    """Iterate over the JSON values of a file: one a line, or of many lines."""
     lines = iter(lines)
     for number, line in lines:
         if not line.strip():
@@ -181,12 +181,19 @@ def _json_values(path: Path, lines: Lines, form: str) -> Iterator[tuple[int, Any
             if not rest:
                 raise UserError(f"{path}:{number}: {error}; a line must be {form}") from error
             try:
-                yield number, json.loads("\n".join([line, *rest]))
+                yield from ((number, value) for value in _decoded("\n".join([line, *rest])))
             except (json.JSONDecodeError, RecursionError) as fault:
                 place = fault.lineno + number - 1 if isinstance(fault, json.JSONDecodeError) else number
                 raise UserError(
                     f"{path}:{place}: {error if place == number else fault}; give {form}"
                 ) from fault
+
+
+def _decoded(text: str) -> Iterator[Any]:
+    decoder, place, text = json.JSONDecoder(), 0, text.rstrip()
+    while place < len(text):
+        value, place = decoder.raw_decode(text, place + len(text[place:]) - len(text[place:].lstrip()))
+        yield value
 
 
 def _as_list(value: Any) -> list[Any]:
