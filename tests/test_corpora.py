@@ -154,7 +154,7 @@ def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
     ],
 )
 def test_quotes_that_do_not_fit_are_the_text_s(tmp_path: Path, text: str, wanted: list[str]) -> None:
-    assert [review.text for review in read_reviews(written(tmp_path, text))] == wanted
+    assert [text for *_, text in read_reviews(written(tmp_path, text))] == wanted
 
 
 READERS = {"poem": read_poems, "talk": read_conversations, "review": read_reviews}

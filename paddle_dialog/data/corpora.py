@@ -11,9 +11,11 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record, parse_json
@@ -40,7 +42,7 @@ _TITLED = re.compile(rf"[^{_SIGNS}:：]{{1,40}}[:：].*[{_SIGNS}]\s*$")
 _TITLES, _BODIES = ("title", "题目", "标题", "rhythmic", "chapter"), ("paragraphs", "content", "内容", "正文")
 _TURNS = ("turns", "messages", "conversations", "conversation", "dialog", "dialogue")
 _ROLES, _WORDS = ("role", "from", "speaker"), ("content", "value", "text", "utterance")
-_LISTENERS = (
+_LISTENERS = [
     "assistant",
     "gpt",
     "chatgpt",
@@ -50,7 +52,7 @@ _LISTENERS = (
     "counsellor",
     "supporter",
     "therapist",
-)
+]
 _ASIDE = ("system", "tool", "function")  # roles of what nobody says
 _LABELS = ("label", "labels", "sentiment", "标签", "情感")
 _REVIEWS = ("text", "text_a", "sentence", "review", "content", "comment", "评论", "内容")
@@ -58,22 +60,8 @@ _LABEL_OF = {"0": 0, "negative": 0, "neg": 0, "0.0": 0, "1": 1, "positive": 1, "
 _BETWEEN_HANZI = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) +| +(?=[\u3000-\u9fff\uff00-\uffef])")
 
 Lines = Iterable[tuple[int, str]]
-
-
-class PoemRecord(NamedTuple):
-    """A poem as it is written; the title may be empty."""
-
-    line: int
-    title: str
-    body: str
-
-
-class ReviewRecord(NamedTuple):
-    """A review with its label, 1 for good."""
-
-    line: int
-    label: int
-    text: str
+PoemRecord = tuple[int, str, str]  # line, title (may be empty), body
+ReviewRecord = tuple[int, int, str]  # line, label (1 for good), text
 
 
 def read_poems(path: Path) -> Iterator[PoemRecord]:
@@ -91,7 +79,7 @@ def read_poems(path: Path) -> Iterator[PoemRecord]:
         title, body = _column(header, _TITLES), _column(header, _BODIES)
         assert body is not None
         for number, row in _rows(path, lines, ",", len(header)):
-            yield PoemRecord(number, "" if title is None else row[title], _joined_verses([row[body]]))
+            yield number, "" if title is None else row[title], _joined_verses([row[body]])
     elif any(map(is_hanzi, first)):
         yield from _plain_poems(lines)
     else:
@@ -148,14 +136,15 @@ def read_reviews(path: Path) -> Iterator[ReviewRecord]:
         raise UserError(
             f"{path}:1: {first[:40]!r} names no column of the {missing}; a line must be {REVIEWS}"
         )
-    skipped = 0
-    for number, row in _rows(path, lines, delimiter, len(header)):
-        if not row[text].strip():
-            skipped += 1
-            continue
-        yield ReviewRecord(number, _label(path, number, row[label]), row[text])
-    if skipped:
-        logger.warning("%s: %d rows without a text left out", path, skipped)
+    rows = _rows(path, lines, delimiter, len(header))
+    whole = [(number, row) for number, row in rows if row[text].strip()]
+    if len(whole) < len(rows):
+        logger.warning("%s: %d rows without a text left out", path, len(rows) - len(whole))
+    for number, row in whole:
+        known = _LABEL_OF.get(row[label].strip().lower())
+        if known is None:
+            raise UserError(f"{path}:{number}: the label is {row[label][:20]!r}; it must be 0 or 1")
+        yield number, known, row[text]
 
 
 def _begin(path: Path) -> tuple[str, Lines]:
@@ -190,9 +179,9 @@ def _json_values(path: Path, lines: Lines, form: str) -> Iterator[tuple[int, Any
 
 
 def _decoded(text: str) -> Iterator[Any]:
-    decoder, place, text = json.JSONDecoder(), 0, text.rstrip()
-    while place < len(text):
-        value, place = decoder.raw_decode(text, place + len(text[place:]) - len(text[place:].lstrip()))
+    decoder, place, end = json.JSONDecoder(), 0, len(text.rstrip())
+    while place < end:
+        value, place = decoder.raw_decode(text, re.compile(r"\s*").match(text, place).end())  # type: ignore[union-attr]
         yield value
 
 
@@ -206,7 +195,7 @@ def _json_poem(path: Path, number: int, item: Any) -> PoemRecord:
     if not isinstance(verses, list) or not all(isinstance(verse, str) for verse in verses):
         raise UserError(f"{path}:{number}: {_shown(item)} is no poem; it must have 'paragraphs' or 'content'")
     title = next((item[key] for key in _TITLES if isinstance(item.get(key), str)), "")
-    return PoemRecord(number, title, _joined_verses(verses))
+    return number, title, _joined_verses(verses)
 
 
 def _joined_verses(verses: Sequence[str]) -> str:
@@ -228,7 +217,7 @@ def _titled_poems(path: Path, lines: Lines, separator: str) -> Iterator[PoemReco
             raise UserError(f"{path}:{number}: {found} found; a line must be {form}, as the first line is")
         if not columns[1].strip():
             raise UserError(f"{path}:{number}: the poem is empty; a line must be {form}")
-        yield PoemRecord(number, *columns)
+        yield number, columns[0], columns[1]
 
 
 def _plain_poems(lines: Lines) -> Iterator[PoemRecord]:
@@ -238,11 +227,11 @@ def _plain_poems(lines: Lines) -> Iterator[PoemRecord]:
         blocks = [[line] for block in blocks for line in block]
     for block in blocks:
         number, first = block[0]
-        titled = len(block) > 1 and not any(sign in first for sign in _SIGNS)
-        titled = titled and any(sign in block[1][1] for sign in _SIGNS)
-        yield PoemRecord(
-            number, first if titled else "", _joined_verses([text for _, text in block[titled:]])
-        )
+        titled = len(block) > 1 and [any(sign in text for sign in _SIGNS) for _, text in block[:2]] == [
+            False,
+            True,
+        ]
+        yield number, first if titled else "", _joined_verses([text for _, text in block[titled:]])
 
 
 def _conversations(value: Any) -> Iterator[Record]:
@@ -270,11 +259,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def _are_messages(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and any(key in turn for key in _WORDS) for turn in value)
-    )
+    return isinstance(value, list) and all(isinstance(turn, dict) and {*turn} & {*_WORDS} for turn in value)
 
 
 def _turns(messages: Any) -> list[str]:
@@ -291,21 +276,17 @@ def _turns(messages: Any) -> list[str]:
             raise ValueError(f"message {place} has no role or no text that is a string")
         if role.lower() not in _ASIDE and text.strip():
             said.append((role, text.strip()))
-    speakers = [(role, [text for _, text in row]) for role, row in groupby(said, lambda turn: turn[0])]
-    if len({role for role, _ in speakers}) > 2:
-        names = ", ".join(sorted({role for role, _ in speakers}))
-        raise ValueError(f"more than two people speak ({names}), and a dialogue has a speaker and a listener")
+    speakers = [(role, _joined_turn([text for _, text in row])) for role, row in groupby(said, itemgetter(0))]
+    names = sorted({role for role, _ in speakers})
+    if len(names) > 2:
+        raise ValueError(f"more than two people speak ({', '.join(names)}), not a speaker and a listener")
     if speakers and speakers[0][0].lower() in _LISTENERS:
         speakers = speakers[1:]
-    return [_joined_turn(texts) for _, texts in speakers] if len(speakers) > 1 else []
+    return [text for _, text in speakers] if len(speakers) > 1 else []
 
 
 def _joined_turn(texts: Sequence[str]) -> str:
-    whole = texts[0]
-    for text in texts[1:]:
-        hanzi = is_hanzi(text[0])
-        whole += ("，" if is_hanzi(whole[-1]) else "" if hanzi else " ") + text
-    return whole
+    return "".join(("" if not n or is_hanzi(text[0]) else " ") + text for n, text in enumerate(texts))
 
 
 def _header(first: str, delimiter: str) -> list[str]:
@@ -316,38 +297,36 @@ def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
     return next((header.index(name) for name in names if name in header), None)
 
 
-def _rows(path: Path, lines: Lines, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the rows of a table below its header, blank ones left out.
+def _rows(path: Path, lines: Lines, delimiter: str, width: int) -> list[tuple[int, list[str]]]:
+    """Return the rows of a table below its header, blank ones left out.
 
     A TSV whose quotes do not fit together has none: GLUE's are written so.
     """
     kept = list(lines)
-    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
-        try:
-            rows = list(_parsed(kept, delimiter, width, quoting))
-        except ValueError as error:
-            if delimiter == "," or quoting == csv.QUOTE_NONE:
-                raise UserError(f"{path}:{error}") from error
-            continue
-        yield from rows[1:]
-        return
+    if delimiter == "\t":
+        with suppress(UserError):
+            return _parsed(path, kept, delimiter, width, csv.QUOTE_MINIMAL)
+        return _parsed(path, kept, delimiter, width, csv.QUOTE_NONE)
+    return _parsed(path, kept, delimiter, width, csv.QUOTE_MINIMAL)
 
 
-def _parsed(lines: Lines, delimiter: str, width: int, quoting: Any) -> Iterator[tuple[int, list[str]]]:
+def _parsed(
+    path: Path, lines: Lines, delimiter: str, width: int, quoting: Any
+) -> list[tuple[int, list[str]]]:
     numbers = [number for number, _ in lines]
     reader = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, quoting=quoting, strict=True)
-    start = 0
+    start, found = 0, []
     try:
         for row in reader:
             if row and len(row) != width:
-                raise ValueError(f"{numbers[start]}: {len(row)} columns found, and the header has {width}")
-            if row:
-                yield numbers[start], row
+                where = f"{path}:{numbers[start]}"
+                raise UserError(f"{where}: {len(row)} columns found, and the header has {width}")
+            found += [(numbers[start], row)] if row else []
             start = reader.line_num
     except csv.Error as error:
-        raise ValueError(
-            f"{numbers[min(start, len(numbers) - 1)]}: not a row of a table ({error}); double the quotes in a text"
-        ) from error
+        where = f"{path}:{numbers[min(start, len(numbers) - 1)]}"
+        raise UserError(f"{where}: not a row of a table ({error}); double the quotes in a text") from error
+    return found[1:]
 
 
 def _bare_reviews(path: Path, lines: Lines, delimiter: str, label_first: bool) -> Iterator[ReviewRecord]:
@@ -362,14 +341,7 @@ def _bare_reviews(path: Path, lines: Lines, delimiter: str, label_first: bool) -
             raise UserError(f"{path}:{number}: the text is empty; a line must be {REVIEWS}")
         if len(text) > 1 and text[0] == text[-1] == '"' and text[1:-1].count('"') == 2 * text.count('""'):
             text = text[1:-1].replace('""', '"')
-        yield ReviewRecord(number, int(label), text)
-
-
-def _label(path: Path, number: int, cell: str) -> int:
-    label = _LABEL_OF.get(cell.strip().lower())
-    if label is None:
-        raise UserError(f"{path}:{number}: the label is {cell[:20]!r}; it must be 0 or 1")
-    return label
+        yield number, int(label), text
 
 
 def _shown(value: Any) -> str:
