@@ -267,3 +267,8 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         page.reload()
         lines.first.wait_for()
         assert lines.all_inner_texts() == shown  # the address has it
+        page.get_by_label("给出的是").select_option("acrostic")
+        page.get_by_label("每句的第一个字").fill("鳥")  # the answer is in the script of the question
+        page.get_by_role("button", name="作诗", exact=True).click()
+        page.wait_for_function("() => document.querySelector('#poem-lines').innerText.includes('鳥')")
+        assert "鸟" not in page.locator("#poem-lines").inner_text()

@@ -8,6 +8,7 @@ import { unmarked } from "../../page/ink.js";
 import { showKeepsake } from "../../page/keepsake.js";
 import { onLanguage } from "../../page/language.js";
 import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
+import { scriptOf } from "../../page/traditional.js";
 import { drawPoem } from "./picture.js";
 import { word } from "./words.js";
 
@@ -80,7 +81,11 @@ function write() {
   const request = { text: part("text").value.trim(), texts_are: use, form, seed: Math.floor(Math.random() * 2 ** 32) };
   askFor(
     { buttons, error, status, doing: "writing" },
-    (stop) => ask("v1/poem", request, stop),
+    async (stop) => {
+      const [given, turned] = await Promise.all([ask("v1/poem", request, stop), scriptOf(request.text)]);
+      given.predictions[0].text = turned(given.predictions[0].text);
+      return given;
+    },
     ({ predictions: [{ text, form: kept }], written_to }) => {
       poem = { title: use === "begin" || request.text === "" ? UNTITLED : request.text, text, form: kept, written_to };
       status.tell("written", { text });
