@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -29,14 +29,28 @@ class Prediction:
         return {"text": self.text, "score": round(self.score, 4)}
 
 
-def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
-    """Check that `texts` is a list and no single text, which would be answered letter by letter, and `n_best`."""
+def check_request(texts: Sequence[Any], n_best: int | None = None, conversations: bool = False) -> None:
+    """Check that `texts` is a list of texts, not one text, which would be answered by letters; and `n_best`."""
     from paddle_dialog.config.schema import MOST_ROWS  # needs YAML, whose absence only `run_tool` explains
 
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
+    if not conversations:
+        check_texts(texts)
     if n_best is not None and not 1 <= n_best <= MOST_ROWS:
         raise UserError(f"n_best is {n_best}; give 1 to {MOST_ROWS}")
+
+
+def check_texts(texts: Sequence[Any]) -> Sequence[str]:
+    """Return the texts themselves.
+
+    Raises:
+        UserError: one is no text, such as the NaN or None of a table's empty cell; its place is named.
+    """
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise UserError(f"input {number} is {text!r}, and must be a text; leave empty ones out")
+    return texts
 
 
 class Predictor(ABC):
@@ -48,6 +62,12 @@ class Predictor(ABC):
     def batch_size(self) -> int:
         """Number of inputs answered at a time."""
         return self.config.data.batch_size
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: a network is not a value."""
+        raise UserError(
+            "a predictor cannot be pickled; call paddle_dialog.load in each process, or fork after loading"
+        )
 
     @abstractmethod
     def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:

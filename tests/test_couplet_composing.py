@@ -80,6 +80,21 @@ def test_mourning_and_animals_wait_for_a_word_of_them():
     assert "金鸡报晓" in texts("雄鸡一唱报春早", "紫燕千声祝岁新", count=50)
 
 
+def test_a_feast_and_a_season_wait_for_the_request():
+    for wished in ("火锅店", "程序员"):
+        found = set(texts("美满人间逢好景", "团圆灯火照良宵", wished=wished, count=99))
+        assert not {"美满姻缘", "欢度元宵", "百年好合"} & found and not any(
+            "春" in scroll for scroll in found
+        )
+    assert "欢度元宵" in texts("美满人间逢好景", "团圆灯火照良宵", asked=["元宵"], wished="元宵", count=99)
+    assert any("春" in scroll for scroll in texts("万象更新", "千门送暖", asked=["春节"], wished="春节 新春"))
+
+
+def test_a_long_theme_is_cut_to_the_words_it_has():
+    assert [theme.name for theme in read_themes("我的家乡在江南")] == ["家乡", "江南"]
+    assert [theme.name for theme in read_themes("火锅店")] == ["火锅店"]
+
+
 def test_an_occasion_that_was_asked_for_counts():
     plain, asked = texts("春风送暖", "旭日升辉"), texts("春风送暖", "旭日升辉", asked=["乔迁"])
     new_home = set(occasions()["乔迁"])

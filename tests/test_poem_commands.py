@@ -13,6 +13,7 @@ from serving_toys import loader, make_app, running
 
 from paddle_dialog.decoding.paddle_steps import PrefixModel
 from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.models import make_card
@@ -97,6 +98,10 @@ def test_an_evaluation_measures_characters_and_forms(poem_model, tmp_path):
 
 def test_running_text_is_learned_and_continued(tmp_path):
     config = recipe(tmp_path, "one two\nthree " * 60)
+    assert "data.running_text=true" in run_here("train", "-c", config).error_line()
+    config.write_text(
+        config.read_text("utf-8").replace("window: 52", "running_text: true, window: 52"), "utf-8"
+    )
     trained = run_here("train", "-c", config)
     assert trained.status == 0, trained.stderr
     (record,) = predictions(config, "-o", "decoding.max_length=20", "one two\nth")
@@ -175,14 +180,44 @@ def test_poems_to_a_title_are_ordered_by_what_the_title_makes_likelier():
 def test_an_acrostic_has_its_characters_and_needs_as_many_as_lines():
     with start() as client:
         _, record = ask(client, form="七绝", text="山水日月", texts_are="acrostic")
-        few = ask(client, form="七绝", text="山水", texts_are="acrostic")
+        _, few = ask(client, form="七绝", text="山水", texts_are="acrostic")
         _, longer = ask(client, form="五绝", text="山水日月山水日月", texts_are="acrostic")
         long = ask(client, text="山" * 41)
     lines = re.split("[，。]", record["predictions"][0]["text"])
     assert "".join(line[:1] for line in lines) == "山水日月"
     assert longer["predictions"][0]["form"]["name"] == "五律"
-    assert few[0] == long[0] == 422 and "4 or 8 hanzi" in few[1]["error"]
-    assert "41 characters" in long[1]["error"]
+    lines = re.split("[，。]", few["predictions"][0]["text"])
+    assert "".join(line[:1] for line in lines[:2]) == "山水" and len(lines) == 5
+    assert long[0] == 422 and "41 characters" in long[1]["error"]
+
+
+def test_what_a_title_can_and_cannot_be():
+    predictor = toy()
+    for text in ("hello", "123", "!?"):
+        with pytest.raises(UserError, match="has no hanzi, and this model writes Chinese verse"):
+            predictor.predict([text], form="七绝", texts_are="title")
+    titles = {"给女儿": "示女", "生日快乐": "自寿", "外卖小哥": None, "秋夜": "", "寄女儿远嫁长安诸亲": ""}
+    for title, classical in titles.items():
+        (record,) = predictor.predict_records([title], form="五绝", texts_are="title")
+        assert record.get("written_to", "") == classical
+        assert (predictor.note_of(record) is None) == (classical == "")
+    (record,) = predictor.predict_records(["生日"], form="五绝", texts_are="title")
+    (same,) = predictor.predict_records(["自寿"], form="五绝", texts_are="title")
+    assert record["predictions"] == same["predictions"]
+    with pytest.raises(UserError, match="input 2 is None, and must be a text"):
+        predictor.predict(["秋", None])
+    with pytest.raises(UserError, match="n_best is 25, and 24 poems are drawn"):
+        predictor.predict(["秋"], 25)
+
+
+def test_any_form_has_four_lines_and_no_character_three_times():
+    predictor = toy(max_length=60)
+    for poem in predictor.predict(["", "白白白"], 12, form="any", texts_are="begin", seed=5)[0]:
+        lines = re.split("[，。！？；]", poem.text)
+        assert len(lines) > 4 or len(poem.text) == 60
+        assert max(poem.text.count(char) for char in set(poem.text) - set("，。")) <= 2
+    traditional, plain = predictor.predict(["鳥", "鸟"], form="五绝", texts_are="begin")
+    assert traditional[0].text == plain[0].text
 
 
 def test_a_poem_with_a_banned_word_is_not_sent(tmp_path):
@@ -221,7 +256,7 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         page.get_by_role("button", name="再写一首").click()
         changed = "before => document.querySelector('#poem-lines').innerText !== before"
         page.wait_for_function(changed, arg="\n".join(first))
-        page.get_by_label("体裁").select_option("")
+        page.get_by_label("体裁").select_option("any")
         before = page.locator("#poem-lines").inner_text()
         page.get_by_role("button", name="作诗", exact=True).click()
         page.wait_for_function(changed, arg=before)
@@ -232,3 +267,8 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         page.reload()
         lines.first.wait_for()
         assert lines.all_inner_texts() == shown  # the address has it
+        page.get_by_label("给出的是").select_option("acrostic")
+        page.get_by_label("每句的第一个字").fill("鳥")  # the answer is in the script of the question
+        page.get_by_role("button", name="作诗", exact=True).click()
+        page.wait_for_function("() => document.querySelector('#poem-lines').innerText.includes('鳥')")
+        assert "鸟" not in page.locator("#poem-lines").inner_text()

@@ -47,7 +47,7 @@ def test_a_file_of_poems_or_of_text_is_read(tmp_path):
     assert read_texts(str(poems)) == [Poem("题", "床前明月光，疑是地上霜。"), Poem("", "无题")]
     text = tmp_path / "text.txt"
     text.write_text("First:\nBefore we  go\n\nAll:\n", encoding="utf-8")
-    assert read_texts(str(text)) == "First:\nBefore we  go\n\nAll:"
+    assert read_texts(str(text), running=True) == "First:\nBefore we  go\n\nAll:"
 
 
 def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():

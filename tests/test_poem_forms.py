@@ -73,7 +73,7 @@ def test_what_is_drawn_keeps_the_form_and_the_given_characters(form, seed, data)
 def test_what_poets_wrote_is_allowed_where_it_keeps_the_form(poem):
     form = form_of(poem.body)
     report = report_form(poem.body, form)
-    plan = make_plan(form, {}, tones=report.tones, rhyme=report.rhyme, once=False)
+    plan = make_plan(form, {}, tones=report.tones, rhyme=report.rhyme, most=9)
     first = split_lines(poem.body)[0][-1]
     if can_be_level(first) and can_be_oblique(first):
         pytest.skip("the end of the first line is left open by its two readings")
@@ -122,7 +122,8 @@ def test_given_characters_that_no_pattern_has_room_for_relax_the_tones_alone():
 def test_no_character_stands_twice():
     free = make_plan(FORMS["五绝"], {}, tones=False, rhyme=False)
     assert not {"白", "日"} & allowed(free, "白日")
-    assert {"白", "日"} < allowed(make_plan(FORMS["五绝"], {}, False, False, once=False), "白日")
+    assert {"白", "日"} < allowed(make_plan(FORMS["五绝"], {}, False, False, most=2), "白日")
+    assert "白" not in allowed(make_plan(FORMS["五绝"], {}, False, False, most=2), "白日白")
 
 
 def test_given_ends_without_a_common_rhyme_relax_the_rhyme():
@@ -142,8 +143,9 @@ def test_characters_stand_where_they_are_asked_for():
     }
     assert form_of_acrostic("春夏秋冬", FORMS["五律"]) is FORMS["五绝"]
     assert form_of_acrostic("春夏秋冬", None) is form
-    for text in ("春夏秋", "春夏秋x"):
-        with pytest.raises(UserError, match="4 or 8 hanzi, one for each line"):
+    assert form_of_acrostic("春夏", None) is form and form_of_acrostic("春夏秋冬花", None) is FORMS["七律"]
+    for text in ("", "春夏秋x", "春夏秋冬风花雪月山"):
+        with pytest.raises(UserError, match="1 to 8 hanzi, one for each line"):
             form_of_acrostic(text, form)
     with pytest.raises(UserError, match="has 28; shorten it"):
         place_beginning(form, "春" * 29)

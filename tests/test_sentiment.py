@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import random
 import re
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
+import paddle_dialog
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
@@ -324,7 +326,7 @@ def test_the_answer_is_that_of_the_command_with_words(client):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [(" ", "empty"), ("好" * 13, "12"), ("", "1"), ("🙂", "no Chinese word")]
+    ("text", "told"), [(" ", "empty"), ("好" * 13, "12"), ("", "1"), ("🐶", "no Chinese word")]
 )
 def test_what_cannot_be_judged_is_refused(client, text, told):
     response = client.post("/v1/sentiment", json={"text": text})
@@ -351,3 +353,18 @@ def test_the_tab_colours_the_words():
         page.locator("#sentiment-words .bad").first.wait_for()  # the address has it
         page.get_by_role("button", name="中文").click()
         assert page.locator("#sentiment-status").text_content().startswith("差评")
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_reviews_of_emoji_of_traditional_characters_and_of_nothing(language: str) -> None:
+    shipped = paddle_dialog.load(f"sentiment_{language}")
+    assert [one.shown for one in shipped.predict(["😀👍", "😡", "👎👎😀"])] == [1, 0, 0]
+    with pytest.raises(UserError, match=r"has no .* word"):
+        shipped.predict(["😀😡"])
+    with pytest.raises(UserError, match="input 2 is nan, and must be a text; leave empty ones out"):
+        shipped.predict(["好", float("nan")])
+    if language == "zh":
+        traditional, plain = shipped.predict(["房間很乾淨，下次還來。", "房间很干净，下次还来。"])
+        assert traditional.shown == 1 and traditional.probability == plain.probability
+    with pytest.raises(UserError, match="a predictor cannot be pickled"):
+        pickle.dumps(shipped)

@@ -13,6 +13,7 @@ from command import run_here
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
+import paddle_dialog
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
@@ -258,3 +259,43 @@ def test_the_tab_shows_translation_and_attention():
             "all => all.map(one => Number(one.style.getPropertyValue('--weight')))"
         )
         assert shades == pytest.approx([weight / max(row) for weight in row], abs=0.001)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> TranslationPredictor:
+    """Return the translator that ships."""
+    predictor = paddle_dialog.load("translation")
+    assert isinstance(predictor, TranslationPredictor)
+    return predictor
+
+
+def test_a_missing_end_and_traditional_characters_change_nothing(shipped: TranslationPredictor) -> None:
+    texts = ["三人行必有我师焉", "三人行必有我师焉，", "“三人行必有我师焉”", "醉翁之意不在酒"]
+    bare, comma, quoted, drunk = (answers[0].text for answers in shipped.predict(texts))
+    ended = [
+        answers[0].text
+        for answers in shipped.predict([f"{texts[0]}。", "“三人行必有我师焉。”", f"{texts[3]}。"])
+    ]
+    assert [bare, quoted, drunk] == ended and comma == bare
+    (whole,) = shipped.predict(["晉太元中，武陵人捕魚為業\n\n三人行必有我师焉\n"])[0]
+    assert whole.text == shipped.predict(["晋太元中，武陵人捕鱼为业。"])[0][0].text + bare
+
+
+def test_the_first_translation_stays_the_first(shipped: TranslationPredictor) -> None:
+    texts = ["此十二人者，或伏死于窟穴。", "上闻之，召诸将议，余人不预。", "内者，吾甲兵顿，士民病。"]
+    few, many = shipped.predict(texts, 1), shipped.predict(texts, 9)
+    for one, nine in zip(few, many, strict=True):
+        assert one[0] == nine[0] and len({each.text for each in nine}) == 9
+
+
+def test_what_is_not_to_be_trusted_is_said(shipped: TranslationPredictor) -> None:
+    texts = [
+        "我觉得这个电影不太好看",
+        "此二人者，皆圣人也；然犹不能无役身以进，如此其污也！",
+        "学而时习之，不亦说乎？",
+    ]
+    modern, looped, plain = shipped.predict_records(texts)
+    assert modern["unsure"] == "modern" and "modern Chinese" in str(shipped.note_of(modern))
+    assert looped["unsure"] == "repeats" and "unsure" not in plain and shipped.note_of(plain) is None
+    with pytest.raises(UserError, match="input 1 is None"):
+        shipped.predict([None])  # type: ignore[list-item]

@@ -21,6 +21,7 @@ from paddle_dialog.command_line import (
     integer_from,
     load_model,
     note,
+    notes_on_stderr,
     piped_lines,
     typed_lines,
 )
@@ -41,12 +42,13 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError("give texts or --input, not both")
     predictor = load_model(arguments)[1].predictor
     answer = partial(answer_texts, predictor, records_of(predictor, arguments), arguments.json)
-    if arguments.text:
-        show(answer([checked_text(text) for text in arguments.text]))
-    elif arguments.input is None and sys.stdin.isatty():
-        converse(answer)
-    else:
-        answer_lines(answer, arguments.input or "-", predictor.batch_size, arguments.workers)
+    with notes_on_stderr():
+        if arguments.text:
+            show(answer([checked_text(text) for text in arguments.text]))
+        elif arguments.input is None and sys.stdin.isatty():
+            converse(answer)
+        else:
+            answer_lines(answer, arguments.input or "-", predictor.batch_size, arguments.workers)
 
 
 def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:

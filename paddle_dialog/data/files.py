@@ -16,6 +16,21 @@ MANIFEST = "bundle.json"  # the file that makes a folder a bundle
 LONGEST_LINE = 1 << 26  # bytes; an archive of some kilobytes can unpack to gigabytes without a line's end
 _BOM = b"\xef\xbb\xbf"
 _LIST_NAME = re.compile(r"\[(?P<name>[^]]+)\].*")
+_LINES = "write it as UTF-8 text, an example a line"
+_NOT_TEXT = {  # by the first bytes
+    b"PK\x03\x04": "a zip archive or an Excel file, not text; save a table as CSV (UTF-8), or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel or Word file, not text; save it as CSV (UTF-8)",
+    b"\x93NUMPY": f"an array of NumPy, not text; {_LINES}, as docs/your_data.md shows for those of EmpDG and MoEL",
+    b"PAR1": f"a Parquet table, not text; {_LINES}, e.g. pandas.read_parquet(…).to_csv(…, index=False)",
+    **{
+        b"\x80" + bytes([protocol]): f"a pickle of Python, not text; load it where it comes from and {_LINES}"
+        for protocol in range(2, 6)
+    },
+    b"\x1f\x8b": "a gzip archive without its suffix; rename it to end in .gz",
+    b"\xfd7zXZ": "an xz archive without its suffix; rename it to end in .xz",
+    b"\xff\xfe": "UTF-16, which Excel and Notepad call Unicode; save it as UTF-8",
+    b"%PDF": f"a PDF, not text; {_LINES}",
+}
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -33,6 +48,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     path = Path(path)
     for number, raw in _raw_lines(path):
         if number == 1:
+            _check_text(path, raw)
             raw = raw.removeprefix(_BOM)
         try:
             line = raw.decode("utf-8")
@@ -77,6 +93,13 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             raise UserError(f"{path}: reading failed after line {number} ({error.strerror})") from error
     if number == 0:
         raise _empty(path)
+
+
+def _check_text(path: Path, beginning: bytes) -> None:
+    """Refuse what is no text by its first bytes."""
+    for magic, what in _NOT_TEXT.items():
+        if beginning.startswith(magic):
+            raise UserError(f"{path}: this is {what}")
 
 
 def _empty(path: Path) -> UserError:

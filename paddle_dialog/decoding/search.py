@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,6 +38,9 @@ class SearchOptions:
     strategy: str = "beam"
     beam_size: int | Sequence[int] = 5  # one number for all inputs, or one for each
     n_best: int = 1
+    # A narrower beam whose candidates come before those that only `beam_size` finds, so that asking for more changes
+    # none of the first ones.
+    first_beam: int | None = None
     length_penalty: str = "none"
     alpha: float = 1.0
     max_length: int | Sequence[int] = 64  # the same
@@ -76,8 +79,9 @@ class SearchOptions:
             processors: applied in this order.
         """
         values = {name: getattr(settings, name) for name in _KEYS}
-        widened = settings.beam_size if settings.strategy == "sample" else max(settings.beam_size, n_best)
-        values.update(beam_size=widened, n_best=n_best)
+        if settings.strategy != "sample" and n_best > settings.beam_size:
+            values.update(beam_size=n_best, first_beam=settings.beam_size)
+        values.update(n_best=n_best)
         return cls(**values, seed=seed, processors=processors)
 
     def beam_sizes(self, inputs: int) -> list[int]:
@@ -142,7 +146,7 @@ def decode(
             the processors may treat differently. They are read once.
 
     Returns:
-        For each input at most `n_best` hypotheses, highest `rank_score` first.
+        For each input at most `n_best` hypotheses, highest `rank_score` first; those of `first_beam` before others.
 
     Raises:
         UserError: lengths and source do not fit, or the model's scores are not numbers.
@@ -160,7 +164,17 @@ def decode(
     if copies > 1:
         rows = np.repeat(np.arange(len(source)), copies)
         source, lengths, state = source[rows], lengths[rows], model.reorder(state, rows)
-    return search(model, state, source, lengths, options)
+    found = search(model, state, source, lengths, options)
+    if options.first_beam is None or options.strategy != "beam":
+        return found
+    narrow = replace(options, beam_size=options.first_beam, n_best=options.first_beam, first_beam=None)
+    first = search(model, state, source, lengths, narrow)
+    return [_joined(*both)[: options.n_best] for both in zip(first, found, strict=True)]
+
+
+def _joined(first: list[Hypothesis], more: list[Hypothesis]) -> list[Hypothesis]:
+    known = {tuple(hypothesis.tokens) for hypothesis in first}
+    return [*first, *(hypothesis for hypothesis in more if tuple(hypothesis.tokens) not in known)]
 
 
 def search_relaxed(

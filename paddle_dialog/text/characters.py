@@ -7,12 +7,15 @@ plane; with a few more that conversations have (妳, 祇, 瞭) and without 著, 
 
 from __future__ import annotations
 
+import logging
 import re
 import string
 import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+logger = logging.getLogger("paddle_dialog")
 
 # Blocks as of Unicode 17 (extension A, unified, B, C to F and I, G, H, J), and the twelve unified ideographs
 # that stand among the compatibility ones. Code points not yet assigned do no harm.
@@ -91,6 +94,19 @@ def simplified(text: str) -> str:
     """
     plain = _SKY.sub(_KEPT, text).translate(_table()).replace(_KEPT, "乾")
     return _PARTICLE.sub("着", plain)
+
+
+def read_as_simplified(text: str) -> str:
+    """Return a text simplified, as every text of a user or a file is read; the first change is logged."""
+    plain = simplified(text)
+    if plain != text:
+        _log_once()
+    return plain
+
+
+@cache
+def _log_once() -> None:
+    logger.info("traditional characters are read as simplified ones")
 
 
 def simplified_line(text: str) -> str:

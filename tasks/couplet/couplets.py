@@ -9,7 +9,7 @@ from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi, normalise_line
+from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 
 _LOG = logging.getLogger(__name__)
 
@@ -117,6 +117,7 @@ def _line(error: Exception) -> str:
 
 
 def _couplet(first: str, second: str) -> Couplet:
+    first, second = read_as_simplified(first), read_as_simplified(second)
     if not (_USUAL_LINE.fullmatch(first) and _USUAL_LINE.fullmatch(second)):
         first, second = normalise_line(first), normalise_line(second)
         for name, line in (("first line (上联)", first), ("second line (下联)", second)):

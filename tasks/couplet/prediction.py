@@ -22,7 +22,7 @@ from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex,
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
 from paddle_dialog.tasks.couplet.search import Candidate, LineRequest, LineSearch
-from paddle_dialog.text.characters import is_hanzi, simplified_line
+from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import DecodingConfig
@@ -235,7 +235,7 @@ class CoupletPredictor(GenerationPredictor):
         return f"{self.search_summary()}{beam}, {rules}{ordered if rerank.reverse else ''}"
 
     def _checked(self, text: str, direction: Direction) -> str:
-        line, limit, name = simplified_line(text), self.longest_line, direction.given
+        line, limit, name = read_as_simplified(normalise_line(text)), self.longest_line, direction.given
         if not line:
             raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
         if not any(is_hanzi(character) for character in line):

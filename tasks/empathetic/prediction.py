@@ -15,10 +15,10 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
-from paddle_dialog.predictor import check_request
+from paddle_dialog.predictor import check_request, check_texts
 from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import checked_texts, parse_context
+from paddle_dialog.tasks.empathetic.data.dialogue import parse_context
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, not_words, pad_sources
 from paddle_dialog.tasks.empathetic.judge import ReplyJudge, first_new
@@ -94,7 +94,7 @@ class EmpatheticPredictor(ContextReader):
         Raises:
             UserError: see `answer`.
         """
-        check_request(contexts, n_best)
+        check_request(contexts, n_best, conversations=True)
         turns = [[context] if isinstance(context, str) else context for context in contexts]
         return [
             [dataclasses.replace(reply, emotion=answer.emotion) for reply in answer.predictions]
@@ -125,7 +125,7 @@ class EmpatheticPredictor(ContextReader):
         Raises:
             UserError: a conversation has no turn, an empty one or an even number of them, or an emotion is unknown.
         """
-        check_request(contexts, n_best)
+        check_request(contexts, n_best, conversations=True)
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed)
@@ -224,7 +224,7 @@ class EmpatheticPredictor(ContextReader):
         Args:
             texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
         """
-        contexts = [parse_context(text) for text in checked_texts(texts)]
+        contexts = [parse_context(text) for text in check_texts(texts)]
         for answer in self.answer(contexts, n_best):
             yield answer.as_dict()
 
@@ -329,8 +329,7 @@ class EmpatheticPredictor(ContextReader):
         ]
         if settings.no_repeat_ngram:
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
-        wide = dataclasses.replace(settings, beam_size=max(settings.beam_size, n_best))
-        return SearchOptions.of(wide, n_best, self.config.seed if seed is None else seed, processors)
+        return SearchOptions.of(settings, n_best, self.config.seed if seed is None else seed, processors)
 
 
 def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:

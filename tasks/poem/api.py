@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
 from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
-from paddle_dialog.tasks.poem.forms import FormName
+from paddle_dialog.tasks.poem.forms import FormChoice, FormName
 from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
 
 STEPS = 1500  # 24 draws of some sixty characters
@@ -24,8 +23,8 @@ class PoemRequest(RequestModel):
     """What a poem is written from."""
 
     text: Text = Field("", description="A beginning, the lines' first characters, or a title; may be empty.")
-    texts_are: InputKind = Field("begin", description="What `text` is.")
-    form: FormName | None = Field(None, description="The form; without one the model continues freely.")
+    texts_are: InputKind | None = Field(None, description="What `text` is; a title where the recipe says so.")
+    form: FormChoice | None = Field(None, description="The form; that of the recipe where it is left out.")
     title: OptionalText = Field(None, description="A title, where `text` is something else.")
     n_best: Count = Field(1, ge=1, description="How many poems, the likeliest first.")
     seed: int | None = Field(None, ge=0, lt=2**32, description="Of the draws; another one gives other poems.")
@@ -53,6 +52,9 @@ class PoemAnswer(BaseModel):
     """Poems."""
 
     begin: str = Field(description="The text as it was sent.")
+    written_to: str | None = Field(
+        None, description="Of a title with a word of today: the title it was read as, null if verse has none."
+    )
     predictions: list[Poem]
 
 
@@ -87,13 +89,11 @@ class PoemEndpoint(Endpoint[PoemRequest]):
             raise UserError(
                 "decoding.strategy: greedy search writes one poem only; serve the task with sample"
             )
-        self.predictor.predict([""], 1)
+        self.predictor.predict([""], 1, form="any", texts_are="begin")
         return {"knows_forms": self.predictor.knows_forms, "longest": decoding.max_length}
 
     def prepare(self, request: PoemRequest) -> Job:
-        verse = replace(
-            self.predictor.config.verse, form=request.form, input=request.texts_are, title=request.title
-        )
+        verse = self.predictor.verse(request.form, request.texts_are, request.title)
         item = PoemItem(request.text, self.predictor.check(request.text, verse))
         settings = PoemSettings(request.n_best, verse, request.seed)
         return Job(item, settings, cost=STEPS)
@@ -103,5 +103,6 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         answers: list[Record | NoResult] = []
         for item, poems in zip(items, found, strict=True):
             kept = [poem.as_dict() for poem in self.without_banned(poems)]
-            answers.append({"begin": item.text, "predictions": kept} if kept else NoResult(ALL_BANNED))
+            record = {"begin": item.text, **self.predictor.written_to(item.text, settings.verse)}
+            answers.append({**record, "predictions": kept} if kept else NoResult(ALL_BANNED))
         return answers

@@ -19,6 +19,7 @@ class PoemDataConfig(DataConfig):
     """Texts are joined and cut into windows of one length, so that no batch has padding."""
 
     max_length: int = at_least(1, 128, "longest poem in characters; longer ones are skipped")
+    running_text: bool = setting(False, "a file is one running text in any language, and not poems")
     window: int = at_least(2, 256, "characters of a window")
 
 

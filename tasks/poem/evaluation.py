@@ -31,7 +31,7 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
     Returns:
         The metrics by name, those of `likelihood_metrics` among them; `form` holds the rates of the poems drawn.
     """
-    read = read_texts(source)
+    read = read_texts(source, predictor.config.data.running_text)
     formed = not isinstance(read, str) and predictor.knows_forms
     if predictions is not None:
         if not formed:
@@ -61,7 +61,8 @@ def likelihood_metrics(predictor: PoemPredictor, source: str) -> Record:
         ends, without titles before them; `perplexity_titled` sees form and title first. `skipped` poems were too
         long.
     """
-    read, settings = read_texts(source), predictor.config.data
+    settings = predictor.config.data
+    read = read_texts(source, settings.running_text)
     texts = read if isinstance(read, str) else limit_length(read, settings.max_length)[0]
     rows = single_rows(texts, predictor.vocabulary, settings.window)
     nll, count, unknown = _likelihood(predictor, rows)

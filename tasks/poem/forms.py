@@ -27,6 +27,8 @@ from paddle_dialog.text.vocabulary import Vocabulary
 RHYMES = Path(__file__).with_name("rhymes.txt")
 NAMES = "东冬江支微鱼虞齐佳灰真文元寒删先萧肴豪歌麻阳庚青蒸尤侵覃盐咸"  # of the thirty level rhymes (平水韵)
 FormName = Literal["五绝", "七绝", "五律", "七律"]
+FormChoice = Literal["五绝", "七绝", "五律", "七律", "any"]
+FEWEST_LINES = 4  # of a poem without a form
 _BETWEEN_LINES = re.compile("[，。！？；：、]")
 
 # The four kinds of line (Wang Li 1958, 汉语诗律学): level 平, oblique 仄, either 中. Large letters end oblique, small
@@ -176,11 +178,11 @@ class FormPlan:
     relaxed: tuple[str, ...]  # rules that the given characters cannot keep
     # Those that the given ends leave, bool [30]; None where the ends need not rhyme.
     rhymes: np.ndarray | None
-    once: bool = True  # whether each character is used once
+    most: int = 1  # times that a character is used
 
 
 def make_plan(
-    form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True, once: bool = True
+    form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True, most: int = 1
 ) -> FormPlan:
     """Plan a poem that has given characters.
 
@@ -188,7 +190,7 @@ def make_plan(
         given: position → character.
         tones: hold it to a pattern of tones.
         rhyme: hold it to a rhyme.
-        once: use no character twice, except those given.
+        most: times that a character is used, except those given.
     """
     needs = np.full((4, form.size), ANY)
     hanzi = [place for place in range(form.size) if form.mark(place) is None]
@@ -207,7 +209,7 @@ def make_plan(
             needs[:, form.rhyming_places] = LEVEL
     needs[:, list(given)] = ANY
     kept = np.array([name in left for name in NAMES])
-    return FormPlan(form, given, needs, tuple(relaxed), kept if rhyme and left else None, once)
+    return FormPlan(form, given, needs, tuple(relaxed), kept if rhyme and left else None, most)
 
 
 def place_beginning(form: Form, text: str) -> dict[int, str]:
@@ -221,24 +223,51 @@ def place_beginning(form: Form, text: str) -> dict[int, str]:
 
 
 def form_of_acrostic(text: str, wanted: Form | None) -> Form:
-    """Return the form that has a line for each character of an acrostic.
+    """Return the form of four or eight lines that has one for each character of an acrostic.
 
     Args:
-        text: the first characters of the lines.
+        text: the first characters of the lines; lines after them begin freely.
         wanted: the form that was asked for, whose length of lines is kept; 七 by default.
     """
     length = 7 if wanted is None else wanted.length
     forms = {form.lines: form for form in FORMS.values() if form.length == length}
-    if len(text) not in forms or not all(map(is_hanzi, text)):
+    if not 1 <= len(text) <= 8 or not all(map(is_hanzi, text)):
         raise UserError(
-            f"'{text[:20]}' cannot begin the lines of a poem; give 4 or 8 hanzi, one for each line"
+            f"'{text[:20]}' cannot begin the lines of a poem; give 1 to 8 hanzi, one for each line"
         )
-    return forms[len(text)]
+    return forms[4 if len(text) <= 4 else 8]
 
 
 def place_acrostic(form: Form, text: str) -> dict[int, str]:
     """Place the first characters of the lines, as many as the form has, in a form."""
     return {line * (form.length + 1): char for line, char in enumerate(text)}
+
+
+class FreeVerse:
+    """Holds poems without a form to four lines at least, and to each character twice at most.
+
+    Args:
+        beginnings: the number of given characters of each input, which may be as they like.
+    """
+
+    def __init__(self, beginnings: Sequence[int], table: TonesAndRhymes) -> None:
+        vocabulary = table.vocabulary
+        self._beginnings, self._hanzi = beginnings, table.serves[ANY]
+        self._ends = [vocabulary.id(mark) for mark in "，。！？；" if mark in vocabulary]
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        """See `LogitsProcessor`."""
+        for row, number in enumerate(prefixes.inputs.tolist()):
+            tokens = prefixes.tokens[row]
+            if len(tokens) >= self._beginnings[number]:
+                scores[row, _used(tokens, 2, scores.shape[1]) & self._hanzi] = FORBIDDEN
+                if np.isin(tokens, self._ends).sum() < FEWEST_LINES and len(tokens) < prefixes.limits[row]:
+                    scores[row, Vocabulary.eos_id] = FORBIDDEN
+
+
+def _used(tokens: np.ndarray, times: int, size: int) -> np.ndarray:
+    """Return which tokens of a vocabulary stand so often among `tokens` [t], bool [V]."""
+    return np.bincount(tokens, minlength=size)[:size] >= times
 
 
 class FormConstraint:
@@ -277,8 +306,7 @@ class FormConstraint:
         bound = np.array([form.mark(p) is not None or p in plan.given for p in range(place)], dtype=bool)
         alive = (bound | serves[plan.needs[:, :place], tokens]).all(axis=1)  # [patterns]
         allowed = serves[plan.needs[alive, place]].any(axis=0)  # [V]
-        if plan.once:
-            allowed[tokens] = False
+        allowed[_used(tokens, plan.most, serves.shape[1])] = False
         if plan.rhymes is None:
             return allowed
         if place == form.length - 1:

@@ -20,14 +20,15 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_lm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, VerseConfig
-from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters, classical_title
 from paddle_dialog.tasks.poem.forms import (
     FORMS,
     Form,
+    FormChoice,
     FormConstraint,
-    FormName,
     FormPlan,
     FormReport,
+    FreeVerse,
     TonesAndRhymes,
     form_of,
     form_of_acrostic,
@@ -36,7 +37,7 @@ from paddle_dialog.tasks.poem.forms import (
     place_beginning,
     report_form,
 )
-from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 from paddle_dialog.text.vocabulary import Vocabulary
 
 DRAWN = 24  # poems for each text (strategy: sample), of which the best are shown
@@ -47,6 +48,7 @@ RELAXATIONS: tuple[tuple[str, ...], ...] = (
     ("once", "rhyme"),
     ("once", "tones"),
     ("once", "tones", "rhyme"),
+    ("once", "twice", "tones", "rhyme"),
 )
 
 
@@ -99,7 +101,7 @@ class PoemPredictor(GenerationPredictor):
         texts: Sequence[str],
         n_best: int | None = None,
         seed: int | None = None,
-        form: FormName | None = None,
+        form: FormChoice | None = None,
         texts_are: InputKind | None = None,
         title: str | None = None,
     ) -> list[list[PoemPrediction]]:
@@ -109,7 +111,7 @@ class PoemPredictor(GenerationPredictor):
             texts: what `texts_are` says: beginnings, first characters of the lines, or titles; may be empty.
             n_best: candidates for each, the likeliest first; the config's number by default.
             seed: of the draws; the config's by default.
-            form: e.g. 七绝, in place of `verse.form`.
+            form: e.g. 七绝, or `any`, in place of `verse.form`.
             texts_are: in place of `verse.input`.
             title: in place of `verse.title`.
 
@@ -120,11 +122,19 @@ class PoemPredictor(GenerationPredictor):
             UserError: a text cannot be used as that, or the model does not know the form.
         """
         check_request(texts, n_best)
-        own = self.config.verse
-        title = own.title if title is None else title
-        verse = replace(own, form=form or own.form, input=texts_are or own.input, title=title)
+        verse = self.verse(form, texts_are, title)
         wanted = self.config.decoding.n_best if n_best is None else n_best
         return self.write([self.check(text, verse) for text in texts], wanted, verse, seed)
+
+    def verse(
+        self, form: FormChoice | None = None, texts_are: InputKind | None = None, title: str | None = None
+    ) -> VerseConfig:
+        """Return the section `verse` with what is given in its place."""
+        own = self.config.verse
+        chosen = own.form if form is None else None if form == "any" else form
+        return replace(
+            own, form=chosen, input=texts_are or own.input, title=own.title if title is None else title
+        )
 
     def check(self, text: str, verse: VerseConfig) -> Prompt:
         """Return what a text asks for, or raise `UserError` where it cannot be used as `verse` says."""
@@ -135,10 +145,15 @@ class PoemPredictor(GenerationPredictor):
                     "verse: this model was trained on running text; it can only continue a beginning"
                 )
             return Prompt(begin=tuple(characters(self._short(text))))
-        text, title = normalise_line(text), normalise_line(verse.title or "")
+        text, title = (read_as_simplified(normalise_line(one)) for one in (text, verse.title or ""))
+        for given in filter(None, (text, title)):
+            if not any(map(is_hanzi, given)):
+                raise UserError(
+                    f"'{given[:20]}' has no hanzi, and this model writes Chinese verse; give e.g. 秋夜"
+                )
         if verse.input == "title":
             text, title = "", text
-        title = title[:MAX_TITLE]
+        title = (classical_title(title) or title)[:MAX_TITLE]
         if verse.input == "acrostic":
             form = form_of_acrostic(text, form)
         if form is None:
@@ -157,7 +172,9 @@ class PoemPredictor(GenerationPredictor):
     ) -> list[list[PoemPrediction]]:
         """Do what `predict` does for texts that `check` has read; `wanted` are the candidates of each."""
         seed = self.config.seed if seed is None else seed
-        drawn = max(wanted, DRAWN) if self.config.decoding.strategy == "sample" else wanted
+        drawn = DRAWN if self.config.decoding.strategy == "sample" else wanted
+        if wanted > drawn:
+            raise UserError(f"n_best is {wanted}, and {DRAWN} poems are drawn for a text; give up to {DRAWN}")
         options = SearchOptions.of(self.config.decoding, drawn, seed, ())
         answers: list[list[PoemPrediction]] = []
         for start in range(0, len(prompts), self.batch_size):
@@ -169,10 +186,33 @@ class PoemPredictor(GenerationPredictor):
     ) -> Iterable[Record]:
         """Answer as JSON records: `{"begin": …, "predictions": [{"text", "score", "form"}, …]}`.
 
-        The options are those of `predict`.
+        Of a title with a word of today, `written_to` is the title that the model was given, null where verse has
+        nothing of the kind. The options are those of `predict`.
         """
-        for text, predictions in zip(texts, self.predict(texts, n_best, **options), strict=True):
-            yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
+        answers = self.predict(texts, n_best, **options)
+        verse = self.verse(options.get("form"), options.get("texts_are"), options.get("title"))
+        for text, predictions in zip(texts, answers, strict=True):
+            yield {
+                "begin": text,
+                **self.written_to(text, verse),
+                "predictions": [prediction.as_dict() for prediction in predictions],
+            }
+
+    def written_to(self, text: str, verse: VerseConfig) -> Record:
+        """Return what a record has of a title with a word of today; nothing for any other."""
+        title = read_as_simplified(normalise_line(text if verse.input == "title" else verse.title or ""))
+        classical = classical_title(title)
+        return {} if classical == title else {"written_to": classical}
+
+    def note_of(self, record: Record) -> str | None:
+        """Return what became of a title with a word of today."""
+        if "written_to" not in record:
+            return None
+        if record["written_to"] is None:
+            return (
+                f"'{record['begin']}': classical verse has no such thing, so the poem may say nothing of it"
+            )
+        return f"'{record['begin']}': written to the title {record['written_to']}"
 
     def format_record(self, record: Record) -> str:
         """Return the texts below each other, two lines of verse in one line."""
@@ -227,7 +267,13 @@ class PoemPredictor(GenerationPredictor):
             return [FormConstraint(forms, self._table)]
         after = [range(len(prompt.begin), self.config.decoding.max_length + 1) for prompt in prompts]
         beginnings = ForcedPrefix([self.vocabulary.encode(prompt.begin) for prompt in prompts])
-        return [ForbiddenTokens([self._never_written] * len(prompts), after), beginnings]
+        rules: list[LogitsProcessor] = [
+            ForbiddenTokens([self._never_written] * len(prompts), after),
+            beginnings,
+        ]
+        if not self.knows_forms:
+            return rules
+        return [FreeVerse([len(prompt.begin) for prompt in prompts], self._table), *rules]
 
     def _decoded(
         self,
@@ -312,6 +358,8 @@ def _plan(prompt: Prompt, rhyme: bool, dropped: tuple[str, ...]) -> FormPlan | N
     """Return what holds a poem to its form without the rules that are dropped; None without a form."""
     if prompt.form is None:
         return None
-    kept = ("tones" not in dropped, rhyme and "rhyme" not in dropped, "once" not in dropped)
-    plan = make_plan(prompt.form, prompt.given, *kept)
+    most = prompt.form.size if "twice" in dropped else 2 if "once" in dropped else 1
+    plan = make_plan(
+        prompt.form, prompt.given, "tones" not in dropped, rhyme and "rhyme" not in dropped, most
+    )
     return replace(plan, relaxed=(*plan.relaxed, *dropped))

@@ -13,7 +13,6 @@ import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import RecurrentLmConfig
-from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.batching import ContiguousBatches, EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
@@ -21,7 +20,7 @@ from paddle_dialog.models.families import build_lm
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
-from paddle_dialog.tasks.poem.forms import FORMS
+from paddle_dialog.tasks.poem.forms import FormChoice
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -78,7 +77,12 @@ class PoemTask(GenerationTask):
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
         predictor = PoemPredictor(drawn, TrainedModel.of_network(network, data.vocabularies))
-        return Display([prediction.text for prediction in predictor.predict([""], count)[0]])
+        return Display(
+            [
+                prediction.text
+                for prediction in predictor.predict([""], count, form="any", texts_are="begin")[0]
+            ]
+        )
 
     def predictor(self, config: PoemConfig, model: TrainedModel) -> PoemPredictor:
         return PoemPredictor(config, model)
@@ -94,14 +98,17 @@ class PoemTask(GenerationTask):
         return likelihood_metrics(predictor, source)
 
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
-        texts = read_texts(source)
+        texts = read_texts(source, config.data.running_text)
         if isinstance(texts, str):
             return texts.splitlines()[:count]
-        return [poem.body.partition("。")[0] for poem in texts[:count]]
+        titled = config.verse.input == "title"
+        return [poem.title if titled else poem.body.partition("。")[0] for poem in texts[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
+            "--form",
+            choices=get_args(FormChoice),
+            help="write a poem of this form, held to its rules, or of any",
         )
         help_ = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
         parser.add_argument("--texts-are", choices=get_args(InputKind), help=help_)
@@ -125,9 +132,9 @@ def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary
     return partial(cut_text, encode_text(texts, vocabulary), config.data.window, config.seed)
 
 
-def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
+def _read(source: str, settings: PoemDataConfig) -> tuple[list[Poem] | str, str]:
     """Return the texts of a source, and what they are in a few words."""
-    texts = read_texts(source)
+    texts = read_texts(source, settings.running_text)
     if isinstance(texts, str):
         return texts, f"a text of {len(texts):,} characters"
     return limit_length(texts, settings.max_length)

@@ -11,12 +11,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from paddle_dialog.data import corpora
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
-from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.characters import normalise_line, read_as_simplified
 from paddle_dialog.text.vocabulary import Vocabulary
 
 Unit = Literal["characters", "words"]
@@ -49,8 +50,8 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
     """Read reviews.
 
     Args:
-        source: `sample_zh` or `sample_en` (a few that come with the package), or a UTF-8 file of label<TAB>text lines
-            with labels 0 and 1 (`.xz` and `.gz` are read as they are; blank lines are skipped).
+        source: `sample_zh` or `sample_en` (a few that come with the package), or a file of one of the forms of
+            `corpora.read_reviews`.
         unit: what the tokens are.
         weight: of each in the loss.
     """
@@ -58,20 +59,13 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
     if source in ("sample_zh", "sample_en"):
         path = Path(__file__).with_name(f"{source}.tsv")
     reviews = []
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        label, tab, text = line.partition("\t")
-        if not tab or label not in ("0", "1"):
-            raise UserError(
-                f"{path}:{number}: {line[:20]!r}…; a line must be label<TAB>text with label 0 or 1"
-            )
+    for line, label, text in corpora.read_reviews(path):
         tokens = tokens_of(text, unit)
         if not tokens:
-            raise UserError(f"{path}:{number}: the text is empty; a line must be label<TAB>text")
-        reviews.append(Review(tokens, int(label), weight))
+            raise UserError(f"{path}:{line}: the text is empty; a line must be {corpora.REVIEWS}")
+        reviews.append(Review(tokens, label, weight))
     if not reviews:
-        raise UserError(f"{path}: no review in this file; give at least one line of label<TAB>text")
+        raise UserError(f"{path}: no review in this file; give {corpora.REVIEWS}")
     return reviews
 
 
@@ -169,7 +163,7 @@ def collate(reviews: Sequence[EncodedReview]) -> ReviewBatch:
 
 def tokens_of(text: str, unit: Unit) -> list[str]:
     """Return the tokens of a text in lower case, HTML entities resolved, without blanks."""
-    text = html.unescape(text).lower()
+    text = read_as_simplified(html.unescape(text)).lower()
     return list(normalise_line(text)) if unit == "characters" else _WORDS.findall(text.replace("’", "'"))
 
 

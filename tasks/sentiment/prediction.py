@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,6 +34,12 @@ from paddle_dialog.tasks.sentiment.data import (
 )
 from paddle_dialog.text.characters import is_hanzi
 
+# Reviews of emoji alone are read as these: [bad, good] by language.
+_EMOJI = (
+    "😠😡🤬😤👎💔😞😔🙁☹😟😢😭😣😖😫😩🤢🤮😒🙄💩👿😾💢❌",
+    "😀😁😃😄😊🙂😆😍🥰😘😋🤗🤩🥳😎👍👌👏🙌❤🧡💛💚💙💜💕💖💗💯🌟⭐🎉💪✨🌹",
+)
+_IN_WORDS = {"zh": ("很差，不满意。", "很好，满意。"), "en": ("It was terrible.", "It was great.")}
 EXAMPLES = {"zh": "房间很干净，下次还来。", "en": "The room was clean, and we will come back."}
 
 
@@ -73,7 +80,8 @@ class SentimentPredictor(Predictor):
 
     def check(self, text: str) -> list[str]:
         """Return the tokens of a text, which must have a word of the model's language."""
-        tokens, language = tokens_of(text, self.config.data.tokens), self.config.language
+        language = self.config.language
+        tokens = tokens_of(_in_words(text, language), self.config.data.tokens)
         if not tokens:
             raise UserError(f"the text is empty; give a review, e.g. {EXAMPLES[language]}")
         if not any(self._in_language(token) for token in tokens):
@@ -129,6 +137,14 @@ class SentimentPredictor(Predictor):
         knows = any(token in self._vocabulary for token in review.tokens if self._in_language(token))
         clear = knows and probability >= self.config.unclear_below
         return Judgement(int(logit > 0), probability, review.tokens, weights, clear)
+
+
+def _in_words(text: str, language: str) -> str:
+    """Return words for a review of emoji that are mostly good or mostly bad; any other text as it is."""
+    bad, good = (sum(map(text.count, emoji)) for emoji in _EMOJI)
+    if bad == good or re.search(r"\w", text):
+        return text
+    return _IN_WORDS[language][good > bad]
 
 
 class NumpySentiment:

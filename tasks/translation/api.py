@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -46,6 +46,9 @@ class TranslationAnswer(BaseModel):
 
     source: str
     predictions: list[TranslationCandidate]
+    unsure: Literal["modern", "repeats"] | None = Field(
+        None, description="Why it is not to be trusted; absent where nothing says so."
+    )
     attention: TranslationAttention | None = Field(None, description="Only where it was asked for.")
 
 
@@ -85,7 +88,7 @@ class TranslationEndpoint(Endpoint[TranslationRequest]):
             if not kept:
                 answers.append(NoResult(ALL_BANNED))
                 continue
-            record: Record = {"source": item.source, "predictions": [one.as_dict() for one in kept]}
+            record = self.predictor.record(item.source, kept)
             if item.attention:
                 source, target, weights = self.predictor.text_attention(item.source, kept[0])
                 record["attention"] = {

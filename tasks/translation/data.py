@@ -11,7 +11,7 @@ import numpy as np
 from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import normalise_line
+from paddle_dialog.text.characters import normalise_line, read_as_simplified
 from paddle_dialog.text.vocabulary import Vocabulary
 
 Unit = Literal["characters", "words"]
@@ -34,6 +34,7 @@ class EncodedPair(NamedTuple):
 
 def split(text: str, unit: Unit) -> Tokens:
     """Split a text into tokens, without blanks and invisible characters."""
+    text = read_as_simplified(text)
     return normalise_line(text) if unit == "characters" else text.split()
 
 

@@ -50,3 +50,9 @@ export function traditional(text) {
 
 /** Whether a text has a character that is traditional alone, once the table is there. */
 export const isTraditional = (text) => [...text].some((one) => table?.older.has(one));
+
+/** What turns an answer into the script of a question; without the table answers stay simplified. */
+export async function scriptOf(question) {
+  await loadTraditional().catch(() => null);
+  return isTraditional(question) ? traditional : (text) => text;
+}

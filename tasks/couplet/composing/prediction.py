@@ -302,9 +302,12 @@ class ComposingPredictor(CoupletPredictor):
         known = usual_themes()
         words = {theme.words for theme in request.themes}
         asked = [name for name in occasions() if name in known and known[name].words in words]
+        parts = [part for theme in request.themes for part in (theme.name, *theme.words)]
         given: list[Proposal] = []
         for proposal in proposals:
-            chosen = choose_scrolls(proposal.first, proposal.second, _SCROLLS, asked)
+            lines = (proposal.first, proposal.second)
+            wished = "".join(parts or lines)
+            chosen = choose_scrolls(*lines, _SCROLLS, asked, wished)
             texts = [scroll.text for scroll in chosen]
             taken = {other.scroll for other in given}
             best = next((text for text in texts if text not in taken), texts[0])

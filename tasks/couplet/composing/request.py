@@ -207,12 +207,16 @@ def main_themes() -> list[str]:
 
 
 def read_themes(text: str) -> tuple[Theme, ...]:
-    """Return the themes of a text: words with blanks or commas between them; none for an empty text."""
+    """Return the themes of a text: words with blanks or commas between them; none for an empty text.
+
+    Of a word of more than four characters, those are taken that are names of usual themes, e.g. 家乡 and 江南.
+    """
     if not isinstance(text, str):
         raise UserError(
             f"theme is {text!r}; give one text, its words with blanks between them, e.g. 春节 故乡"
         )
-    names = list(dict.fromkeys(filter(None, map(simplified_line, _BETWEEN_THEMES.split(text)))))
+    written = filter(None, map(simplified_line, _BETWEEN_THEMES.split(text)))
+    names = list(dict.fromkeys(part for whole in written for part in _words_in(whole)))
     for name in names:
         shown = f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
         _refuse(
@@ -229,6 +233,20 @@ def read_themes(text: str) -> tuple[Theme, ...]:
         (len(names) > MOST_THEMES, f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most")
     )
     return tuple(usual_themes().get(name, Theme(name, (name,))) for name in names)
+
+
+def _words_in(name: str) -> list[str]:
+    """Return the names of usual themes in a long name, the longest first; a short one, or one without, as it is."""
+    if len(name) <= LONGEST_WORD or name in usual_themes():
+        return [name]
+    found: list[str] = []
+    for word in sorted(
+        (each for each in usual_themes() if 1 < len(each) <= LONGEST_WORD), key=len, reverse=True
+    ):
+        if word in name and len(found) < MOST_THEMES:
+            found.append(word)
+            name = name.replace(word, " ")
+    return found or [name]
 
 
 def has_word(line: str, word: str) -> bool:

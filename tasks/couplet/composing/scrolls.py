@@ -30,6 +30,9 @@ _SIGNS = {
     "祠堂": ("祖", "祠", "宗", "先"),
     "灶神": ("灶", "厨"),
 }
+# Of a composed couplet: occasions that a scroll is for alone, and seasons that it names, only if they were asked for.
+_FEASTS = ("春节", "婚庆", "寿诞", "生育", "乔迁", "元宵", "端午", "中秋", "重阳", "国庆")
+_SEASONS = "春夏秋冬"
 STEPS = 40  # of one byte to a nat, in a table of associations
 SCROLL_TABLE, THEME_TABLE = "scrolls.npz", "themes.npz"
 
@@ -92,7 +95,9 @@ class Scroll:
         return {"text": self.text, "score": round(self.score, 4)}
 
 
-def choose_scrolls(first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
+def choose_scrolls(
+    first: str, second: str, count: int = 5, asked: Sequence[str] = (), wished: str | None = None
+) -> list[Scroll]:
     """Choose scrolls for a couplet, best first.
 
     No two share three characters, and none is part of the couplet. Those of mourning, of ancestral halls and of the
@@ -100,6 +105,8 @@ def choose_scrolls(first: str, second: str, count: int = 5, asked: Sequence[str]
 
     Args:
         asked: occasions that the couplet is known to be for.
+        wished: the words of a request; a scroll of a feast alone, or that names a season, needs them in it. None
+            where the couplet itself is the request.
     """
     lines, texts, (places, member) = first + second, all_scrolls(), _tables()
     words = read_association(SCROLL_TABLE).of(lines)[places].mean(axis=1)  # [K]
@@ -110,6 +117,8 @@ def choose_scrolls(first: str, second: str, count: int = 5, asked: Sequence[str]
     for occasion, signs in _SIGNS.items():
         if occasion not in asked and not any(sign in lines for sign in signs):
             scores[member[names.index(occasion)] & (member.sum(axis=0) == 1)] = -np.inf
+    if wished is not None:
+        scores[_unasked(member, asked, wished)] = -np.inf
     absent = set(_ANIMALS) - set(lines)
     scores[[bool(absent & set(text)) for text in texts]] = -np.inf
     found: list[Scroll] = []
@@ -121,6 +130,14 @@ def choose_scrolls(first: str, second: str, count: int = 5, asked: Sequence[str]
         if not alike and text not in first and text not in second:
             found.append(Scroll(text, float(scores[place])))
     return found
+
+
+def _unasked(member: np.ndarray, asked: Sequence[str], wished: str) -> np.ndarray:
+    """Return which scrolls are of feasts alone that were not asked for, or name such a season, bool [K]."""
+    feasts = np.array([name in _FEASTS and name not in asked for name in occasions()])
+    alone = ~member[~feasts].any(axis=0)
+    seasons = set(_SEASONS) - set(wished)
+    return alone | np.array([bool(seasons & set(scroll)) for scroll in all_scrolls()])
 
 
 @cache

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
@@ -69,14 +68,6 @@ def known_emotion(label: str, emotions: Sequence[str]) -> str:
         return emotions[emotion_id(label, emotions)]
     except UserError as error:
         raise ValueError(str(error)) from error
-
-
-def checked_texts(texts: Sequence[Any]) -> Sequence[str]:
-    """Return the texts themselves."""
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise UserError(f"input {number} is {text!r}, and must be a text; leave empty ones out")
-    return texts
 
 
 def checked_context(context: Sequence[str], number: int = 1) -> list[str]:

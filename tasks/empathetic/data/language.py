@@ -21,7 +21,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS, EMOTIONS_OF
-from paddle_dialog.text.characters import LanguageName, simplified
+from paddle_dialog.text.characters import LanguageName, read_as_simplified
 
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
@@ -282,7 +282,7 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
         raise UserError(f"{PIECES}: is no model of SentencePiece; take another bundle") from error
 
     def split(text: str) -> Sequence[str]:
-        pieces: list[str] = processor.encode(simplified(text).translate(_FULL_WIDTH), out_type=str)
+        pieces: list[str] = processor.encode(read_as_simplified(text).translate(_FULL_WIDTH), out_type=str)
         return pieces
 
     return split

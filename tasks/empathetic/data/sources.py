@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paddle_dialog.data import corpora
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.records import Record, parse_json, read_records
+from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.dialogue import (
     Dialogue,
@@ -32,7 +33,6 @@ from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
 
 _REPEATED = 2  # turns of a piece that the next one repeats first; even, so that the speaker begins
 _DIALOGUE = '{"context": [turn, …], "target": …, "emotion": …, "situation": …}'
-_CONVERSATION = '{"turns": [turn, turn, …]}'
 SHIPPED = ("sample", "small_talk")  # files of the task's folder
 _FILES = {"en": "{}.jsonl", "zh": "{}_zh.jsonl"}  # by language
 _CSV = (".csv", ".csv.xz", ".csv.gz")
@@ -48,8 +48,8 @@ def read_dialogues(source: str, language: str = "en") -> list[Dialogue]:
 
     Args:
         source: `sample` or `small_talk` (dialogues written for this project), the official archive `….tar.gz` (its
-            train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of any other name with one
-            JSON object a line (see `parse_dialogues`). CSV and JSONL may end in `.xz` or `.gz`.
+            train split) or `….tar.gz:train|valid|test`, one of its `.csv` files, or a file of
+            any other name in one of the forms of `corpora.read_conversations`.
         language: whose shipped dialogues and emotions are meant.
 
     Raises:
@@ -58,28 +58,27 @@ def read_dialogues(source: str, language: str = "en") -> list[Dialogue]:
     if source in SHIPPED:
         file = importlib.resources.files("paddle_dialog.tasks.empathetic") / _FILES[language].format(source)
         with importlib.resources.as_file(file) as path:
-            return _read_jsonl(path, EMOTIONS_OF[language])
+            return _read_file(path, EMOTIONS_OF[language])
     if is_archive(source):
         return read_archive(source)
     if source.lower().endswith(_CSV):
         return read_csv(source)
-    return _read_jsonl(Path(source), EMOTIONS_OF[language])
+    return _read_file(Path(source), EMOTIONS_OF[language])
 
 
-def parse_dialogues(line: str, emotions: Sequence[str] = EMOTIONS) -> Iterator[Dialogue]:
-    """Read one line of a dialogue file, an example or a whole conversation.
+def _dialogues(record: Record, emotions: Sequence[str]) -> Iterator[Dialogue]:
+    """Read an example or a whole conversation.
 
     Args:
-        line: a JSON object with `context` (a list of turns, speaker first) and `target`, and if known `emotion`
+        record: of a JSON object with `context` (a list of turns, speaker first) and `target`, and if known `emotion`
             and `situation`; the target may be null where there is an emotion, which alone is learned then. Or one
             with `turns`, speaker first, of which every listener's turn is an example, and if known `emotion`, the
             speaker's throughout. Other keys are ignored.
         emotions: the labels that are known.
 
     Raises:
-        ValueError: the line is neither; the message says what would be right.
+        ValueError: the record is neither; the message says what would be right.
     """
-    record = _record(line)
     if "turns" not in record or "context" in record:
         yield _example(record, emotions)
         return
@@ -90,16 +89,6 @@ def parse_dialogues(line: str, emotions: Sequence[str] = EMOTIONS) -> Iterator[D
     emotion = None if label is None else known_emotion(_string(label, "'emotion'"), emotions)
     for place in range(1, len(turns), 2):
         yield Dialogue(turns[:place], turns[place], emotion)
-
-
-def _record(line: str) -> dict[str, Any]:
-    try:
-        record = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f"{error}; a line must be {_DIALOGUE}") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"a JSON {type(record).__name__} found; a line must be {_DIALOGUE}")
-    return record
 
 
 def _example(record: dict[str, Any], emotions: Sequence[str]) -> Dialogue:
@@ -135,17 +124,15 @@ def _string(value: Any, role: str) -> str:
     return value
 
 
-def _read_jsonl(path: Path, emotions: Sequence[str]) -> list[Dialogue]:
+def _read_file(path: Path, emotions: Sequence[str]) -> list[Dialogue]:
     dialogues: list[Dialogue] = []
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for number, record in corpora.read_conversations(path):
         try:
-            dialogues += parse_dialogues(line, emotions)
+            dialogues += _dialogues(record, emotions)
         except ValueError as error:
             raise UserError(f"{path}:{number}: {error}") from error
     if not dialogues:
-        raise UserError(f"{path}: no dialogue in this file; a line must be {_DIALOGUE}")
+        raise UserError(f"{path}: no dialogue in this file; give {corpora.CONVERSATIONS}")
     return dialogues
 
 
@@ -153,7 +140,7 @@ def read_conversations(source: str, max_tokens: int, language: Language = ENGLIS
     """Read conversations and cut them into pieces that a model can take.
 
     Args:
-        source: file of JSON lines, plain, `.gz` or `.xz`; keys other than `turns` are ignored.
+        source: file in one of the forms of `corpora.read_conversations`, but for examples with `context`.
         max_tokens: of a piece's context, a mark before each turn counted. A longer conversation is several pieces,
             each of which begins with the last turns of the one before.
 
@@ -168,13 +155,17 @@ def read_conversations(source: str, max_tokens: int, language: Language = ENGLIS
         sizes = [len(language.tokens_of(turn)) + 1 for turn in turns]
         pieces += _pieces(turns, sizes, max_tokens)
     if not pieces:
-        raise UserError(f"{source}: no conversation in this file; a line must be {_CONVERSATION}")
+        raise UserError(f"{source}: no conversation in this file; give {corpora.CONVERSATIONS}")
     return pieces
 
 
 def read_turns(source: str) -> Iterator[list[str]]:
     """Iterate over the turns of each conversation of a file; arguments and errors as for `read_conversations`."""
-    return read_records(source, _turns, _CONVERSATION)
+    for number, record in corpora.read_conversations(Path(source)):
+        try:
+            yield _turns(record)
+        except ValueError as error:
+            raise UserError(f"{source}:{number}: {error}; a line must be {corpora.CONVERSATIONS}") from error
 
 
 def _turns(record: Record) -> list[str]:

@@ -8,17 +8,18 @@ import { unmarked } from "../../page/ink.js";
 import { showKeepsake } from "../../page/keepsake.js";
 import { onLanguage } from "../../page/language.js";
 import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
+import { scriptOf } from "../../page/traditional.js";
 import { drawPoem } from "./picture.js";
 import { word } from "./words.js";
 
 const part = partsOf("poem");
-const FORMS = ["", "五绝", "七绝", "五律", "七律"];
-const LABELS = { begin: "label_begin", title: "label_title", acrostic: "label_acrostic" };
+const FORMS = ["七绝", "五绝", "七律", "五律", "any"];
+const LABELS = { title: "label_title", begin: "label_begin", acrostic: "label_acrostic" };
 const EXAMPLES = [
   { form: "七绝", use: "title", text: "秋夜" },
   { form: "五律", use: "begin", text: "明月松间照" },
   { form: "七绝", use: "acrostic", text: "春夏秋冬" },
-  { form: "", use: "begin", text: "大江东去" },
+  { form: "any", use: "begin", text: "大江东去" },
 ];
 
 const UNTITLED = "无题";
@@ -75,14 +76,18 @@ function take({ form, use, text }) {
 function write() {
   const buttons = [part("ask"), part("again")];
   if (isBusy(buttons[0])) return;
-  const form = part("kind").value || null;
+  const form = part("kind").value;
   const use = part("use").value;
   const request = { text: part("text").value.trim(), texts_are: use, form, seed: Math.floor(Math.random() * 2 ** 32) };
   askFor(
     { buttons, error, status, doing: "writing" },
-    (stop) => ask("v1/poem", request, stop),
-    ({ predictions: [{ text, form: kept }] }) => {
-      poem = { title: use === "begin" || request.text === "" ? UNTITLED : request.text, text, form: kept };
+    async (stop) => {
+      const [given, turned] = await Promise.all([ask("v1/poem", request, stop), scriptOf(request.text)]);
+      given.predictions[0].text = turned(given.predictions[0].text);
+      return given;
+    },
+    ({ predictions: [{ text, form: kept }], written_to }) => {
+      poem = { title: use === "begin" || request.text === "" ? UNTITLED : request.text, text, form: kept, written_to };
       status.tell("written", { text });
       setAddress("poem", addressOf(poem));
       draw();
@@ -92,7 +97,7 @@ function write() {
 }
 
 function draw() {
-  choose(part("kind"), FORMS, (form) => form || word("free"));
+  choose(part("kind"), FORMS, (form) => (form === "any" ? word("free") : form));
   choose(part("use"), Object.keys(LABELS), (use) => word(use));
   part("label").textContent = word(LABELS[part("use").value]);
   part("result").hidden = poem === null;
@@ -102,6 +107,8 @@ function draw() {
   part("lines").replaceChildren(element("h2", {}, poem.title), ...lines, seal);
   const { form } = poem;
   const kept = form ? [form.name, word(form.tones ? "tones" : "notTones"), word(form.rhyme ? "rhyme" : "notRhyme")] : [];
+  const { written_to } = poem;
+  if (written_to !== undefined) kept.push(word(written_to === null ? "unknownTitle" : "writtenTo", { title: written_to }));
   part("kept").textContent = kept.join("　");
 }
 

@@ -6,6 +6,7 @@ import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
 import { copyText } from "../../page/handing_over.js";
 import { onModels } from "../../page/models.js";
 import { onAddress, setAddress } from "../../page/tabs.js";
+import { scriptOf } from "../../page/traditional.js";
 import { word } from "./words.js";
 
 const part = partsOf("translation");
@@ -27,12 +28,20 @@ export function start() {
     }
     askFor(
       { buttons: [part("ask")], error, status, doing: "translating" },
-      (stop) => ask("v1/translation", { source, n_best: CANDIDATES, attention: true }, stop),
+      async (stop) => {
+        const request = { source, n_best: CANDIDATES, attention: true };
+        const [given, turned] = await Promise.all([ask("v1/translation", request, stop), scriptOf(source)]);
+        for (const one of given.predictions ?? []) one.text = turned(one.text);
+        const { attention } = given;
+        if (attention) for (const side of ["source", "target"]) attention[side] = attention[side].map(turned);
+        return given;
+      },
       (given) => {
         if (!given.predictions?.length) throw new ApiError("nothing");
         answer = given;
         status.tell("translated", { text: given.predictions[0].text });
         draw();
+        if (given.unsure) error.tell(given.unsure);
         setAddress("translation", { s: source });
         part("book").scrollIntoView({ block: "nearest" });
       },

@@ -14,6 +14,8 @@ export const word = vocabulary({
     hint: "指着一个字，看它从哪里来、到哪里去。",
     translated: "译文：{text}",
     empty: "请先写一段文言。",
+    modern: "这像是白话，模型读的是文言。",
+    repeats: "译文有重复，不可靠。",
   },
   en: {
     tab: "Classical Chinese",
@@ -26,5 +28,7 @@ export const word = vocabulary({
     hint: "Point at a character to see where it comes from, or where it goes.",
     translated: "Translation: {text}",
     empty: "Write a text first, please.",
+    modern: "This looks like modern Chinese; the model reads Classical Chinese.",
+    repeats: "The translation repeats itself, so it is not to be trusted.",
   },
 });

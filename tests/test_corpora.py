@@ -1,0 +1,326 @@
+"""Corpora in the forms in which they are published, read alone and by `train` and `evaluate`."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import ROOT, Outcome, records, run_here
+
+from paddle_dialog.data.corpora import read_conversations, read_poems, read_reviews
+from paddle_dialog.data.files import read_lines
+from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
+from paddle_dialog.tasks.poem.data import Poem, read_texts
+from paddle_dialog.text.characters import TABLE, _log_once, read_as_simplified
+
+VERSES = ["白日依山尽，黄河入海流。", "欲穷千里目，更上一层楼。"]
+BODY = "".join(VERSES)
+NIGHT = "床前明月光，疑是地上霜。举头望明月，低头思故乡。"
+TITLED = [("登鹳雀楼", BODY), ("静夜思", NIGHT)]
+CHINESE_POETRY = [
+    {"author": "王之渙", "paragraphs": VERSES, "title": "登鹳雀楼", "id": "1"},
+    {"author": "李白", "paragraphs": [NIGHT], "title": "静夜思", "id": "2"},
+]
+CCPC = [
+    {
+        "dynasty": "Tang",
+        "author": "x",
+        "content": text.replace("，", "|").replace("。", "|")[:-1],
+        "title": title,
+    }
+    for title, text in TITLED
+]
+
+
+def dumped(*values: Any, indent: int | None = None) -> str:
+    """Return values as JSON, a line each unless they are indented."""
+    return "".join(json.dumps(value, ensure_ascii=False, indent=indent) + "\n" for value in values)
+
+
+POEM_FILES = {
+    "chinese-poetry": dumped(CHINESE_POETRY, indent=2),
+    "chinese-poetry in a line": dumped(CHINESE_POETRY),
+    "CCPC": dumped(*CCPC),
+    "Werneror": '"题目","朝代","作者","内容"\n' + "".join(f'"{a}","唐","x","{b}"\n' for a, b in TITLED),
+    "title:text": "".join(f"{title}:{text}\n" for title, text in TITLED),
+    "title<TAB>text": "".join(f"{title}\t{text}\n" for title, text in TITLED),
+    "blocks with titles": f"登鹳雀楼\n{VERSES[0]}\n{VERSES[1]}\n\n静夜思\n{NIGHT[:12]}\n{NIGHT[12:]}\n",
+    "traditional": "登鸛雀樓\t白日依山盡，黃河入海流。欲窮千里目，更上一層樓。\n靜夜思\t"
+    + NIGHT.replace("乡", "鄉"),
+}
+UNTITLED = {
+    "a poem a line": f"{BODY}\n{NIGHT}\n",
+    "a verse a line": f"{VERSES[0]}\n{VERSES[1]}\n\n{NIGHT[:12]}\n{NIGHT[12:]}\n",
+    "a half-verse a line": f"{BODY}\n\n{NIGHT}\n".replace("，", "\n").replace("。", "\n"),
+}
+
+
+def written(folder: Path, text: str | bytes, name: str = "data.txt") -> Path:
+    """Return a file of this content."""
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return path
+
+
+@pytest.mark.parametrize("form", [*POEM_FILES, *UNTITLED])
+def test_poems_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+    wanted = [Poem(title if form in POEM_FILES else "", body) for title, body in TITLED]
+    assert read_texts(str(written(tmp_path, (POEM_FILES | UNTITLED)[form]))) == wanted
+
+
+TALK = ["我丢了工作。", "很难过吧？", "是的，我很害怕。", "慢慢来。"]
+ROLES = [("user", 0), ("assistant", 1), ("user", 2), ("assistant", 3)]
+MESSAGES = [{"role": role, "content": TALK[place]} for role, place in ROLES]
+SHAREGPT = [{"from": "human" if role == "user" else "gpt", "value": TALK[place]} for role, place in ROLES]
+SMILE = [
+    {"role": "client" if role == "user" else "counselor", "content": TALK[place]} for role, place in ROLES
+]
+TALKS = {
+    "OpenAI": dumped({"messages": [{"role": "system", "content": "Be kind."}, *MESSAGES]}),
+    "ShareGPT": dumped(
+        [{"id": "a", "conversations": [{"from": "gpt", "value": "你好"}, *SHAREGPT]}], indent=1
+    ),
+    "SMILE": dumped(SMILE, indent=4),
+    "SMILE, many": dumped([SMILE]),
+    "LCCC": dumped([[" ".join(turn) for turn in TALK]], indent=1),
+    "LCCC, a line each": dumped([" ".join(turn) for turn in TALK]),
+    "DailyDialog": " __eou__ ".join(TALK) + " __eou__\n",
+    "turns": dumped({"turns": TALK}),
+    "one who writes twice": dumped(
+        {
+            "messages": [
+                {"role": "user", "content": "我丢了"},
+                {"role": "user", "content": "工作。"},
+                *MESSAGES[1:],
+            ]
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("form", TALKS)
+def test_dialogues_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+    ((_, record),) = read_conversations(written(tmp_path, TALKS[form]))
+    assert "".join(record["turns"]).replace("了，工", "了工") == "".join(TALK) and len(record["turns"]) == 4
+
+
+def test_files_of_one_dialogue_may_be_joined(tmp_path: Path) -> None:
+    path = written(tmp_path, dumped(SMILE[:2], SMILE[2:], indent=4).replace("]\n[", "]["))
+    assert [record["turns"] for _, record in read_conversations(path)] == [TALK[:2], TALK[2:]]
+
+
+def test_a_conversation_without_an_answer_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = written(tmp_path, dumped({"messages": MESSAGES[:1]}, {"messages": MESSAGES[:2]}))
+    assert [number for number, _ in read_conversations(path)] == [2]
+    assert "1 conversations without an answer left out" in caplog.text
+
+
+PRAISE, BLAME = '房间"很"干净，\n下次还来', "太吵了, 不会再来"
+QUOTED = '"房间""很""干净，\n下次还来"'
+REVIEW_FILES = {
+    "label,review": f'label,review\n1,{QUOTED}\n0,"{BLAME}"\n1,\n',
+    "text_a": f"qid\tlabel\ttext_a\n0\t1\t{QUOTED}\n1\t0\t{BLAME}\n",
+    "GLUE": f"sentence\tlabel\n{QUOTED}\t1\n{BLAME}\t0\n",
+    "words as labels": f'\ufeffreview,sentiment\n{QUOTED},positive\n"{BLAME}",negative\n',
+}
+
+
+@pytest.mark.parametrize("form", REVIEW_FILES)
+def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+    found = [(label, text) for _, label, text in read_reviews(written(tmp_path, REVIEW_FILES[form]))]
+    assert found == [(1, PRAISE), (0, BLAME)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            'sentence\tlabel\n"good" film\t1\n"bad film\t0\n',
+            ['"good" film', '"bad film'],
+        ),  # GLUE quotes nothing
+        ('1\t"a ""good"" film"\n0\tsaid "no"\n', ['a "good" film', 'said "no"']),
+        ('good, very\t1\n"bad\t0\n', ["good, very", '"bad']),
+        ("1,good, very\n0,bad\n", ["good, very", "bad"]),
+    ],
+)
+def test_quotes_that_do_not_fit_are_the_text_s(tmp_path: Path, text: str, wanted: list[str]) -> None:
+    assert [text for *_, text in read_reviews(written(tmp_path, text))] == wanted
+
+
+READERS = {"poem": read_poems, "talk": read_conversations, "review": read_reviews}
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "said"),
+    [
+        (
+            "poem",
+            dumped([{"title": "a", "text": "b"}]),
+            ":1: .* is no poem; it must have 'paragraphs' or 'content'",
+        ),
+        ("poem", dumped(*CCPC) + "{\n", ":3: broken JSON"),
+        ("poem", "题目,内容\n登鹳雀楼\n", ":2: 1 columns found, and the header has 2"),
+        ("poem", '题目,内容\n登,"白\n', ":2: not a row of a table"),
+        ("poem", "First:\nBefore we go\n", "no form of poems .* for running text set data.running_text=true"),
+        ("poem", "登:白日，依山。\n无题\n", ":2: 1 column found; a line must be title:text"),
+        ("talk", "hello\n", ":1: broken JSON.* a line must be .*__eou__"),
+        ("talk", "[1, 2]\n", ":1: a JSON list found"),
+        ("talk", '[["a", "b"],\n ["c",\n', ":2: Expecting value"),
+        ("talk", dumped({"messages": ["a", {"role": "b"}]}), ":1: .* are no messages with a role and a text"),
+        ("talk", dumped({"messages": [{"role": 1, "content": "a"}]}), ":1: message 1 has no role"),
+        (
+            "talk",
+            dumped({"messages": [{"role": who, "content": "a"} for who in "abc"]}),
+            r":1: more than two people speak \(a, b, c\)",
+        ),
+        ("review", "label,stars\n1,5\n", ":1: 'label,stars' names no column of the text"),
+        ("review", "text,stars\ngood,5\n", ":1: .* names no column of the label"),
+        ("review", "label,review\n3,good\n", ":2: the label is '3'; it must be 0 or 1"),
+        ("review", 'label,review\n1,"good\n', ":2: not a row of a table"),
+        ("review", "label,review\n1,good, very\n", ":2: 3 columns found, and the header has 2"),
+    ],
+)
+def test_what_is_none_of_the_forms_is_named(tmp_path: Path, reader: str, text: str, said: str) -> None:
+    with pytest.raises(UserError, match="data.txt" + (said if said[0] == ":" else f": {said}")) as caught:
+        list(READERS[reader](written(tmp_path, text)))
+    assert "\n" not in str(caught.value)
+
+
+def not_text(kind: str) -> bytes:
+    """Return the bytes of a file that is no text."""
+    stream = io.BytesIO()
+    if kind == "npy":
+        np.save(stream, np.arange(3))
+    elif kind == "pickle":
+        pickle.dump({"a": 1}, stream)
+    elif kind == "parquet":
+        stream.write(b"PAR1\x15\x04")
+    else:
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("xl/workbook.xml", "<a/>")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("xlsx", "an Excel file, not text; save a table as CSV"),
+        ("npy", "an array of NumPy, not text; .* docs/your_data.md"),
+        ("pickle", "a pickle of Python, not text"),
+        ("parquet", "a Parquet table, not text"),
+    ],
+)
+def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path: Path, kind: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        list(read_lines(written(tmp_path, not_text(kind))))
+
+
+RECIPE = """
+task: {task}
+model: {model}
+data: {{train: {data}, dev: {data}, batch_size: 2, min_count: 1{more}}}
+training: {{max_steps: 2, epochs: 2, warmup_steps: 1}}
+output_dir: {folder}/run
+"""
+FAMILY = "{name: lstm_attention, embedding_size: 4, hidden_size: 4, num_layers: 1}"
+CAUSAL = "{name: causal_lm, width: 8, num_heads: 2, inner_width: 8, num_layers: 1, max_positions: 160}"
+TASKS: dict[str, tuple[str, str]] = {
+    "poem": (CAUSAL, ", window: 16, max_length: 40"),
+    "empathetic": (FAMILY, ""),
+    "sentiment": (FAMILY, ""),
+}
+
+
+def trained(folder: Path, task: str, text: str | bytes) -> Outcome:
+    """Train on a file of this content for two steps."""
+    model, more = TASKS[task]
+    recipe = RECIPE.format(task=task, model=model, data=written(folder, text), more=more, folder=folder)
+    if task == "empathetic":
+        recipe += "language: zh\nemotion: {hints: false}\n"
+    return run_here("train", "-c", written(folder, recipe, "toy.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "n"),
+    [
+        *[("poem", text, 2) for text in (POEM_FILES | UNTITLED).values()],
+        *[("empathetic", text, 2) for text in TALKS.values()],
+        *[("sentiment", text, 2) for text in REVIEW_FILES.values()],
+    ],
+    ids=[*POEM_FILES, *UNTITLED, *TALKS, *REVIEW_FILES],
+)
+def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, text: str, n: int) -> None:
+    outcome = trained(tmp_path, task, text)
+    assert outcome.status == 0, outcome.stderr
+    options = ["--weights", tmp_path / "run", "--data", tmp_path / "data.txt", "--json"]
+    (found,) = records(run_here("evaluate", *options, *([] if task == "sentiment" else ["--no-answers"])))
+    assert found["n"] == n
+    words = (tmp_path / "run" / "best" / "text.vocabulary.txt").read_text(encoding="utf-8").splitlines()
+    assert not {"{", "[", "|"} & set(words)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_bad_data_is_one_line_of_the_command(tmp_path: Path, task: str) -> None:
+    assert "data.txt" in trained(tmp_path, task, "1;2;3\n").error_line()
+    assert "a pickle of Python" in trained(tmp_path, task, not_text("pickle")).error_line()
+
+
+def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contexts = np.empty(2, dtype=object)
+    contexts[:] = [["my dog died .", "oh no !", "he was old ."], ["i won a prize ."]]
+    arrays = {
+        "dialog": contexts,
+        "target": np.array(["poor dog .", "well done !"]),
+        "emotion": np.array(["sad", "proud"]),
+    }
+    for name, array in arrays.items():
+        np.save(f"sys_{name}_texts.train.npy", array)
+    for page in ("your_data.md", "your_data.zh.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
+        first, second = read_dialogues("train.jsonl")
+        assert first == Dialogue(contexts[0], "poor dog .", "sad") and second.target == "well done !"
+
+
+@pytest.mark.parametrize("task", ["couplet", "poem", "sentiment_zh", "translation", "empathetic_zh"])
+def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, task: str) -> None:
+    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    letters = dict(zip(map(ord, "东风书云马鸟时见说门"), "東風書雲馬鳥時見說門", strict=True))
+    assert set(letters.values()) <= set(traditional) and {chr(letter) for letter in letters} <= set(plain)
+    texts = {
+        "couplet": "东风吹马鸟\t书云见说门\n",
+        "poem": f"东风\t{NIGHT}马上见云书。\n",
+        "sentiment_zh": "1\t东风时见，说书马上。\n",
+        "translation": "东风时见。\t东风时常见到。\n",
+        "empathetic_zh": dumped(
+            {"context": ["东风说书时，我很难过。"], "target": "我见到马了。", "emotion": None}
+        ),
+    }
+    shown = []
+    for text in (texts[task], texts[task].translate(letters)):
+        more = [] if task == "sentiment_zh" else ["--no-answers"]
+        path = written(tmp_path, text)
+        shown += records(run_here("evaluate", "-c", f"configs/{task}.yaml", "--data", path, "--json", *more))
+    assert shown[0] == shown[1]
+
+
+def test_traditional_characters_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    _log_once.cache_clear()
+    with caplog.at_level("INFO"):
+        assert [read_as_simplified(text) for text in ("东", "東風", "書")] == ["东", "东风", "书"]
+    assert [record.message for record in caplog.records] == [
+        "traditional characters are read as simplified ones"
+    ]
