@@ -22,7 +22,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult
+from paddle_dialog.serving.endpoint import Endpoint, Job
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
@@ -200,11 +200,11 @@ async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, se
     try:
         is_banned = any(service.words.finds(text) for text in endpoint.texts(body))
         if is_banned and not endpoint.takes_any_words(body):
-            return error_response(422, BANNED)
+            return error_response(422, BANNED, None, "banned_given")
         job = endpoint.prepare(body)
         record = await _wait(endpoint, job, request, service)
-    except (UserError, NoResult) as error:
-        return error_response(422, str(error))
+    except UserError as error:
+        return error_response(422, str(error), None, error.code, error.values)
     except Busy as busy:
         return busy_response(str(busy), busy.retry_after)
     except asyncio.TimeoutError:  # not the built-in one in Python 3.10

@@ -35,7 +35,7 @@ LANGUAGE: Any = Field(
 )
 
 
-class NoResult(Exception):
+class NoResult(UserError):
     """A valid request that has no answer; the message is sent to the client."""
 
 

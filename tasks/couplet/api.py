@@ -180,7 +180,7 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         direction, answers = settings.direction, list[Record | NoResult]()
         for item, candidates in zip(items, found, strict=True):
             written = [self._without_banned(candidate.as_dict()) for candidate in candidates]
-            none_left = NoResult(ALL_BANNED.format(direction.written, direction.given))
+            none_left = NoResult(ALL_BANNED.format(direction.written, direction.given), "banned_written")
             answers.append(_record(item, direction, written) if written else none_left)
         return answers
 

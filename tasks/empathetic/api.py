@@ -166,6 +166,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return {
             "emotions": list(predictor.emotions),
             "chinese_names": CHINESE_NAMES[predictor.language.name],
+            "turns": self._limits.turns,
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
@@ -230,7 +231,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         if answer.care:
             return answer.as_dict()
         if not answer.predictions:
-            return NoResult(ALL_BANNED)
+            return NoResult(ALL_BANNED, "banned_written")
         record = answer.as_dict()
         if item.attention:
             record["attention"] = _attention(self.predictor, item, answer.predictions[0].tokens)
@@ -239,7 +240,8 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
 def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
     if len(turn) > limits.characters:
-        raise UserError(f"context.{number - 1}: a turn may have {limits.characters:,} characters at most")
+        sentence = f"context.{number - 1}: a turn may have {limits.characters:,} characters at most"
+        raise UserError(sentence, "turn_long", limit=limits.characters)
     try:
         return clean_turn(turn, f"turn {number} of the context")
     except ValueError as error:

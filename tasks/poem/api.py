@@ -106,5 +106,7 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         answers: list[Record | NoResult] = []
         for item, poems in zip(items, found, strict=True):
             kept = [poem.as_dict() for poem in self.without_banned(poems)]
-            answers.append({"begin": item.text, "predictions": kept} if kept else NoResult(ALL_BANNED))
+            answers.append(
+                {"begin": item.text, "predictions": kept} if kept else NoResult(ALL_BANNED, "banned_written")
+            )
         return answers

@@ -102,7 +102,7 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
         try:
             found = self.predictor.compose_checked(asked, seed, self.words.finds)
         except NoneFound as error:
-            return NoResult(str(error))
+            return NoResult(str(error), error.code)
         kept = [self._with_fit_scrolls(one) for one in found]
         return _record(self.predictor, kept, self.words)
 

@@ -245,7 +245,9 @@ def _chosen(pools: Sequence[dict[str, Proposal]], count: int) -> list[list[Propo
 def _in_order(chosen: Sequence[Sequence[Proposal]]) -> list[Proposal]:
     complete = list(zip(*chosen, strict=False))
     if not complete:
-        raise NoneFound("the model finds no such couplet; ask for another theme, name or length")
+        raise NoneFound(
+            "the model finds no such couplet; ask for another theme, name or length", "none_found"
+        )
     if len(chosen) == 1:
         return sorted(chosen[0], key=_quality, reverse=True)
     return [

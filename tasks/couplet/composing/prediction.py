@@ -126,5 +126,8 @@ class ComposingPredictor(CoupletPredictor):
         longest = max(pattern.length + len(pattern.commas) for pattern in request.patterns)
         if longest > self.longest_line:
             raise UserError(
-                f"the lines would have {longest} characters, and this model writes up to {self.longest_line}"
+                f"the lines would have {longest} characters, and this model writes up to {self.longest_line}",
+                "pattern_long",
+                length=longest,
+                limit=self.longest_line,
             )

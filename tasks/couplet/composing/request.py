@@ -126,11 +126,19 @@ def _name(name: str) -> str:
     if name and not written:
         raise UserError("the name is empty; give Chinese characters, e.g. 李明")
     if not all(map(is_hanzi, written)):
-        raise UserError(f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明")
+        raise UserError(
+            f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明",
+            "name_not_chinese",
+            name=name[:40],
+        )
     if len(written) > LONGEST_NAME:
         raise UserError(
             f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
-            "two in each couplet"
+            "two in each couplet",
+            "name_long",
+            name=written[:20],
+            length=len(written),
+            limit=LONGEST_NAME,
         )
     return written
 
@@ -154,7 +162,9 @@ def _check_room(themes: tuple[Theme, ...], name: str, patterns: Mapping[Pattern,
             shape = next(iter(patterns))
             beside = f" beside a character of the name '{name}'" if name else ""
             raise UserError(
-                f"theme: '{theme.name}' finds no room{beside} in a line of {shape}; ask for a longer line"
+                f"theme: '{theme.name}' finds no room{beside} in a line of {shape}; ask for a longer line",
+                "theme_no_room",
+                theme=theme.name,
             )
 
 
@@ -253,7 +263,12 @@ def read_themes(text: str) -> tuple[Theme, ...]:
             _check_word(name)
         themes.append(known or Theme(name, (name,)))
     if len(themes) > MOST_THEMES:
-        raise UserError(f"theme: {len(themes)} words; a couplet has room for {MOST_THEMES} at most")
+        raise UserError(
+            f"theme: {len(themes)} words; a couplet has room for {MOST_THEMES} at most",
+            "themes_many",
+            count=len(themes),
+            limit=MOST_THEMES,
+        )
     return tuple(themes)
 
 
@@ -273,10 +288,16 @@ def has_word(line: str, word: str) -> bool:
 def _check_word(word: str) -> None:
     if not all(map(is_hanzi, word)):
         raise UserError(
-            f"theme: '{word[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋"
+            f"theme: '{word[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
+            "theme_not_chinese",
+            theme=word[:40],
         )
     if len(word) > LONGEST_WORD:
         raise UserError(
             f"theme: '{word[:20]}{'…' if len(word) > 20 else ''}' has {len(word)} characters; give words of up to "
-            f"{LONGEST_WORD} with blanks between them, e.g. 春节 故乡"
+            f"{LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
+            "theme_long",
+            theme=word[:20],
+            length=len(word),
+            limit=LONGEST_WORD,
         )
