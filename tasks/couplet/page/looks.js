@@ -44,12 +44,9 @@ export function startLooks(hanging, error, draw) {
 }
 
 async function choose(name, value) {
-  if (name === "ground") {
-    chosenGrounds[occasionOf(hung())] = value;
-    hung().ground = value;
-  } else {
-    look[name] = value;
-  }
+  if (name !== "ground") look[name] = value;
+  else if (hung().ground === undefined) chosenGrounds[occasionOf(hung())] = value;
+  else hung().ground = value; // it was kept or sent with a paper of its own
   if (name === "script") {
     isScriptChosen = true;
     await loadTraditional();
@@ -60,7 +57,8 @@ async function choose(name, value) {
 /** Take the look that an address names; the paper belongs to its couplet. */
 export async function dress(values) {
   for (const [name, usual] of Object.entries(USUAL)) look[name] = CHOICES[name].includes(values[name]) ? values[name] : usual;
-  if (look.script === "older") await loadTraditional();
+  isScriptChosen = look.script === "older";
+  if (isScriptChosen) await loadTraditional();
   redraw();
 }
 
