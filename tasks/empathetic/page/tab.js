@@ -274,7 +274,7 @@ function more(exchange) {
     element("li", {}, button(text, { class: "other", lang: tagOfText(text), title: word("takeReply") }, () => take(place))),
   );
   const summary = element("summary", { "data-focus": "others" }, word("otherReplies"));
-  return folded(exchange, "isUnfolded", "others", summary, element("ul", {}, ...list));
+  return folded(exchange, "isUnfolded", "others", summary, element("ul", { class: "others-list" }, ...list));
 }
 
 function take(place) {
