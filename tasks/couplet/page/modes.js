@@ -9,7 +9,6 @@ import { changedRules } from "./rules.js";
 import { word } from "./words.js";
 
 const part = partsOf("couplet");
-const HANZI = /\p{Script=Han}/u;
 const USUAL_LENGTH = 7;
 const COUNTS = [1, 3, 5, 8];
 const USUAL_COUNT = 5;
@@ -17,13 +16,14 @@ const MOST_ANSWERS = 10; // as a server allows
 const composer = () => offered("/v1/compose") ?? {};
 const canCompose = () => composer().composes === true;
 
-/** Of each mode: the line that it answers, its words, its examples, whether the server has it, what it asks and how the answer is read. */
+/** Of each mode: the line that it answers, its words, its examples, whether the server has it, the fields that it needs, what it asks
+ * and how the answer is read. */
 const MODES = {
   name: {
     words: { ask: "compose", doing: "composing", done: "composed" },
     examples: ["李明", "春华", "雨桐", "文山"],
     isOffered: canCompose,
-    fault: () => (HANZI.test(written("name")) ? null : { field: "name", word: written("name") === "" ? "emptyName" : "noName" }),
+    needs: ["name"],
     request: () => ["v1/compose", wanted({ name: written("name"), place: Number(part("place").value) })],
     read: (answer) => composedCouplets(answer).map((couplet) => ({ ...couplet, theme: written("theme") })),
   },
@@ -32,7 +32,7 @@ const MODES = {
     words: { ask: "answer", doing: "answering", done: "answered" },
     examples: ["晚风摇树树还挺", "海内存知己", "春风又绿江南岸", "书山有路勤为径", "国泰民安，万家喜庆"],
     isOffered: () => true,
-    fault: () => lineFault("first"),
+    needs: ["first"],
     request: () => ["v1/couplet", others({ first: written("first"), ...rules() })],
     read: (answer) => notSeen(answeredCouplets(answer, "first")),
   },
@@ -41,7 +41,7 @@ const MODES = {
     words: { ask: "answerSecond", doing: "answering", done: "answeredSecond" },
     examples: ["天涯若比邻", "学海无涯苦作舟", "万紫千红总是春", "明月何时照我还"],
     isOffered: () => details("couplet").reverse === true,
-    fault: () => lineFault("second"),
+    needs: ["second"],
     request: () => ["v1/couplet", others({ second: written("second"), ...rules() })],
     read: (answer) => notSeen(answeredCouplets(answer, "second")),
   },
@@ -49,7 +49,7 @@ const MODES = {
     words: { ask: "compose", doing: "composing", done: "composed" },
     examples: ["春节", "婚庆", "书房", "茶", "医院", "山水"],
     isOffered: canCompose,
-    fault: () => null,
+    needs: [],
     request: () => ["v1/compose", wanted()],
     read: (answer) => composedCouplets(answer).map((couplet) => ({ ...couplet, theme: written("theme") })),
   },
@@ -57,7 +57,7 @@ const MODES = {
     words: { ask: "check", doing: "checking", done: "checked" },
     examples: [],
     isOffered: () => offered("/v1/form") !== null,
-    fault: () => lineFault("first") ?? lineFault("second"),
+    needs: ["first", "second"],
     request: () => ["v1/form", { first: written("first"), second: written("second") }],
     read: (judged, { first, second }) => [{ ...ownCouplet(squeezed(first), squeezed(second)), ...judged }],
   },
@@ -70,8 +70,11 @@ let before = ""; // what was asked for last
 let chosen = {}; // in the lists of choices, before those are filled
 const seen = new Set(); // the answers to a line that is asked for again
 
-/** The mode that is chosen, with its words, `fault()`, `request()` and `read(answer, body)`. */
+/** The mode that is chosen, with its words, `needs`, `request()` and `read(answer, body)`. */
 export const chosenMode = () => MODES[mode];
+
+/** The field of the chosen mode that is to be filled and is not; undefined where all are. */
+export const emptyField = () => MODES[mode].needs.find((field) => written(field) === "");
 
 /** The lines that can be written in the chosen mode. */
 export function typedLines() {
@@ -222,14 +225,4 @@ function notSeen(couplets) {
   const shown = fresh.slice(0, USUAL_COUNT);
   shown.forEach((couplet) => seen.add(name(couplet)));
   return shown;
-}
-
-function lineFault(side) {
-  const line = written(side);
-  const length = [...squeezed(line)].length;
-  const limit = details("couplet").longest_line ?? Infinity;
-  const names = side === "first" ? ["emptyFirst", "noHanzi", "tooLong"] : ["emptySecond", "noHanziSecond", "tooLongSecond"];
-  const faults = [line === "", !HANZI.test(line), length > limit];
-  const found = faults.indexOf(true);
-  return found < 0 ? null : { field: side, word: names[found], values: { length, limit } };
 }

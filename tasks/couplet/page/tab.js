@@ -11,7 +11,7 @@ import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
 import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, lookOf, onPaper, startLooks } from "./looks.js";
-import { challenge, chosenMode, showPair, startModes, takeLine, theme, typeAgain, typed, typedLines } from "./modes.js";
+import { challenge, chosenMode, emptyField, showPair, startModes, takeLine, theme, typeAgain, typed, typedLines } from "./modes.js";
 import { hangPair, hangScroll } from "./pair.js";
 import { drawPicture } from "./picture.js";
 import { startRules } from "./rules.js";
@@ -115,10 +115,10 @@ async function answer() {
   const buttons = [part("ask"), part("again")];
   if (isBusy(buttons[0])) return;
   const mode = chosenMode();
-  const fault = mode.fault();
-  if (fault !== null) {
-    error.tell(fault.word, fault.values);
-    part(fault.field).focus();
+  const empty = emptyField();
+  if (empty !== undefined) {
+    error.tell(`empty_${empty}`);
+    part(empty).focus();
     return;
   }
   const [path, body] = mode.request();

@@ -143,26 +143,9 @@ export const word = vocabulary({
   answeredSecond: ["对出 {count} 个上联，最好的是：{first}", "{count} first lines; the best: {first}"],
   composed: ["写出 {count} 副，第一副：{first}，{second}", "{count} couplets; the first: {first}, {second}"],
   checked: ["格律已标出", "Its form is drawn"],
-  emptyFirst: ["请先写一句上联。", "Write a first line, please."],
-  noHanzi: [
-    "上联里没有汉字，请写一句中文，例如：晚风摇树树还挺。",
-    "The first line has no Chinese character; write one such as 晚风摇树树还挺.",
-  ],
-  tooLong: [
-    "上联有 {length} 个字，这个模型最多读 {limit} 个，请写短一些。",
-    "The first line has {length} characters and this model reads up to {limit}; shorten it.",
-  ],
-  emptySecond: ["请先写一句下联。", "Write a second line, please."],
-  noHanziSecond: [
-    "下联里没有汉字，请写一句中文，例如：学海无涯苦作舟。",
-    "The second line has no Chinese character; write one such as 学海无涯苦作舟.",
-  ],
-  tooLongSecond: [
-    "下联有 {length} 个字，这个模型最多读 {limit} 个，请写短一些。",
-    "The second line has {length} characters and this model reads up to {limit}; shorten it.",
-  ],
-  emptyName: ["请先写一个名字。", "Write a name, please."],
-  noName: ["名字里没有汉字，请写中文名字，例如：李明。", "The name has no Chinese character; write one such as 李明."],
+  empty_first: ["请先写一句上联。", "Write a first line, please."],
+  empty_second: ["请先写一句下联。", "Write a second line, please."],
+  empty_name: ["请先写一个名字。", "Write a name, please."],
   refused_name_not_chinese: [
     "名字“{name}”里有不是汉字的，请写成“李明”这样。",
     "The name {name} has a character that is not Chinese; write one such as 李明.",
