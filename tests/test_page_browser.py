@@ -57,6 +57,7 @@ def test_a_line_is_answered_again_locked_and_drawn(page: Any) -> None:
     boxes = [c.bounding_box() for c in page.locator("#couplet-pair .first .character").all()]
     assert [b["y"] for b in boxes] == sorted({b["y"] for b in boxes})  # downwards
     card = page.locator(".candidate").first
+    card.locator(".pinyin", has_text="yǔ").first.wait_for()
     assert card.locator(".arc").count() == 2 and "natural" in card.text_content()  # 水水 and its mirror
     before = set(candidates(page))
     body = request_of(page, "couplet", lambda: page.click("#couplet-ask"))

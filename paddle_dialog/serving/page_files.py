@@ -56,6 +56,7 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
         "styles": _add(app, "page/all.css", "text/css", _joined_text(styles)),
         "fonts": _add(app, "page/fonts.css", "text/css", (PAGE / _LATE_STYLE).read_bytes()),
         "characters": _add(app, "page/simplified.txt", "text/plain", SIMPLIFIED.read_bytes()),
+        "pinyin": _add(app, "page/pinyin.txt", "text/plain", (PAGE / "pinyin.txt").read_bytes()),
         "page": _add(app, "page/all.js", "text/javascript", joined_modules("page", PAGE).encode("utf-8")),
     }
     for address, folder in folders.items():
@@ -163,7 +164,7 @@ def _html(language: str, tabs: Mapping[str, Path], addresses: Mapping[str, str])
         html = html.replace(f"<!-- {place_name} -->", "\n".join(found))
     for what in ("title", "description"):
         html = html.replace(f"{{{what}}}", escape(own[what]))
-    for what in ("styles", "fonts", "page", "characters"):
+    for what in ("styles", "fonts", "page", "characters", "pinyin"):
         html = html.replace(f"{{{what}}}", addresses[what])
     return html.replace('lang="en"', 'lang="zh-Hans"', 1) if language == "zh" else html
 

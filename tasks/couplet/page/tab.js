@@ -5,8 +5,9 @@ import { partsOf } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { copyFrom, startKeeping } from "../../page/keep.js";
 import { onFonts } from "../../page/brush.js";
-import { onLanguage } from "../../page/language.js";
+import { language, onLanguage } from "../../page/language.js";
 import { offered, onModels } from "../../page/models.js";
+import { loadPinyin } from "../../page/pinyin.js";
 import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
@@ -81,9 +82,16 @@ export function start() {
     answer();
   });
   onLanguage(draw);
+  onLanguage(showReadings);
   onFonts(draw);
   draw();
+  showReadings();
   onModels(() => onAddress("couplet", openLink));
+}
+
+/** In English, load how characters are read. */
+function showReadings() {
+  if (language() === "en") loadPinyin().then(draw, reportError);
 }
 
 /** The lines that an address, or a couplet that was kept, has; `first`, `second` and `scroll` are of former kept ones. */
