@@ -23,85 +23,103 @@ window.addEventListener("afterprint", clear);
  * @param {boolean} [tab.hasPrint] whether there is a button that prints the page
  * @returns {() => void} to be called when another result is shown
  */
-export function startKeeping(task, { sentences: { error, status }, shown, text, name, show, picture, hasPrint = true }) {
-  const part = partsOf(task);
-  const key = `paddle_dialog.${task}.liked`;
-  const list = byId(`${task}-kept`);
-  let kept = list === null ? [] : stored(key, name);
-  const placeOf = (values) => kept.findIndex((one) => name(one) === name(values));
-  const add = (id, label, act) => {
-    const made = button("", { id: `${task}-${id}`, "data-text": label }, act);
-    part("keeping").append(made);
-    return made;
-  };
-  const link = () => linkTo(task, shown());
+export function startKeeping(task, tab) {
+  const keeping = new Keeping(task, tab);
+  onLanguage(() => keeping.draw());
+  keeping.draw();
+  return () => keeping.draw();
+}
 
-  if (picture) {
-    add("picture", "makePicture", () =>
-      showPicture({ draw: picture, link: link(), file: `${name(shown())}.png`, text: text(shown()) }),
-    );
+class Keeping {
+  constructor(task, tab) {
+    Object.assign(this, tab, { task, part: partsOf(task), key: `paddle_dialog.${task}.liked` });
+    this.list = this.part("kept");
+    this.read();
+    window.addEventListener("storage", ({ key }) => {
+      if (key !== this.key && key !== null) return; // null: all was cleared
+      this.read();
+      this.draw();
+    });
+    const { picture, hasPrint = true } = tab;
+    if (picture) this.add("picture", "makePicture", () => this.showPicture());
+    if (this.list) this.add("like", "keep", () => this.toggle(this.shown()));
+    this.add("copy", "copy", (made) => this.copy(made, this.text(this.shown())));
+    this.add("link", "copyLink", (made) => this.copy(made, linkTo(task, this.shown())));
+    if (hasPrint) this.add("print", "print", () => window.print());
   }
-  const like = list && add("like", "keep", () => toggle(shown()));
-  add("copy", "copy", () => copyFrom(part("copy"), text(shown()), error, status));
-  add("link", "copyLink", () => copyFrom(part("link"), link(), error, status));
-  if (hasPrint) add("print", "print", () => window.print());
 
-  function toggle(values) {
-    const place = placeOf(values);
-    if (place >= 0) kept.splice(place, 1);
-    else kept = [values, ...kept].slice(0, MOST);
+  add(id, label, act) {
+    const made = button("", { id: `${this.task}-${id}`, "data-text": label }, () => act(made));
+    this.part("keeping").append(made);
+  }
+
+  copy(from, text) {
+    copyFrom(from, text, this.sentences.error, this.sentences.status);
+  }
+
+  showPicture() {
+    const shown = this.shown();
+    showPicture({ draw: this.picture, link: linkTo(this.task, shown), file: `${this.name(shown)}.png`, text: this.text(shown) });
+  }
+
+  /** Read what the browser has kept, without entries that are none. */
+  read() {
+    const isText = (text) => typeof text === "string";
+    const isKept = (one) => one && Object.values(one).every(isText) && isText(this.name(one));
+    try {
+      this.kept = JSON.parse(localStorage.getItem(this.key) ?? "[]").filter(isKept).slice(0, MOST);
+    } catch {
+      this.kept = [];
+    }
+  }
+
+  placeOf(values) {
+    return this.kept.findIndex((one) => this.name(one) === this.name(values));
+  }
+
+  /** Keep a result, or keep it no longer. */
+  toggle(values) {
+    const { error, status } = this.sentences;
+    const place = this.placeOf(values);
+    if (place >= 0) this.kept.splice(place, 1);
+    else this.kept = [values, ...this.kept].slice(0, MOST);
     status.tell(place >= 0 ? "keptNoMore" : "keptNow");
     try {
-      localStorage.setItem(key, JSON.stringify(kept));
+      localStorage.setItem(this.key, JSON.stringify(this.kept));
       error.tell(null);
     } catch {
       error.tell("keptUnsaved"); // forbidden here, or full
     }
-    draw();
+    this.draw();
   }
 
-  function drop(values) {
-    const place = placeOf(values);
-    toggle(values);
-    const left = list.querySelectorAll(".remove");
-    (left[Math.min(place, left.length - 1)] ?? byId(`tab-${task}`)).focus();
+  drop(values) {
+    const place = this.placeOf(values);
+    this.toggle(values);
+    const left = this.list.querySelectorAll(".remove");
+    (left[Math.min(place, left.length - 1)] ?? byId(`tab-${this.task}`)).focus();
   }
 
-  function draw() {
-    for (const made of part("keeping").querySelectorAll("[data-text]")) made.textContent = word(made.dataset.text);
-    if (list === null) return;
-    const values = shown();
-    like.textContent = word(values && placeOf(values) >= 0 ? "keepNoMore" : "keep");
-    const rows = kept.map((one) => {
-      const again = button("", { class: "kept-text", lang: "zh-Hans", title: word("showKept") }, () => show(one));
-      again.append(...text(one).split("\n").slice(0, 3).map((line) => element("span", {}, line)));
-      const label = word("removeKept", { name: name(one) });
-      return element("li", {}, again, button("×", { class: "remove", "aria-label": label, title: label }, () => drop(one)));
+  save() {
+    const text = `${this.kept.map(this.text).join("\n\n")}\n`;
+    saveFile(new Blob([text], { type: "text/plain" }), `${word("kept")}.txt`);
+  }
+
+  draw() {
+    for (const made of this.part("keeping").querySelectorAll("[data-text]")) made.textContent = word(made.dataset.text);
+    if (this.list === null) return;
+    const shown = this.shown();
+    this.part("like").textContent = word(shown && this.placeOf(shown) >= 0 ? "keepNoMore" : "keep");
+    const rows = this.kept.map((one) => {
+      const again = button("", { class: "kept-text", lang: "zh-Hans", title: word("showKept") }, () => this.show(one));
+      again.append(...this.text(one).split("\n").slice(0, 3).map((line) => element("span", {}, line)));
+      const label = word("removeKept", { name: this.name(one) });
+      const remove = button("×", { class: "remove", "aria-label": label, title: label }, () => this.drop(one));
+      return element("li", {}, again, remove);
     });
-    const all = () => saveFile(new Blob([kept.map(text).join("\n\n"), "\n"], { type: "text/plain" }), `${word("kept")}.txt`);
-    const save = button(word("saveText"), { class: "save-text" }, all);
-    list.replaceChildren(element("h2", {}, word("kept")), element("ol", { class: "kept-list" }, ...rows), save);
-    list.hidden = kept.length === 0;
-  }
-
-  window.addEventListener("storage", (event) => {
-    if (list === null || (event.key !== key && event.key !== null)) return; // null: all was cleared
-    kept = stored(key, name);
-    draw();
-  });
-  onLanguage(draw);
-  draw();
-  return draw;
-}
-
-/** What the browser has kept, without entries that are none. */
-function stored(key, name) {
-  const isText = (text) => typeof text === "string";
-  try {
-    const found = JSON.parse(localStorage.getItem(key) ?? "[]");
-    return found.filter((one) => one && Object.values(one).every(isText) && isText(name(one))).slice(0, MOST);
-  } catch {
-    return [];
+    const save = button(word("saveText"), { class: "save-text" }, () => this.save());
+    this.list.replaceChildren(element("h2", {}, word("kept")), element("ol", { class: "kept-list" }, ...rows), save);
+    this.list.hidden = this.kept.length === 0;
   }
 }
 

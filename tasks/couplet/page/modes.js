@@ -85,7 +85,8 @@ export function typedLines() {
 /** What stands in the form, and how to write it there again. */
 export const typed = () => ({ mode, ...Object.fromEntries(FIELDS.map((field) => [field, chosen[field] ?? part(field).value])) });
 export function typeAgain({ mode: typedMode, first, second, name, theme, ...choices }) {
-  [mode, chosen] = [typedMode, choices];
+  mode = Object.hasOwn(MODES, typedMode) ? typedMode : mode;
+  chosen = choices;
   for (const [field, value] of Object.entries({ first, second, name, theme })) part(field).value = value;
 }
 

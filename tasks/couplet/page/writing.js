@@ -21,14 +21,16 @@ export const inkColour = (ink) => (ink === "gold" ? GOLD : INK);
 
 // Which paper an occasion wants, by the words of its theme or of its lines; the first that has one is taken.
 const OF_THEMES = {
-  white: "挽 悼 丧 奠 吊唁 清明 祭祖 祭奠 祭祀 祭拜 公祭 扫墓 上坟 追思 追念 缅怀 哀思 哀悼 怀念先 逝 遗像 灵堂 灵前 墓 殡 葬 忌日 中元 寒衣 先烈 烈士",
+  white:
+    "挽 悼 丧 奠 吊唁 清明 祭祖 祭奠 祭祀 祭拜 公祭 扫墓 上坟 追思 追念 缅怀 哀思 哀悼 " +
+    "怀念先 逝 遗像 灵堂 灵前 墓 殡 葬 忌日 中元 寒衣 先烈 烈士",
   double: "婚 嫁 娶 新郎 新娘 喜结 良缘",
   xuan: "书房 书斋 山水 茶 禅 隐 读书 书法 绘画 琴 棋 文人 学习 志向",
 };
 const OF_LINES = {
   white:
-    "音容 驾鹤 仙逝 九泉 黄泉 泉台 永垂 痛失 哀思 哀悼 追思 缅怀 挽歌 英灵 英魂 忠魂 遗容 遗像 灵前 灵堂 悼 长眠 魂归 招魂 " +
-    "青冢 孤冢 荒冢 孤坟 荒坟 新坟 坟前 坟头 墓前 墓碑 扫墓 祭扫 祭奠 纸钱 冥钱 白幡 慈容",
+    "音容 驾鹤 仙逝 九泉 黄泉 泉台 永垂 痛失 哀思 哀悼 悼 追思 缅怀 挽歌 英灵 英魂 忠魂 遗容 遗像 灵前 灵堂 " +
+    "长眠 魂归 招魂 青冢 孤冢 荒冢 孤坟 荒坟 新坟 坟前 坟头 墓前 墓碑 扫墓 祭扫 祭奠 纸钱 冥钱 白幡 慈容",
   double: "新婚 花烛 洞房 佳偶 鸾凤 连理 并蒂 百年好合 琴瑟和 新郎 新娘",
 };
 const OCCASIONS = [OF_THEMES, OF_LINES].map((table) =>
