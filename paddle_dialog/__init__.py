@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from paddle_dialog.mkl import choose_path
 
 if TYPE_CHECKING:
-    from paddle_dialog.bundle.loading import LoadedModel
     from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.predictor import Predictor
+    from paddle_dialog.recipes import LoadedModel
 
 __all__ = ["evaluate", "export", "load", "shipped", "train"]
 
@@ -72,14 +72,19 @@ def train(
         The folder of the run, which `load`, `evaluate` and `export` take.
 
     Raises:
-        UserError: settings or data cannot be used, or `output_dir` holds a run.
+        UserError: settings or data cannot be used, `output_dir` holds a run, or the extra `train` is not installed.
     """
+    from paddle_dialog.command_line import how_to_install
     from paddle_dialog.device import select_device
+    from paddle_dialog.errors import UserError
     from paddle_dialog.recipes import load_config
 
     task, settings = load_config(config, override)
-    select_device(device)
-    from paddle_dialog.training.run import Run  # once the settings are right: it takes seconds
+    try:
+        select_device(device)
+        from paddle_dialog.training.run import Run  # once the settings are right: it takes seconds
+    except ModuleNotFoundError as error:
+        raise UserError(how_to_install(error.name or "paddle")) from error
 
     run = Run.begin(task, settings, overwrite) if resume is None else Run.resume(task, settings, resume)
     run.train()
@@ -98,7 +103,7 @@ def evaluate(
     """Measure a model on a file, by default its `data.dev`; return the metrics of its task by name.
 
     Args:
-        config: see `load`, as `weights`, `override` and `device`.
+        config: as for `load`, like `weights`, `override` and `device`.
         data: the examples.
         predictions: where the answers are written as JSON lines.
         answers: False leaves out what needs answers written, which takes most of the time.
@@ -126,6 +131,7 @@ def export(
     data: Sequence[str] = (),
     eight_bits: bool = False,
     about: str = "",
+    overwrite: bool = False,
 ) -> Path:
     """Make a bundle that ships from the model of a run: smaller, without training state.
 
@@ -135,6 +141,7 @@ def export(
         data: what the task makes further files of, e.g. an index.
         eight_bits: 8 bits a number of the matrices instead of float16's 16.
         about: Markdown for the model card.
+        overwrite: replace the bundle of another model.
 
     Returns:
         `output`.
@@ -143,9 +150,11 @@ def export(
         UserError: there is no such model, or the folder holds something else.
     """
     from paddle_dialog.bundle.export import export_bundle
-    from paddle_dialog.bundle.loading import find_model
+    from paddle_dialog.recipes import find_model
 
-    export_bundle(find_model(weights), Path(output), about, data=data, eight_bits=eight_bits)
+    export_bundle(
+        find_model(weights), Path(output), about, data=data, eight_bits=eight_bits, overwrite=overwrite
+    )
     return Path(output)
 
 
@@ -153,8 +162,8 @@ def _load(
     config: str | Path | None, weights: str | Path | None, override: Sequence[str], device: str
 ) -> tuple[LoadedModel, ExperimentConfig]:
     """Return the model that is named, and the settings that name it."""
-    from paddle_dialog.bundle.loading import find_weights, load_model, named_recipe
     from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import find_weights, load_model, named_recipe
 
     recipe = named_recipe(config, weights, override)
     settings = recipe.config()

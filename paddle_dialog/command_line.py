@@ -16,33 +16,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddle_dialog.errors import UserError
 
-# Warnings of our dependencies that mean nothing to a user: a missing compiler cache, and PaddleNLP's deprecated
-# ways of importing and of copying a tensor.
-for _message in (
-    "No ccache found",
-    "Setuptools is replacing distutils",
-    "pkg_resources",
-    "To copy construct",
-):
-    warnings.filterwarnings("ignore", message=_message)
+# Warnings of Paddle and its dependencies that mean nothing to a user, such as a missing compiler cache.
+warnings.filterwarnings("ignore", module="paddle|_distutils_hack|jieba|pkg_resources")
 
 # NumPy reads this on import. A search multiplies a few rows at a time, which a second thread only slows down.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
-    from paddle_dialog.bundle.loading import LoadedModel
     from paddle_dialog.config.schema import ExperimentConfig
-    from paddle_dialog.recipes import Recipe
+    from paddle_dialog.recipes import LoadedModel, Recipe
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-# The extra of the distribution that brings each package which only some commands need.
-EXTRAS = {
-    "train": (
-        *("paddle", "paddlenlp", "visualdl", "matplotlib", "sacrebleu", "nrclex", "sklearn", "scipy"),
-        *("datasets", "huggingface_hub", "pyarrow", "aistudio_sdk", "setuptools", "tool_helpers", "filelock"),
-    ),
+LONGEST_LINE = 1 << 24  # bytes of a line of standard input
+# Packages by what brings them: nothing but the distribution itself (""), or an extra; all others come with `train`.
+PACKAGES = {
+    "": ("numpy", "yaml", "safetensors", "sentencepiece"),
     "serve": ("fastapi", "uvicorn", "h11", "starlette", "pydantic", "anyio", "prometheus_client"),
-    "dev": ("ToJyutping", "pypinyin"),
     "pretrained": ("paddleformers", "transformers"),
 }
 
@@ -75,32 +64,28 @@ class TaskParser(OneLineParser):
     """
 
     def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Look for the recipe first.
-
-        Raises:
-            UserError: it cannot be read.
-        """
+        """Look for the recipe, add the arguments of its task, and parse."""
         words = sys.argv[1:] if args is None else args
         first = OneLineParser(prog=self.prog, add_help=False)
         first.add_argument("-c", "--config")
         first.add_argument("-o", "--override", action="append", default=[])
         first.add_argument("--weights")
         named, _ = first.parse_known_args(words)
-        options = OneLineParser(add_help=False)
         recipe = None if named.config is None and named.weights is None else _recipe_of(named)
+        shared = len(self._actions)
         if recipe is not None:
-            recipe.task.add_arguments(options)
             recipe.task.add_arguments(self)
         arguments = super().parse_intermixed_args(words, namespace)
         arguments.recipe = recipe
-        arguments.task_options = {name: getattr(arguments, name) for name in vars(options.parse_args([]))}
+        names = (action.dest for action in self._actions[shared:])
+        arguments.task_options = {name: getattr(arguments, name) for name in names}
         return arguments
 
 
 def program_parser(
     description: str | None, parser_class: type[OneLineParser] = OneLineParser
 ) -> OneLineParser:
-    """Return a parser without arguments that is told a program's docstring: its purpose, a blank line, an example."""
+    """Return a parser without arguments, from a program's docstring: its purpose, a blank line, an example."""
     purpose, _, example = (description or "").strip().partition("\n\n")
     return parser_class(description=purpose, epilog=f"example: {example}")
 
@@ -134,6 +119,9 @@ def base_parser(
             help="the folder of a run or a bundle, with its own settings (default: those that ship with the recipe, "
             "or where none do its run's)",
         )
+        parser.add_argument(
+            "--paddle", action="store_true", help="answer through Paddle's network, also where NumPy would"
+        )
     parser.add_argument(
         "-o",
         "--override",
@@ -166,41 +154,68 @@ def run_tool(
     Returns:
         0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Chinese is printed in any locale, and so are the bytes of a path that is not UTF-8.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
+        _prepare_streams()
         arguments = parser.parse_intermixed_args(words)
         if getattr(arguments, "help_config", None) is not None:
             print(explain_config(arguments))
             return DONE
         status = main(arguments) or DONE
-        sys.stdout.flush()  # here, where a full disk is told
+        sys.stdout.flush()  # here, where a full disk is reported
         return status
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        note(f"error: {error}")
         return BAD_INPUT
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "paddle_dialog":
             return _report_fault()
-        print(f"error: {how_to_install(error.name)}", file=sys.stderr)
+        note(f"error: {how_to_install(error.name)}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        note("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has exited, as in `… | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return DONE
     except OSError as error:
         if error.filename is None and error.errno != errno.ENOSPC:
             return _report_fault()
         if error.filename is None:  # nothing more is written there at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+            _discard(sys.stdout)
+        note(f"error: {error.filename or 'the output'}: {error.strerror}")
         return BAD_INPUT
     except Exception:
         return _report_fault()
+
+
+def _prepare_streams() -> None:
+    """Open what the shell has closed (`<&-`, `2>&-`), and write UTF-8 in any locale."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        raise UserError("the output is closed; leave >&- out, or write to /dev/null")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # the bytes of a path may not be UTF-8
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError as error:
+        raise UserError("the current folder was removed; change to another one") from error
+
+
+def note(text: str) -> None:
+    """Print a line on stderr; where that cannot be written, the work is done all the same."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)
+
+
+def _discard(stream: Any) -> None:
+    """Let all that is still written to a stream go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def explain_config(arguments: argparse.Namespace) -> str:
@@ -209,12 +224,13 @@ def explain_config(arguments: argparse.Namespace) -> str:
 
     if hasattr(arguments, "config_class"):
         return explain(arguments.config_class(), arguments.help_config)
-    return explain(_recipe_of(arguments).task.config_class, arguments.help_config)
+    recipe = _recipe_of(arguments)
+    return explain(recipe.task.config_class, arguments.help_config, recipe.values)
 
 
 def _recipe_of(arguments: argparse.Namespace) -> Recipe:
     """Return the recipe that `-c`, `--weights` and `-o` name, which a `TaskParser` has read already."""
-    from paddle_dialog.bundle.loading import named_recipe
+    from paddle_dialog.recipes import named_recipe
 
     read: Recipe | None = getattr(arguments, "recipe", None)
     if read is not None:
@@ -225,8 +241,9 @@ def _recipe_of(arguments: argparse.Namespace) -> Recipe:
 
 def _report_fault() -> int:
     """Report the exception that is being handled."""
-    traceback.print_exc()
-    print("error: this is a fault of paddle_dialog; please report it with the lines above", file=sys.stderr)
+    note(
+        f"{traceback.format_exc()}error: this is a fault of paddle_dialog; please report it with the lines above"
+    )
     return INTERNAL_ERROR
 
 
@@ -237,14 +254,14 @@ def how_to_install(module: str) -> str:
         module: its name as an import gives it, e.g. `paddle.nn`.
     """
     package = module.partition(".")[0]
-    for extra, packages in EXTRAS.items():
-        if package in packages:
-            option = f" --{extra}" if extra in ("dev", "pretrained") else ""
-            return (
-                f"{package} is not installed; it comes with the extra {extra}: pip install 'paddle_dialog[{extra}]', "
-                f"or in a checkout bash tools/setup_env.sh{option}"
-            )
-    return f"{package} is not installed, though others need it; install paddle_dialog with its requirements again"
+    extra = next((extra for extra, packages in PACKAGES.items() if package in packages), "train")
+    if not extra:
+        return f"{package} is not installed, though others need it; install paddle_dialog with its requirements again"
+    option = " --pretrained" if extra == "pretrained" else ""
+    return (
+        f"{package} is not installed; it comes with the extra {extra}: pip install 'paddle_dialog[{extra}]', "
+        f"or in a checkout bash tools/setup_env.sh{option}"
+    )
 
 
 def checked_text(text: str) -> str:
@@ -258,24 +275,42 @@ def checked_text(text: str) -> str:
     return text
 
 
-def typed_lines(note: str) -> Iterator[str | None]:
+def typed_lines(hint: str) -> Iterator[str | None]:
     """Iterate over the lines typed on a terminal until Ctrl-D; None for one that is not text.
 
     Args:
-        note: shown at the beginning, on stderr.
+        hint: shown at the beginning, on stderr.
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
-    print(note, file=sys.stderr)
+    note(hint)
     prompt = "> " if sys.stdout.isatty() else ""  # the prompt goes to stdout, like the answers
     while True:
         try:
             yield input(prompt)
         except EOFError:
-            print(file=sys.stderr)
+            note("")
             return
         except UnicodeDecodeError:
             yield None
+
+
+def piped_lines() -> Iterator[tuple[int, str | None]]:
+    """Iterate over the lines of standard input as UTF-8, whatever the locale; None for one that is not.
+
+    Yields:
+        (number from 1, line without its end)
+    """
+    stdin = getattr(sys.stdin, "buffer", None) or io.BytesIO()
+    for number, raw in enumerate(iter(lambda: stdin.readline(LONGEST_LINE + 1), b""), start=1):
+        if len(raw) > LONGEST_LINE:
+            raise UserError(
+                f"standard input:{number}: the line has more than {LONGEST_LINE:,} bytes; break it"
+            )
+        try:
+            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            yield number, None
 
 
 def integer_from(minimum: int, maximum: int = 1000) -> Callable[[str], int]:
@@ -309,20 +344,17 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     """Load the recipe and the model that `-c`, `-o`, `--weights` and `--device` ask for.
 
     The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken
-    are named on stderr. See `named_recipe` and `find_weights`.
-
-    Raises:
-        UserError: the config, the device or the weights cannot be used.
+    are named on stderr.
     """
-    from paddle_dialog.bundle import loading
+    from paddle_dialog import recipes
     from paddle_dialog.device import select_device
 
     recipe = _recipe_of(arguments)
     config = recipe.config()
     select_device(arguments.device)
-    folder = loading.find_weights(recipe)
+    folder = recipes.find_weights(recipe)
     with notes_on_stderr():
-        model = loading.load_model(folder, recipe.task, config)
+        model = recipes.load_model(folder, recipe.task, config, arguments.paddle)
         _ = model.predictor  # built here, where its messages are shown
-    print(f"weights: {folder}", file=sys.stderr)
+    note(f"weights: {folder}")
     return config, model

@@ -1,7 +1,7 @@
 """The instruction set that Paddle's matrix products use on AMD processors.
 
 Paddle's CPU build brings an old MKL that takes a slow path on processors not made by Intel: on a fifth-generation
-EPYC its products took three to six times as long as needed (docs/performance.md). An environment variable chooses
+EPYC its products took three to six times as long as needed (docs/speed.md). An environment variable chooses
 the path; MKL reads it at the first product.
 """
 
@@ -13,29 +13,24 @@ from importlib.util import find_spec
 from pathlib import Path
 
 VARIABLE = "MKL_DEBUG_CPU_TYPE"
-CHOICES = (VARIABLE, "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")  # by each a user may have made a choice
 AVX2, AVX512 = "5", "7"
 AVX2_FLAGS = {"avx2", "fma"}
 AVX512_FLAGS = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}  # those of Skylake-SP
 CPU_INFO = Path("/proc/cpuinfo")
 LIBRARY = Path("libs", "libmklml_intel.so")  # in Paddle's package
 
-_chosen: str | None = None
-
 
 def choose_path() -> None:
     """Choose MKL's fast path in the environment, where MKL would not take it by itself.
 
-    That is on AMD x86-64 processors with AVX2, under Linux, with the MKL that Paddle brings. A variable of `CHOICES`
-    that the user has set stays, and nothing is done where the processor is unknown. Child processes inherit the
-    choice.
+    That is on AMD x86-64 processors with AVX2, under Linux, with the MKL that Paddle brings. A value that the user
+    has set stays. Child processes inherit the choice.
     """
-    global _chosen
-    if platform.machine() != "x86_64" or any(name in os.environ for name in CHOICES):
+    if platform.machine() != "x86_64" or VARIABLE in os.environ:
         return
     path = fast_path(*_vendor_and_flags())
     if path is not None and _mkl_is_there():
-        os.environ[VARIABLE] = _chosen = path
+        os.environ[VARIABLE] = path
 
 
 def fast_path(vendor: str, flags: set[str]) -> str | None:
@@ -56,30 +51,14 @@ def has_avx512() -> bool:
     return not flags or flags >= AVX512_FLAGS
 
 
-def describe_path() -> str | None:
-    """Return one line for the log: which path was chosen and by whom; None where none was."""
-    value = os.environ.get(VARIABLE)
-    if value is None:
-        return None
-    name = {AVX2: "AVX2", AVX512: "AVX-512"}.get(value)
-    path = f"{VARIABLE}={value}" + (f" ({name})" if name else "")
-    if value != _chosen:
-        return f"matrix products: {path}, as the environment says"
-    return f"matrix products: {path} was set for this AMD processor (docs/performance.md)"
-
-
 def _vendor_and_flags() -> tuple[str, set[str]]:
     """Return what Linux reports about the first processor; nothing where it cannot be read."""
-    fields: dict[str, str] = {}
     try:
-        with CPU_INFO.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                name, _, value = line.partition(":")
-                if not name.strip():  # the next processor follows
-                    break
-                fields[name.strip()] = value.strip()
+        text = CPU_INFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
     except OSError:
         return "", set()
+    lines = (line.partition(":") for line in text.splitlines())
+    fields = {name.strip(): value.strip() for name, _, value in lines}
     return fields.get("vendor_id", ""), set(fields.get("flags", "").split())
 
 
@@ -87,7 +66,7 @@ def _mkl_is_there() -> bool:
     """Return whether the installed Paddle brings the old MKL, without importing Paddle."""
     try:
         package = find_spec("paddle")
-    except ValueError:  # another module stands in for Paddle
+    except ValueError:  # another module replaces Paddle
         return False
     return package is not None and any(
         (Path(folder) / LIBRARY).exists() for folder in package.submodule_search_locations or ()

@@ -29,7 +29,7 @@ class Objective(ABC):
     totals; so it does not depend on how the examples were batched.
 
     Attributes:
-        name: one word, as it stands in logs, curves and tables, e.g. `perplexity`.
+        name: one word, for logs, curves and tables, e.g. `perplexity`.
         direction: whether the lower or the higher figure is the better one.
         digits: decimals that are shown.
     """
@@ -74,7 +74,7 @@ class Perplexity(Objective):
         return criterion.token_nll.astype("float64").sum(), batch.mask.astype("float64").sum()
 
     def figure(self, sums: Sequence[float]) -> float:
-        """Return the perplexity as PaddleNLP's metric tells it, infinite where it is beyond the range of floats."""
+        """Return the perplexity, by PaddleNLP's metric where it is installed; infinite beyond the range of floats."""
         nll, tokens = sums
         if not has_paddlenlp():
             with np.errstate(over="ignore"):

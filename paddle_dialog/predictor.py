@@ -31,12 +31,7 @@ class Prediction:
 
 
 def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
-    """Check what every prediction is given.
-
-    Raises:
-        UserError: `texts` is one text and no list, which would be answered letter by letter, or `n_best` is not 1 to
-            1,000.
-    """
+    """Check that `texts` is a list and no single text, which would be answered letter by letter, and `n_best`."""
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
     if n_best is not None and not 1 <= n_best <= MOST_ROWS:
@@ -66,7 +61,7 @@ class Predictor(ABC):
         """Format one record as lines for a reader."""
 
     def note_of(self, record: Record) -> str | None:
-        """Return what a reader is to be told of a record beside it; nothing by default."""
+        """Return a note shown with a prediction; none by default."""
         return None
 
     def decoding_summary(self) -> str:

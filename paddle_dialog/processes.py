@@ -22,19 +22,14 @@ Result = TypeVar("Result")
 logger = logging.getLogger("paddle_dialog")
 
 NOTE_SECONDS = 10.0  # between two notes on how far it is
+FILES, FILES_OF_PROCESS = 40, 3  # that a process and each of its forks may need open
+SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 AHEAD = 2  # items for each process that are taken before the first of them is done
 
 
 def usable_cores() -> int:
     """Return the number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def total_memory() -> int | None:
-    """Return the bytes of this machine's memory; None where the system does not tell."""
-    names = getattr(os, "sysconf_names", {})
-    known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
 
 
 def can_fork() -> bool:
@@ -51,20 +46,24 @@ def map_in_order(
         function: need not be picklable: the processes are forks of this one.
         items: must be picklable, as must the results.
         processes: how many; with 1 the function is called in this process.
-
-    Raises:
-        UserError: a process was killed.
     """
     if processes == 1:
         yield from map(function, items)
         return
+    import resource  # not on Windows, where there are no forks either
+
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= files < FILES + FILES_OF_PROCESS * processes:
+        raise UserError(
+            f"{processes} processes need more than the {files} open files of ulimit -n; take fewer"
+        )
     # Imported here: they take as long as a third of NumPy, and a single answer needs none of them.
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     pool = ProcessPoolExecutor(
-        processes, mp_context=get_context("fork"), initializer=_begin, initargs=(function,)
+        processes, mp_context=get_context("fork"), initializer=_begin, initargs=(function, os.getpid())
     )
     pending: deque[Future[Any]] = deque()
     try:
@@ -76,7 +75,7 @@ def map_in_order(
             yield pending.popleft().result()
     except BrokenProcessPool as error:
         raise UserError(
-            "a process was killed, maybe for want of memory; what stands before is answered; take fewer --workers"
+            "a process was killed, maybe for want of memory; all before is answered; take fewer --workers"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -91,9 +90,6 @@ def answer_all(
         answer: some of the items.
         items: in any order.
         size: items that are answered together; it decides on the last bits of an answer, the cores do not.
-
-    Raises:
-        UserError: see `map_in_order`.
     """
     parts = [items[start : start + size] for start in range(0, len(items), size)]
     processes = min(usable_cores(), max(len(parts), 1)) if can_fork() else 1
@@ -109,12 +105,25 @@ def answer_all(
     return results
 
 
+def total_memory() -> int | None:
+    """Return the bytes of this machine's memory; None where the system does not say."""
+    names = getattr(os, "sysconf_names", {})
+    known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
+
+
 _function: Callable[[Any], Any]
 
 
-def _begin(function: Callable[[Any], Any]) -> None:
+def _begin(function: Callable[[Any], Any], parent: int) -> None:
     global _function
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches every process; only the parent reports it
+    if sys.platform == "linux":  # end with the parent, however that ends
+        import ctypes
+
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
     _function = function
 
 

@@ -2,6 +2,13 @@
 
 A task is a folder of the package `TASKS` whose `task.py` has a `TASK`. That package, and `configs` and `pretrained`
 in the folder `shipped`, are links to the folders of these names in a checkout; an installed wheel has their files.
+
+Which weights answer:
+
+1. those that `--weights` names: a bundle, the folder of a run, or the name of weights that ship;
+2. those in the folder that `-c` names, where it is a bundle or a run;
+3. those that ship with the recipe, unless `output_dir` is set;
+4. those of the recipe's run.
 """
 
 from __future__ import annotations
@@ -9,21 +16,35 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.bundle.folder import CONFIG, config_file, standing
+from paddle_dialog.bundle.folder import (
+    CONFIG,
+    MANIFEST,
+    bundle_exists,
+    config_file,
+    load_bundle,
+    plain_file,
+    recover,
+)
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import parse_file_text, read_config
+from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
+    from paddle_dialog.predictor import Predictor
     from paddle_dialog.task import Task
+
+logger = logging.getLogger("paddle_dialog")
 
 RECIPES = (Path(__file__).parent / "shipped" / "configs").resolve()
 MODELS = (Path(__file__).parent / "shipped" / "pretrained").resolve()
@@ -39,7 +60,7 @@ class Recipe:
     file: Path  # where it was read
     task: Task
     values: Mapping[str, Any]
-    weights: Path | None = None  # the bundle to take, where one was named beside it
+    weights: Path | None = None  # the bundle to take, where one was named too
 
     @property
     def ships_as(self) -> str | None:
@@ -48,11 +69,7 @@ class Recipe:
         return file.relative_to(RECIPES).with_suffix("").as_posix() if file.is_relative_to(RECIPES) else None
 
     def config(self) -> ExperimentConfig:
-        """Return the checked settings; `output_dir` is `runs/<name of the file or of its bundle>` where not set.
-
-        Raises:
-            UserError: anything is wrong; all problems at once.
-        """
+        """Return the checked settings; `output_dir` is `runs/<name of the file or of its bundle>` where not set."""
         config = build(self.task.config_class, self.values, str(self.path))
         if config.output_dir is None:
             name = self.file.resolve().parent.name if self.file.name == CONFIG else self.file.stem
@@ -66,9 +83,6 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     Args:
         path: the YAML file, the name of a recipe that ships, or the folder of a run or of a bundle.
         overrides: `section.key=value` each, the last one of a key wins.
-
-    Raises:
-        UserError: the recipe cannot be read or names no task.
     """
     file = find_recipe(path)
     values = read_config(file, overrides)
@@ -82,7 +96,7 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, ExperimentConfig]:
-    """Return the task of a recipe and its settings; see `read_recipe` and `Recipe.config`."""
+    """Return the task of a recipe and its checked settings."""
     recipe = read_recipe(path, overrides)
     return recipe.task, recipe.config()
 
@@ -98,20 +112,10 @@ def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
 
 
 def find_recipe(name: str | Path) -> Path:
-    """Return the file of a recipe.
-
-    Args:
-        name: a file, the folder of a run or of a bundle, or the name of a recipe that ships.
-
-    Returns:
-        The path itself where it has a suffix or exists and no recipe has its name.
-
-    Raises:
-        UserError: it has no suffix, and no recipe of this name ships; or it is a folder of neither.
-    """
+    """Return the file of a recipe: a file, that in the folder of a run or of a bundle, or one that ships."""
     path = Path(name)
-    if (standing(path) / CONFIG).is_file():
-        return standing(path) / CONFIG
+    if (recover(path) / CONFIG).exists():
+        return plain_file(recover(path) / CONFIG)
     if path.is_file() or (path.suffix and not path.is_dir()):
         return path
     shipped = {
@@ -127,14 +131,7 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def find_task(name: str) -> Task:
-    """Return the task that a config names.
-
-    Args:
-        name: of its folder; a folder within another is named with a dot, e.g. `headline.short`.
-
-    Raises:
-        UserError: there is no such task.
-    """
+    """Return the task that a config names; a folder within another is named with a dot, e.g. `headline.short`."""
     files = (root.joinpath(*name.split("."), "task.py") for root in _roots())
     if not (_TASK_NAME.fullmatch(name) and any(file.is_file() for file in files)):
         raise UserError(f"task: '{name}' is unknown; there are {', '.join(task_names())}")
@@ -161,3 +158,118 @@ def _modules(pattern: str) -> list[str]:
 def _roots() -> list[Path]:
     """Return the folders of tasks."""
     return [Path(folder) for folder in importlib.import_module(TASKS).__path__]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A bundle in memory."""
+
+    task: Task
+    config: ExperimentConfig  # its own, with a recipe's seed and settings of inference where one was given
+    trained: TrainedModel
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The predictor of this model."""
+        return self.task.predictor(self.config, self.trained)
+
+
+def load_model(
+    folder: Path,
+    task: Task | None = None,
+    recipe: ExperimentConfig | None = None,
+    through_paddle: bool = False,
+) -> LoadedModel:
+    """Read a bundle.
+
+    Args:
+        task: the task it must be of; any by default.
+        recipe: its seed and inference settings replace the bundle's own.
+        through_paddle: answer through Paddle's network, also where NumPy would.
+    """
+    bundle = load_bundle(folder)
+    if task is not None:
+        _check_same(folder, "task", bundle.task, task.name)
+    bundle_task, config = config_from_text(bundle.config_text, f"{folder}/config.yaml")
+    if recipe is not None:
+        _check_same(folder, "language", config.language, recipe.language)
+        sections = {name: getattr(recipe, name) for name in recipe.inference_sections}
+        config = dataclasses.replace(config, seed=recipe.seed, **sections)
+        for key, problem in config.problems():
+            raise UserError(f"{folder}: this model does not fit the config: {key} {problem}")
+    if isinstance(config.model, PretrainedConfig):
+        config = with_pretrained_path(config, folder, recipe)
+    elif missing := sorted(set(bundle_task.vocabulary_names) - bundle.vocabularies.keys()):
+        raise UserError(f"{folder}: has no vocabulary '{missing[0]}'; restore or retrain it")
+    build = partial(bundle_task.build_network, config)
+    trained = TrainedModel.of_bundle(bundle, build, folder, through_paddle)
+    return LoadedModel(bundle_task, config, trained)
+
+
+def _check_same(folder: str | Path, what: str, model: str | None, config: str | None) -> None:
+    if model != config:
+        raise UserError(
+            f"{folder}: is a model of the {what} '{model}', and the config is of '{config}'; "
+            "name other weights with --weights or another config with -c"
+        )
+
+
+def named_recipe(
+    config: str | Path | None, weights: str | Path | None, overrides: Sequence[str] = ()
+) -> Recipe:
+    """Return the settings that a model answers with: a recipe's, or those of weights given with a recipe that ships.
+
+    Args:
+        config: a recipe, or the folder of a run or of a bundle; with weights it must be of their task and language.
+        weights: a bundle, the folder of a run, or the name of weights that ship.
+    """
+    if weights is None and config is None:
+        raise UserError("no model is named; give a recipe, a run's folder or a bundle")
+    recipe = None if config is None else read_recipe(config, overrides)
+    if weights is None:
+        assert recipe is not None
+        return recipe
+    folder = find_model(weights)
+    file = config_file(folder)
+    if recipe is not None:
+        if recipe.ships_as is None:
+            return dataclasses.replace(recipe, weights=folder)
+        own, others = read_recipe(file).config(), read_recipe(recipe.file).config()
+        _check_same(weights, "task", own.task, others.task)
+        _check_same(weights, "language", own.language, others.language)
+        differing = [name for name in own.inference_sections if getattr(own, name) != getattr(others, name)]
+        if differing:
+            note = "%s answers with its own settings (%s), not with those of %s; -o changes one"
+            logger.info(note, weights, ", ".join(differing), config)
+    return read_recipe(file, overrides)
+
+
+def find_model(named: str | Path) -> Path:
+    """Return the bundle that is named by its folder, by that of a run, or by the name of weights that ship."""
+    folder, shipped = Path(named), MODELS / named
+    if bundle_exists(folder / "best"):
+        return folder / "best"
+    return shipped if shipped.is_dir() and not (folder / MANIFEST).is_file() else folder
+
+
+def find_weights(recipe: Recipe) -> Path:
+    """Return the folder of the weights that answer for a recipe, in the order given at the top of this file."""
+    if recipe.weights is not None:
+        return recipe.weights
+    folder = recipe.file.parent
+    if recipe.file.name == CONFIG and (folder / MANIFEST).is_file():
+        return folder
+    name = recipe.ships_as
+    shipped = None if name is None else MODELS / name
+    if shipped is not None and shipped.is_dir() and recipe.values.get("output_dir") is None:
+        return shipped
+    run = Path(recipe.config().output_dir or "")
+    best, last = run / "best", run / "last"
+    if bundle_exists(best):
+        return best
+    if bundle_exists(last):
+        raise UserError(f"{run}: has no 'best' yet; name --weights {last}, or those of another folder")
+    none = "" if name is None else f", and none ship with the recipe {name}"
+    raise UserError(
+        f"no weights: {best} does not exist{none}; train with this recipe, or name a run or a bundle with --weights"
+    )

@@ -7,7 +7,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
   `model` section has a `name` and a `width`;
 - `prepare_data`: its examples, and how a list of them becomes a batch, a `NamedTuple` of arrays;
 - `build_network` and `build_criterion`: each array of a batch goes to the arguments of its name of the network's
-  `forward`, and, beside the network's outputs, of that of the criterion, which returns the loss;
+  `forward`, and, with the network's outputs, of that of the criterion, which returns the loss;
 - `objective`: what its models are judged by (`paddle_dialog.objective`);
 - `predictor`: what answers, if its models answer anything.
 
@@ -53,10 +53,6 @@ class Display:
     """What a task shows of a model at work."""
 
     texts: Sequence[str] = ()  # readable examples, e.g. source, hypothesis and reference in one line
-    # Weights [T, S] of the first example by their names, e.g. `attention`.
-    heat_maps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    rows: Sequence[str] = ()  # the T target tokens
-    columns: Sequence[str] = ()  # the S source tokens
     # What else is measured on the dev set, by name, e.g. `accuracy`.
     scalars: Mapping[str, float] = field(default_factory=dict)
 
@@ -136,7 +132,7 @@ class Task(ABC):
             UserError: the source cannot be used, or the task has no metrics, as by default.
         """
         raise UserError(
-            f"the task '{self.name}' has no metrics beside its objective, which the log of a run has"
+            f"the task '{self.name}' has no metrics but its objective, which the log of a run has"
         )
 
     def measure_likelihood(self, predictor: Any, source: str) -> Record:
@@ -172,7 +168,7 @@ class Task(ABC):
     def bundle_files(
         self, config: Any, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
-        """Return the task's own files in a bundle, beside weights, config, vocabularies and card; asked at each save.
+        """Return the task's own files in a bundle, next to weights, config, vocabularies, card; asked at each save.
 
         They are written as they are, checked by their checksums, and come back in `TrainedModel.files`.
 

@@ -49,7 +49,7 @@ model:
 COMMON = """
 task: couplet
 data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 12, batch_size: 32}}
-training: {{epochs: 2, learning_rate: 0.02, log_every: 5, eval_every: 7, save_every: 5, show_examples: 2}}
+training: {{epochs: 2, learning_rate: 0.02, log_every: 5, eval_every: 7, save_every: 5}}
 decoding: {{beam_size: 4, max_length: 12}}
 rules: {{enabled: false}}
 output_dir: {folder}/{family}

@@ -30,7 +30,7 @@ def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
         task="poem",
         model=model,
         decoding=PoemDecodingConfig(**{"max_length": 40, **decoding}),
-        verse=VerseConfig(**{"candidates": 2, **(verse or {})}),
+        verse=VerseConfig(**(verse or {})),
     )
     weights = read_weights(network)
     return PoemPredictor(config, TrainedModel({"text": vocabulary}, lambda: network, weights=weights))

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import paddle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,27 +127,6 @@ def test_replicas_work_on_similar_lengths_in_the_same_step() -> None:
     options = {"batch_size": 10, "bucket_batches": 100, "num_replicas": 2}
     pairs = zip(batches_of(lengths, **options, rank=0), batches_of(lengths, **options, rank=1), strict=True)
     assert max(abs(int(lengths[a].mean()) - int(lengths[b].mean())) for a, b in pairs) <= 4
-
-
-class Numbers(paddle.io.Dataset):  # type: ignore[misc]
-    def __getitem__(self, index: int) -> int:
-        return index
-
-    def __len__(self) -> int:
-        return 23
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_data_loader_follows_epoch_and_skip(workers: int) -> None:
-    sampler = LengthBucketSampler([n % 5 + 1 for n in range(23)], 4)
-    loader = paddle.io.DataLoader(Numbers(), batch_sampler=sampler, num_workers=workers)
-    assert len(loader) == 6
-    for epoch in range(2):
-        sampler.set_epoch(epoch)
-        expected = list(sampler)
-        sampler.skip_batches(2)
-        assert [batch.tolist() for batch in loader] == expected[2:]
-        assert [batch.tolist() for batch in loader] == expected
 
 
 def test_no_example_makes_no_batch() -> None:

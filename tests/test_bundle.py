@@ -12,23 +12,18 @@ import paddle
 import pytest
 from command import run_here
 from conftest import Trained
-from couplet_toys import LEVEL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
 from paddle_dialog.bundle import folder as bundle_module
-from paddle_dialog.bundle.averaging import averaged, main, make_parser
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
-from paddle_dialog.command_line import run_tool
-from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
 from paddle_dialog.data.eight_bits import SCALE, EightBitWeights, quantize
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from paddle_dialog.text.vocabulary import Vocabulary
 
 WORDS = Vocabulary.build(["春风", "秋月"])
 CONFIG = TransformerConfig(width=8, num_heads=2, inner_width=8, encoder_layers=1, decoder_layers=1)
@@ -329,51 +324,3 @@ def test_a_network_of_the_same_size_takes_the_weights_as_they_are() -> None:
     given = read_weights(Seq2Seq(SMALL, 12))
     found = grow_weights(read_weights(Seq2Seq(SMALL, 12)), given)
     assert found.keys() == given.keys() and all(found[name] is given[name] for name in given)
-
-
-def save(folder: Path, seed: int, size: int = 4) -> Path:
-    """Save a random model and return its bundle."""
-    model = LstmAttentionConfig(embedding_size=size, hidden_size=4, num_layers=1)
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *LEVEL])
-    paddle.seed(seed)
-    weights = read_weights(Seq2Seq(model, len(vocabulary)))
-    save_bundle(
-        Bundle("couplet", dump(CoupletConfig(task="couplet", model=model)), {"text": vocabulary}, weights),
-        folder,
-    )
-    return folder
-
-
-def average(first: Path, second: Path, share: str, output: Path) -> int:
-    """Call the command."""
-    command = [str(first), str(second), "--share", share, "--output", str(output)]
-    return run_tool(main, make_parser(), command)
-
-
-def test_weights_are_the_weighted_mean(tmp_path: Path) -> None:
-    first, second = save(tmp_path / "a", 1), save(tmp_path / "b", 2)
-    assert average(first, second, "0.25", tmp_path / "c") == 0
-    one, other, mean = (load_bundle(folder).weights for folder in (first, second, tmp_path / "c"))
-    assert one.keys() == mean.keys()
-    for name, array in mean.items():
-        np.testing.assert_allclose(array, 0.75 * one[name] + 0.25 * other[name], rtol=1e-6, atol=1e-7)
-        assert array.dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ("size", "share", "said"), [(5, "0.5", "differ in their task, vocabulary or shape"), (4, "2", "is 2.0")]
-)
-def test_other_shapes_and_shares_are_refused(
-    size: int, share: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, second = save(tmp_path / "a", 1), save(tmp_path / "b", 2, size)
-    assert average(first, second, share, tmp_path / "c") == 2
-    assert said in capsys.readouterr().err and not (tmp_path / "c").exists()
-
-
-def test_models_of_other_words_are_not_averaged(tmp_path: Path) -> None:
-    one = load_bundle(save(tmp_path / "one", 1))
-    tokens = one.vocabularies["text"].tokens
-    words = {"text": Vocabulary([*tokens[:4], *reversed(tokens[4:])])}
-    with pytest.raises(UserError, match="differ"):
-        averaged(one, dataclasses.replace(one, vocabularies=words), 0.5)

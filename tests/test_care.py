@@ -265,6 +265,13 @@ def ask(client: Any, *context: str, **request: Any) -> dict[str, Any]:
     return record
 
 
+def test_over_http_however_long_the_turn_is(predictor: Any) -> None:
+    with served(predictor) as client:
+        assert ask(client, "I went to work. " * 80 + "I want to kill myself.")["care"] is True
+        refused = client.post("/v1/reply", json={"context": ["I went to work. " * 80]})
+    assert refused.status_code == 422 and "1,000 characters" in refused.json()["error"]
+
+
 @pytest.mark.parametrize(("turn", "sentence"), TURNS)
 def test_over_http_even_with_a_banned_word(predictor: Any, turn: str, sentence: str) -> None:
     words = WordFilter(["die", "不想活", "语言模型", "crisis", "Samaritans"])

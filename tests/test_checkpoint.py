@@ -143,13 +143,6 @@ def test_where_all_checkpoints_are_damaged_each_is_named(run_folder: Path) -> No
         find_checkpoint(run_folder)
 
 
-def test_a_finished_model_is_no_checkpoint(tmp_path: Path) -> None:
-    network = Seq2Seq(MODELS["lstm"], VOCABULARY)
-    save_bundle(Bundle("couplet", "", {}, read_weights(network)), tmp_path / "last")
-    with pytest.raises(UserError, match="no training state"):
-        find_checkpoint(tmp_path)
-
-
 def test_counters_of_another_version_are_refused(run_folder: Path) -> None:
     bundle = load_bundle(run_folder / "last")
     for text in (b"{}", b"[]", b'{"curve": [], "pace": 3}', b"{"):

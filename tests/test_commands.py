@@ -14,9 +14,9 @@ import yaml
 from command import ROOT, Outcome, records, run, run_here, texts
 from couplet_toys import FORM
 
-from paddle_dialog import processes
-from paddle_dialog.bundle import loading
+from paddle_dialog import processes, recipes
 from paddle_dialog.commands import console
+from paddle_dialog.config import schema
 
 FIRST = "天山春红风"
 
@@ -69,7 +69,7 @@ def test_train_leaves_bundles_log_config_and_visualdl(model):
         saved = yaml.safe_load((place / "config.yaml").read_text(encoding="utf-8"))
         assert saved["seed"] == 3  # from -o
         assert saved["training"]["learning_rate"] == 0.02  # from the recipe
-        assert saved["training"]["beta1"] == 0.9  # a default
+        assert saved["training"]["beta2"] == 0.999  # a default
         assert saved["decoding"]["strategy"] == "beam"
 
 
@@ -79,25 +79,10 @@ def test_the_saved_config_describes_the_whole_run(lstm):
     assert texts(outcome) == texts(run_here("predict", "-c", lstm.config, FIRST, "--json"))
 
 
-def test_training_and_decoding_are_timed(model):
-    arguments = (
-        "-c",
-        model.config,
-        "--weights",
-        model.folder / "best",
-        "--repeats",
-        1,
-        "--steps",
-        2,
-        "--json",
-    )
+def test_answers_are_timed(lstm):
+    arguments = ("-c", lstm.config, "--weights", lstm.folder / "best", "--repeats", 1, "--json")
     (record,) = records(run_here("benchmark", *arguments))
-    assert record.keys() == {"training", "decoding"}
-    speed = record["training"]
-    assert speed["steps"] == 2 and speed["tokens_per_second"] > 0 and speed["peak_memory_mb"] > 0
-    assert sum(speed[phase] for phase in ("data", "forward", "backward", "optimizer")) == pytest.approx(
-        1, abs=1e-3
-    )
+    assert record["decoding"].keys() == {"milliseconds_one", "inputs_per_second"}
     assert all(value > 0 for value in record["decoding"].values())
 
 
@@ -125,7 +110,7 @@ def test_evaluate_prints_the_metrics_of_the_contract(model, tmp_path):
 
 
 def test_evaluate_answers_on_all_cores_what_one_process_answers(lstm, tmp_path):
-    sizes = ("-o", "decoding.batch_size=4", "-o", "data.batch_size=2")
+    sizes = ("-o", "data.batch_size=2")
     words = ("-c", lstm.config, "--data", lstm.data, *sizes, "--json", "--predictions")
     every = records(run("evaluate", *words, tmp_path / "all"))
     one = records(run_here("evaluate", *words, tmp_path / "one"))  # Paddle is imported here
@@ -138,7 +123,8 @@ def test_evaluate_answers_on_all_cores_what_one_process_answers(lstm, tmp_path):
 
 def test_evaluate_tells_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
     monkeypatch.setattr(processes, "NOTE_SECONDS", 0.0)
-    told = run_here("evaluate", "-c", lstm.config, "-o", "decoding.batch_size=16")
+    monkeypatch.setattr(schema, "INPUTS_TOGETHER", 16)
+    told = run_here("evaluate", "-c", lstm.config)
     assert re.search(r"^16 of 30 done, \d+\.\d minutes left$", told.stderr, re.MULTILINE)
 
 
@@ -160,7 +146,7 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")
 
-    monkeypatch.setattr(loading, "load_model", broken)
+    monkeypatch.setattr(recipes, "load_model", broken)
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr

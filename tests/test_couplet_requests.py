@@ -175,7 +175,7 @@ def test_the_best_candidate_is_the_same_however_many_are_wanted(distance):
     ("asked", "said"),
     [
         ({"lines": "晚风"}, r"give a list of texts, e\.g\. \['晚风'\]; this is one text"),
-        ({"n_best": 0}, "n_best is 0; give 1 or more"),
+        ({"n_best": 0}, "n_best is 0; give 1 to 1000"),
         ({"distance": 5}, "distance is 5; give a share from 0 to 1"),
         ({"lock": {0: "山"}, "template": "月？"}, "position 0 is '月' in the template and '山' in lock"),
     ],

@@ -65,7 +65,7 @@ def test_the_chinese_table_of_rules_has_all_keys():
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "experiments").glob("*.md")), ids=name)
 def test_a_page_of_an_experiment_is_short(page):
     lines = page.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= (100 if page.name == "README.md" else 40)
+    assert len(lines) <= (120 if page.name == "README.md" else 40)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -156,7 +156,7 @@ TINY = [
         "model.copy_size=4",
     ),
     *("data.piece_count=500", "data.batch_size=8", "emotion.ngram_buckets=500", "training.max_steps=3"),
-    *("training.show_examples=1", "decoding.beam_size=2", "decoding.max_length=6"),
+    *("decoding.beam_size=2", "decoding.max_length=6"),
 ]
 
 

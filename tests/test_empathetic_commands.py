@@ -25,7 +25,7 @@ model: {{name: transformer, width: 16, num_heads: 2, inner_width: 32, encoder_la
   dropout: 0.1, max_positions: 128}}
 emotion: {{ngram_buckets: 512, situations: true}}
 data: {{max_length: 60, batch_size: 16}}
-training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save_every: 3, show_examples: 2,
+training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save_every: 3,
   label_smoothing: 0.1}}
 decoding: {{beam_size: 2, max_length: 8}}
 output_dir: {folder}/run
@@ -187,7 +187,7 @@ def test_emoji_alone_are_read_as_words() -> None:
         assert answers[1].emotion in ("joyful", "happy") and answers[2].emotion in ("furious", "angry")
 
 
-def test_odd_input_is_refused_in_one_line(config: Path) -> None:
+def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     with pytest.raises(UserError, match="did you mean 'proud'"):
         predictor.answer([["hello"]], emotions=["prowd"])
@@ -229,48 +229,6 @@ def test_odd_turns_are_answered(recipe: Path, text: str, context: list[str]) -> 
     assert record["context"] == context and record["predictions"][0]["text"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the turn is empty"),
-        (" \x00\t", "the turn is empty"),
-        ('{"context": ["a", "b"]}', "the context has 2 turns, so speaker and listener do not alternate"),
-        ('{"context": ["a", " ", "b"]}', "turn 2 is empty"),
-        ('{"context": []}', "the conversation has no turn"),
-        ('{"context": "a"}', "context must be a list of turns"),
-        ('{"context": [3]}', "context must be a list of turns"),
-        ('{"context": ["a"', "is broken JSON at column 17"),
-        ('{"context": ' + "1" * 5000 + "}", "is JSON with a number of thousands of digits"),
-        ('{"context": ' + "[" * 100_000, "is JSON nested too deeply"),
-        ('{"context": ["a \\ud83d"]}', "the turn has half of a surrogate pair"),
-    ],
-)
-def test_what_cannot_be_answered_is_told_in_one_line(recipe: Path, text: str, said: str) -> None:
-    outcome = run_here("predict", "-c", recipe, text)
-    assert said in outcome.error_line() and len(outcome.error_line()) < 300
-    assert outcome.stdout == ""
-
-
-def test_a_faulty_line_of_an_input_is_numbered_by_the_real_command(recipe: Path, tmp_path: Path) -> None:
-    file = tmp_path / "turns.txt"
-    file.write_text('my dog died .\n\n{"context": ["a", "b"]}\nnever\n', encoding="utf-8")
-    outcome = run("predict", "-c", recipe, "--input", file, "--json")
-    assert f"{file}:3: the context has 2 turns" in outcome.error_line()
-    assert [json.loads(line)["context"] for line in outcome.stdout.splitlines()] == [["my dog died ."]]
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [(b'{"context": ["a"]}', "key 'target' is missing"), ("caf\u00e9".encode("latin-1"), "not UTF-8")],
-)
-def test_a_faulty_line_of_the_data_is_numbered(recipe: Path, tmp_path: Path, line: bytes, said: str) -> None:
-    file = tmp_path / "data.jsonl"
-    file.write_bytes(GOOD.encode() + line + b"\n")
-    outcome = run_here("evaluate", "-c", recipe, "--data", file)
-    assert f"{file}:2: " in outcome.error_line() and said in outcome.error_line()
-    assert outcome.stdout == ""
-
-
 def test_odd_data_are_evaluated(recipe: Path, tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
     long = {"context": ["x" * 10_000], "target": "dog " * 2500}
@@ -280,12 +238,3 @@ def test_odd_data_are_evaluated(recipe: Path, tmp_path: Path) -> None:
     outcome = run_here("evaluate", "-c", recipe, "--data", file, "--json")
     assert outcome.status == 0, outcome.stderr
     assert json.loads(outcome.stdout)["n"] == 3
-
-
-def test_predictions_do_not_overwrite_the_data(recipe: Path, tmp_path: Path) -> None:
-    file, link = tmp_path / "data.jsonl", tmp_path / "link.jsonl"
-    file.write_text(GOOD, encoding="utf-8")
-    link.symlink_to(file)
-    outcome = run_here("evaluate", "-c", recipe, "--data", file, "--predictions", link)
-    assert "--predictions would overwrite the data" in outcome.error_line()
-    assert file.read_text(encoding="utf-8") == GOOD

@@ -130,7 +130,7 @@ def test_faulty_labels_are_refused(
 
 TINY = (
     "model.width=8 model.inner_width=8 model.num_heads=2 model.num_layers=1 model.copy_size=4 training.max_steps=1 "
-    "training.show_examples=0 data.piece_count=500 emotion.ngram_buckets=100"
+    "data.piece_count=500 emotion.ngram_buckets=100"
 )
 
 

@@ -36,10 +36,8 @@ def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Train
         [[p.text for p in row] for row in paddle_dialog.load(f).predict(lines)] for f in (source, target)
     ]
     assert texts[0] == texts[1]
-    everything = "".join(
-        p.read_text(encoding="utf-8") for p in target.iterdir() if p.suffix in (".md", ".yaml")
-    )
-    assert str(trained["transformer"].data.parent) not in everything
+    config = (target / "config.yaml").read_text(encoding="utf-8")
+    assert str(trained["transformer"].data.parent) not in config
     card = (target / "README.md").read_text(encoding="utf-8")
     assert card.startswith("## Use") and "train.tsv: 320 couplets" in card
     told = re.search(r"(\d+) steps, ([\d.]+) epochs", card)
@@ -91,26 +89,35 @@ def test_nothing_but_a_bundle_is_written_over(trained: dict[str, Trained], tmp_p
     folder.mkdir()
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     for place in (file, folder):
-        line = run_here("export", "--weights", source, "--output", place).error_line()
-        assert line == f"error: {place}: is no bundle, and writing one would replace it; name a new folder"
-        with pytest.raises(UserError, match="is no bundle"):
+        with pytest.raises(UserError, match="is no bundle, and writing one would replace it"):
             save_bundle(load_bundle(source), place)
     assert file.is_file() and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
-    line = run_here("export", "--weights", source, "--output", source).error_line()
-    assert "is the model itself" in line
-    line = run_here("export", "--weights", trained["lstm"].folder / "best", "--output", source).error_line()
-    assert "is the checkpoint of a run" in line
     for _ in range(2):  # into an empty folder, and over a bundle
         (tmp_path / "new").mkdir(exist_ok=True)
         assert run_here("export", "--weights", source, "--output", tmp_path / "new").status == 0
 
 
-def test_metrics_that_are_no_object_and_files_in_another_encoding_are_told(
+def test_another_model_is_replaced_where_that_is_asked_for(
     trained: dict[str, Trained], tmp_path: Path
 ) -> None:
-    file = tmp_path / "metrics.json"
-    export = ("export", "--weights", trained["lstm"].folder / "last", "--output", tmp_path / "new")
-    file.write_text("[1, 2]", encoding="utf-8")
-    assert "is no JSON object" in run_here(*export, "--metrics", file).error_line()
-    file.write_bytes("春".encode("gbk"))
-    assert "is not UTF-8" in run_here(*export, "--about", file).error_line()
+    target, sources = tmp_path / "out", [trained[name].folder / "last" for name in ("lstm", "transformer")]
+    export = ("export", "--output", target, "--weights")
+    assert run_here(*export, sources[0]).status == run_here(*export, sources[0]).status == 0
+    line = run_here(*export, sources[1]).error_line()
+    assert f"{target}: is the bundle of another model; name a new folder, or add --overwrite" in line
+    assert run_here(*export, sources[1], "--overwrite").status == 0
+
+
+def test_what_is_not_ours_is_kept(trained: dict[str, Trained], tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    for name in ("out.partial", "out.previous"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.txt").write_text(name, encoding="utf-8")
+    for number in range(3):
+        assert (
+            run_here("export", "--output", target, "--weights", trained["lstm"].folder / "last").status == 0
+        )
+        (target / f"notes{number}.txt").write_text("notes", encoding="utf-8")
+    kept = {path.name for path in tmp_path.rglob("*.txt") if "vocabulary" not in path.name}
+    assert kept == {"mine.txt", "notes0.txt", "notes1.txt", "notes2.txt"}
+    assert len(list(tmp_path.rglob("mine.txt"))) == 2

@@ -75,15 +75,6 @@ def test_line_that_is_not_utf8_is_named_after_the_good_ones(tmp_path: Path, suff
         next(lines)
 
 
-def test_utf16_file_is_refused(tmp_path: Path) -> None:
-    assert ":1: not UTF-8" in refusal(write(tmp_path, "", "春".encode("utf-16")))
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    assert "no such file" in refusal(tmp_path / "absent.tsv.xz")
-    assert "no such file" in refusal(tmp_path / "absent.tsv")
-
-
 def test_folder_and_file_used_as_folder(tmp_path: Path) -> None:
     (tmp_path / "folder.gz").mkdir()
     assert "this is a folder" in refusal(tmp_path / "folder.gz")

@@ -73,6 +73,45 @@ def test_imports_run_from_tools_to_tasks_to_the_library():
     assert wrong == []
 
 
+# The rooms of the library, each on a floor above those before; the longest name that fits a module counts.
+FLOORS = (
+    *(
+        "errors",
+        "mkl",
+        "processes",
+        "device",
+        "config",
+        "text",
+        "data",
+        "layers",
+        "models",
+        "decoding",
+        "bundle",
+    ),
+    *("metrics", "figures", "objective", "training.losses", "serving.config", "serving.word_filter"),
+    *("predictor", "serving.endpoint", "task", "recipes", "bundle.export", "judge", "training", "serving"),
+    *("command_line", "budget"),
+)
+
+
+def floor(module: str) -> int:
+    """Return the floor of a module of the library, without the library's name."""
+    fitting = [name for name in FLOORS if f"{module}.".startswith(f"{name}.")]
+    return FLOORS.index(max(fitting, key=len))
+
+
+def test_imports_inside_the_library_run_downwards():
+    def names(modules):
+        inside = (name.removeprefix("paddle_dialog.") for name in modules if layer(name) == 0)
+        return {name for name in inside if name not in ("paddle_dialog", "shipped")}
+
+    library = {name: others for name, others in graph(ROOT).items() if names([name])}
+    arrows = {
+        (one, other) for name, others in library.items() for one in names([name]) for other in names(others)
+    }
+    assert {(one, other) for one, other in arrows if floor(other) > floor(one)} == set()
+
+
 def test_tasks_do_not_import_each_other():
     def task(name: str) -> str:
         return name.split(".")[2] if name.startswith(TASKS) else ""

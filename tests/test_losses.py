@@ -48,30 +48,6 @@ def test_equal_logits_cost_the_logarithm_of_the_vocabulary() -> None:
     np.testing.assert_allclose(nll, np.log(5.0) * MASK, rtol=1e-6)
 
 
-@SMOOTHINGS
-def test_loss_equals_the_formula(smoothing: float) -> None:
-    loss, nll = run(smoothing)
-    expected, expected_nll = by_hand(LOGITS, LABELS, MASK, smoothing)
-    assert loss == pytest.approx(expected, rel=1e-5)
-    np.testing.assert_allclose(nll, expected_nll, atol=1e-5)
-
-
-@SMOOTHINGS
-def test_padding_does_not_count(smoothing: float) -> None:
-    logits, labels = LOGITS.copy(), LABELS.copy()
-    logits[1, 1:] = 50.0 * np.random.default_rng(2).normal(size=(2, 5))
-    labels[1, 1:] = 3
-    assert run(smoothing, logits, labels)[0] == pytest.approx(run(smoothing)[0], rel=1e-6)
-    assert (run(smoothing, logits, labels)[1][1, 1:] == 0.0).all()
-
-
-@SMOOTHINGS
-def test_every_real_token_weighs_the_same(smoothing: float) -> None:
-    """The mean over a batch is that of its rows weighted by their tokens, not that of its rows."""
-    rows = [run(smoothing, LOGITS[n : n + 1], LABELS[n : n + 1], MASK[n : n + 1])[0] for n in range(2)]
-    assert run(smoothing)[0] == pytest.approx((3 * rows[0] + 1 * rows[1]) / 4, rel=1e-5)
-
-
 def test_kept_likelihoods_are_free_of_smoothing_and_of_the_graph() -> None:
     criterion = SequenceCrossEntropy(0.3)
     logits = paddle.to_tensor(LOGITS, stop_gradient=False)

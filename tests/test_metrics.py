@@ -8,7 +8,6 @@ import pytest
 from sklearn.metrics import confusion_matrix as by_sklearn
 from sklearn.metrics import f1_score as f1_by_sklearn
 
-from paddle_dialog.figures.charts import draw_coloured_text
 from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, perplexity_per_example, token_perplexity
 
@@ -29,15 +28,6 @@ def test_calibration_error_is_the_weighted_gap_of_each_bin() -> None:
     assert calibration_error(probabilities, np.array([1, 1, 1])) == pytest.approx(expected)
     with pytest.raises(ValueError, match="0 examples"):
         calibration_error(np.zeros((0, 2)), np.zeros(0, int))
-
-
-def test_words_are_drawn_in_the_colour_of_their_side() -> None:
-    image = draw_coloured_text(["good", "bad"] * 30, np.array([1.0, -1.0] * 30), "a title", gap=1)
-    assert image.dtype == np.uint8 and image.shape[2] == 3
-    red, blue = (image[..., channel].astype(int) for channel in (0, 2))
-    assert (red - blue > 80).sum() > 1000 and (blue - red > 80).sum() > 1000
-    one_line = draw_coloured_text(["good", "bad"], np.array([0.0, 0.0]), "a title", gap=1)
-    assert one_line.shape[0] < image.shape[0] and one_line.shape[1] == image.shape[1]
 
 
 def test_a_confidence_at_the_edge_belongs_to_the_bin_below() -> None:

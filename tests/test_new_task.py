@@ -6,6 +6,7 @@ import json
 import random
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,3 +204,23 @@ def test_lines_are_written_backwards(recipe, lines, tmp_path):
         answered = run_here("predict", "-c", config, "--json", "-o", f"decoding.strategy={strategy}", *dev)
         answers = [json.loads(line)["predictions"][0]["text"] for line in answered.stdout.splitlines()]
         assert answers == [line[::-1] for line in dev], strategy
+
+
+def test_a_varied_task_trains_and_two_runs_are_compared(tmp_path: Path) -> None:
+    for name, text in files("vary.md").items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text.replace("configs/", f"{ROOT}/configs/"), encoding="utf-8")
+    environment, recipe = {"PADDLE_DIALOG_TASKS": str(tmp_path)}, str(tmp_path / "focal.yaml")
+    output = ("-o", f"output_dir={tmp_path / 'run'}")
+    trained = run("train", "-c", recipe, "-o", "training.max_steps=2", *output, environment=environment)
+    assert trained.status == 0, trained.stderr
+    predictions = [tmp_path / "couplets.jsonl", tmp_path / "reviews.jsonl"]
+    evaluated = run(
+        "evaluate", "-c", recipe, *output, "--predictions", str(predictions[0]), environment=environment
+    )
+    assert evaluated.status == 0, evaluated.stderr
+    run_here("evaluate", "-c", "sentiment_zh", "--data", "sample_zh", "--predictions", predictions[1])
+    for path, said in zip(predictions, ("BLEU ", "accuracy "), strict=True):
+        compare = [sys.executable, str(tmp_path / "compare.py"), str(path), str(path)]
+        ended = subprocess.run(compare, capture_output=True, encoding="utf-8")
+        assert ended.stdout.startswith(said), ended.stderr

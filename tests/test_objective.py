@@ -12,7 +12,7 @@ from paddlenlp.metrics import Perplexity as PaddleNLPPerplexity
 
 from paddle_dialog.objective import Accuracy, Objective, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from paddle_dialog.training.training_model import Meter
+from paddle_dialog.training.report import Meter
 
 VOCABULARY, STEPS = 11, 5
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,12 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from paddle import io, nn
-from safetensors.numpy import load_file
 
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
-from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Accuracy, Perplexity
@@ -97,20 +94,19 @@ def recipe(task: Task, folder: Path, **training: Any) -> ToyConfig:
 
 
 def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:
-    config = recipe(Classifier(), tmp_path / "run", epochs=20, keep_best=2, patience=15)
+    config = recipe(Classifier(), tmp_path / "run", epochs=20, patience=15)
     run = Run.begin(Classifier(), config)
     progress = run.train()
     accuracies = [accuracy for _, accuracy in progress.curve]
     assert progress.best_figure == max(accuracies) > 0.8 > accuracies[0]
     assert progress.best_step == progress.curve[accuracies.index(max(accuracies))][0]
-    assert [accuracy for accuracy, _ in progress.kept] == sorted(accuracies)[-1:-3:-1]
     log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
     assert re.search(r"step 6/\d+ epoch 1\.00 loss \S+ accuracy 0\.\d{4} lr .* \d+ examples/s ", log)
     assert f"dev accuracy {max(accuracies):.4f} (best so far)" in log and "perplexity" not in log
     best = load_bundle(tmp_path / "run" / "best")
     assert "| step | dev accuracy |" in best.card and best.vocabularies == {}
     with pytest.raises(UserError, match="a model of the task 'classifier' answers nothing by itself"):
-        run.task.predictor(config, TrainedModel({}, lambda: run.model.network))
+        run.task.predictor(config, TrainedModel({}, lambda: run.network))
 
 
 def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
@@ -119,62 +115,11 @@ def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
     assert run.stop is Stop.EARLY and progress.step < 1200 and progress.finished
     accuracies = [accuracy for _, accuracy in progress.curve]
     assert max(accuracies) == accuracies[-3] == progress.best_figure
-
-
-def test_a_run_in_two_parts_ends_with_the_bits_of_one(tmp_path: Path) -> None:
-    """The second part begins inside an epoch."""
-    task = Classifier()
-    settings: dict[str, Any] = {"epochs": 4, "accumulate": 2, "eval_every": 3}
-    whole = Run.begin(task, recipe(task, tmp_path / "whole", **settings)).train()
-    Run.begin(task, recipe(task, tmp_path / "parts", **settings, max_steps=5)).train()
-    resumed = Run.resume(task, recipe(task, tmp_path / "parts", **settings)).train()
-    assert whole.step == resumed.step == 12
-    # The last step of the first part was evaluated too.
-    ours, theirs = (dict(progress.curve) for progress in (resumed, whole))
-    assert theirs.items() <= ours.items() and ours.keys() - theirs.keys() == {5}
-    for name in ("model", "optimizer"):
-        one, other = (
-            load_file(tmp_path / run / "last" / f"{name}.safetensors") for run in ("whole", "parts")
-        )
-        assert one.keys() == other.keys()
-        for key in one:
-            np.testing.assert_array_equal(one[key], other[key], err_msg=key)
-
-
-def test_accumulated_batches_are_weighted_by_their_examples(tmp_path: Path) -> None:
-    """Sixty examples by 25 and 35 in one step, and all at once; without dropout."""
-
-    class InOrder(EpochBatches):
-        def __init__(self, cuts: list[int]) -> None:
-            self._cut = [list(range(first, end)) for first, end in itertools.pairwise(cuts)]
-
-        def __len__(self) -> int:
-            return len(self._cut)
-
-        def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
-            return iter(self._cut[skip:])
-
-    class Uneven(Classifier):
-        def training_batches(self, config: Any, examples: Any, processes: int = 1, rank: int = 0) -> Any:
-            return InOrder([0, 25, 60] if config.training.accumulate == 2 else [0, 60])
-
-        def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-            return nn.Linear(4, 2)
-
-    weights = []
-    for accumulate in (1, 2):
-        config = recipe(
-            Uneven(),
-            tmp_path / str(accumulate),
-            epochs=5,
-            accumulate=accumulate,
-            epsilon=1e-3,
-            optimizer="adam",
-        )
-        Run.begin(Uneven(), config).train()
-        weights.append(load_file(tmp_path / str(accumulate) / "last" / "model.safetensors"))
-    for name in weights[0]:
-        np.testing.assert_allclose(weights[0][name], weights[1][name], atol=1e-6)
+    log, ended = tmp_path / "train.log", f"ended early, at step {progress.step}: its dev accuracy was best at"
+    assert log.read_text(encoding="utf-8").count(ended) == 1
+    Run.resume(Classifier(), recipe(Classifier(), tmp_path, epochs=200, patience=2)).train()
+    assert log.read_text(encoding="utf-8").count(ended) == 2
+    assert "already finished" not in log.read_text(encoding="utf-8")
 
 
 def test_a_run_is_not_resumed_for_another_objective(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.poem.config import PoemDataConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, limit_length, read_texts
 from paddle_dialog.tasks.poem.dataset import (
+    EncodedPoem,
     Windows,
     collate,
     cut_text,
-    encode_poems,
     single_rows,
     stream_poems,
     stream_text,
@@ -51,36 +50,20 @@ def test_a_file_of_poems_or_of_text_is_read(tmp_path):
     assert read_texts(str(text)) == "First:\nBefore we  go\n\nAll:"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("题\t诗\n无题的诗\n", r"2: 1 column found; a line must be title<TAB>body, as the first line is"),
-        ("题\t诗\tx\n", r"1: 3 columns found"),
-        ("题\t \n", r"1: the poem is empty"),
-        ("\n\n", "nothing but blank lines"),
-    ],
-)
-def test_what_is_no_poem_is_told_with_its_place(tmp_path, content, message):
-    path = tmp_path / "poems.txt"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=message):
-        read_texts(str(path))
-
-
 def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():
-    poem = encode_poems([POEM], VOCABULARY, 3)[0]
+    poem = EncodedPoem(POEM, VOCABULARY)
     assert list(texts_of(poem.stream())) == [("<bos>" + POEM.body, 0, POEM.body + "<eos>")]
     assert list(texts_of(poem.stream(True, True))) == [
-        ("<五绝>登鹳雀<bos>" + POEM.body, -4, POEM.body + "<eos>")
+        ("<五绝>登鹳雀楼<bos>" + POEM.body, -5, POEM.body + "<eos>")
     ]
 
 
 def test_an_epoch_has_each_poem_once_in_an_order_of_its_own():
     poems = [Poem(title, title * 3) for title in "甲乙丙丁"]
-    encoded, settings = encode_poems(poems, VOCABULARY, 9), PoemDataConfig(title_rate=0.5)
+    encoded = [EncodedPoem(poem, VOCABULARY) for poem in poems]
     orders = []
     for epoch in (0, 0, 1, 2, 3):
-        found = list(texts_of(stream_poems(encoded, settings, 7, epoch)))
+        found = list(texts_of(stream_poems(encoded, 7, epoch)))
         bodies = [learned for _, _, learned in found]
         assert sorted(bodies) == sorted(f"{poem.body}<eos>" for poem in poems)
         orders.append([text for text, _, _ in found])
@@ -104,23 +87,17 @@ def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_eva
     places = {int(cut_text(ids, 4, 1, epoch)[0, 2]) for epoch in range(20)}
     assert len(places) == 2
     assert all(begin == "<bos>" for text, *_ in texts_of(cut_text(ids, 4, 1, 0)) for begin in [text[:5]])
-    rows = single_rows(PoemDataConfig(window=10), "xy" * 11 + "x", VOCABULARY)
+    rows = single_rows("xy" * 11 + "x", VOCABULARY, 10)
     assert list(rows.lengths) == [10, 10, 3]
     assert sum(int(rows[index][:, 3].sum()) for index in range(3)) == 23
 
 
-def test_poems_that_are_too_long_are_left_out_or_cut():
+def test_poems_that_are_too_long_are_skipped():
     poems = [Poem("甲", "甲乙丙丁"), Poem("乙", "甲乙")]
-    assert limit_length(poems, PoemDataConfig(max_length=3)) == (
-        [poems[1]],
-        "1 poems, 1 others skipped as longer than 3 characters",
-    )
-    assert limit_length(poems, PoemDataConfig(max_length=3, overlong="truncate"))[0] == [
-        Poem("甲", "甲乙丙"),
-        poems[1],
-    ]
+    skipped = "1 poems, 1 others skipped as longer than 3 characters"
+    assert limit_length(poems, 3) == ([poems[1]], skipped)
     with pytest.raises(UserError, match="every poem has more than 1 characters; set it higher"):
-        limit_length(poems, PoemDataConfig(max_length=1))
+        limit_length(poems, 1)
 
 
 def test_a_text_of_one_character_is_told():
@@ -131,6 +108,6 @@ def test_a_text_of_one_character_is_told():
 def test_a_titled_poem_is_read_after_its_form():
     body = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *FORM_TOKENS.values(), *sorted(set("登" + body))])
-    row = single_rows(PoemDataConfig(), [Poem("登", body)], vocabulary, titled=True)[0]
+    row = single_rows([Poem("登", body)], vocabulary, 256, titled=True)[0]
     wanted = [vocabulary.id(FORM_TOKENS["五绝"]), vocabulary.id("登"), Vocabulary.bos_id]
     assert row[:3, 0].tolist() == wanted

@@ -1,6 +1,5 @@
 """tools/predict.py: every way of input, its answers, and several processes."""
 
-import json
 import os
 import pty
 import random
@@ -68,10 +67,6 @@ def test_every_way_of_input_gives_the_same_answers(model, tmp_path):
     assert len(expected.splitlines()) == 3
     for arguments, stdin in ((["--input", file], b""), (["--input", "-"], data), ([], data)):
         assert run_here("predict", "-c", model.config, "--json", *arguments, stdin=stdin).stdout == expected
-    smaller = ("-o", "decoding.batch_size=2", "--input", file)
-    assert texts(run_here("predict", "-c", model.config, "--json", *smaller)) == [
-        [p["text"] for p in json.loads(line)["predictions"]] for line in expected.splitlines()
-    ]
 
 
 def test_stdin_is_utf8_whatever_the_locale(lstm):
@@ -126,7 +121,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one p
 
 
 def arguments(trained, *more):
-    return ("-c", trained["lstm"].config, "-o", "decoding.batch_size=8", *more)
+    return ("-c", trained["lstm"].config, *more)
 
 
 def lines(count):
@@ -140,10 +135,10 @@ def children(pid):
 
 @pytest.fixture
 def endless(trained):
-    """Yield a command with two processes, an open input, and its first 5 batches, of which one is answered."""
+    """Yield a command with two processes, an open input, and its first 5 batches of 64, of which one is answered."""
     words = arguments(trained, "--input", "-", "--workers", 2)
     process = start("predict", *words, stdin=subprocess.PIPE, text=True, start_new_session=True)
-    process.stdin.write("".join(f"{line}\n" for line in lines(40)))
+    process.stdin.write("".join(f"{line}\n" for line in lines(320)))
     process.stdin.flush()
     assert process.stdout.readline().startswith(lines(1)[0])
     yield process
@@ -154,20 +149,20 @@ def endless(trained):
 @linux_only
 def test_processes_answer_in_the_order_of_the_input(trained, tmp_path):
     file = tmp_path / "firsts.txt"
-    file.write_text("\n".join(lines(100)), encoding="utf-8")
+    file.write_text("\n".join(lines(300)), encoding="utf-8")
     one = run_here("predict", *arguments(trained, "--input", file, "--workers", 1))
     three = run("predict", *arguments(trained, "--input", file, "--workers", 3))
     assert (three.status, three.stdout) == (0, one.stdout)
-    assert [line.split("\t")[0] for line in three.stdout.splitlines()] == lines(100)
+    assert [line.split("\t")[0] for line in three.stdout.splitlines()] == lines(300)
 
 
 @linux_only
 def test_lines_before_a_faulty_one_are_answered(trained, tmp_path):
     file = tmp_path / "firsts.txt"
-    file.write_text("\n".join([*lines(43), "no couplet", *lines(40)]), encoding="utf-8")
+    file.write_text("\n".join([*lines(143), "no couplet", *lines(40)]), encoding="utf-8")
     outcome = run("predict", *arguments(trained, "--input", file, "--workers", 2))
-    assert f"{file}:44: 'nocouplet'" in outcome.error_line().replace("no couplet", "nocouplet")
-    assert [line.split("\t")[0] for line in outcome.stdout.splitlines()] == lines(43)
+    assert f"{file}:144: 'nocouplet'" in outcome.error_line().replace("no couplet", "nocouplet")
+    assert [line.split("\t")[0] for line in outcome.stdout.splitlines()] == lines(143)
 
 
 @linux_only
@@ -184,7 +179,7 @@ def test_ctrl_c_ends_all_processes_without_a_word_more(endless):
 @linux_only
 def test_a_process_that_is_killed_is_told(endless):
     os.kill(int(children(endless.pid)[0]), signal.SIGKILL)
-    _, err = endless.communicate("".join(f"{line}\n" for line in lines(80)), timeout=PATIENCE)
+    _, err = endless.communicate("".join(f"{line}\n" for line in lines(640)), timeout=PATIENCE)
     assert endless.returncode == 2
     assert err.splitlines()[-1].startswith("error: a process was killed") and "Traceback" not in err
 

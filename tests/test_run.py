@@ -13,11 +13,9 @@ import pytest
 from paddle import io
 from test_other_tasks import Classifier, recipe
 
-from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
-from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.objective import Perplexity
-from paddle_dialog.task import Task
-from paddle_dialog.training.batches import TrainingBatches
+from paddle_dialog.config.schema import TrainingConfig
+from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.training_data import EncodedData, TrainingBatches, TrainingData
 from paddle_dialog.training.progress import Plan, Progress, Stop
 from paddle_dialog.training.run import Run
 
@@ -38,9 +36,10 @@ def follow(
     story: list[str] = []
     drawn: list[float] = []
 
-    def step(inputs: Any, *_: Any) -> None:
-        story.append(f"step{len(inputs[0].batches)}")
-        drawn.append(float(paddle.rand([])))
+    changed: Any = run
+    step, seed, save = run.step, run._seed_dropout, run._save_checkpoint
+    changed.step = lambda batches: (story.append(f"step{len(batches)}"), step(batches))
+    changed._seed_dropout = lambda: (seed(), drawn.append(float(paddle.rand([]))))
 
     def note(name: str, then: Callable[..., Any] | None = None) -> Callable[[], None]:
         def noted() -> None:
@@ -51,13 +50,7 @@ def follow(
 
         return noted
 
-    changed: Any = run
-    changed.model.train_batch = step
-    changed._report, changed._evaluate, save = (
-        note("report"),
-        note("evaluate", evaluate),
-        run._save_checkpoint,
-    )
+    changed._report_averages, changed._evaluate = note("report"), note("evaluate", evaluate)
     changed._save_checkpoint = lambda: (story.append(f"save{run.progress.step}"), save())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("paddle_dialog.training.run.orderly_stop", lambda: Asked(asked))
@@ -148,8 +141,8 @@ def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_evaluation_keeps_the_highest_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, saved = Run.begin(Classifier(), recipe(Classifier(), tmp_path)), []
     accuracies = iter([0.5, 0.25, 0.75, 0.75])
-    monkeypatch.setattr(run.model, "measure", lambda batches: next(accuracies))
-    monkeypatch.setattr(run._best, "_save", saved.append)
+    monkeypatch.setattr(run, "_measure", lambda: next(accuracies))
+    monkeypatch.setattr(run, "_save", saved.append)
     progress = run.progress
     for progress.step in (2, 2, 4, 6, 8):  # the second time at step 2 is none
         run._evaluate()
@@ -181,48 +174,25 @@ class EpochDataset(io.Dataset):
         return self.epoch
 
 
-class Counting(Task):
-    """A task whose first batch of an epoch has one unit, and each that follows one more."""
-
-    objective = Perplexity()
-
-    def __init__(self) -> None:
-        self.units = 0
-
-    def count_units(self, batch: Any) -> int:
-        self.units += 1
-        return self.units
-
-    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
-        raise NotImplementedError
-
-    def build_network(self, config: Any, vocabulary_sizes: Any) -> Any:
-        raise NotImplementedError
-
-    def build_criterion(self, config: Any) -> Any:
-        raise NotImplementedError
+ONES = np.ones(6, "int64")
 
 
-def batches(progress: Progress, batch_size: int, accumulate: int = 1) -> TrainingBatches:
-    config = ExperimentConfig(
-        "counting", data=DataConfig(batch_size=batch_size), training=TrainingConfig(accumulate=accumulate)
-    )
-    examples = EncodedData(EpochDataset(), np.ones(6, "int64"))
-    data = TrainingData(examples, None, {}, lambda examples: Examples(np.array(examples)))
-    return TrainingBatches(Counting(), config, data, progress)
+def batches(batch_size: int, accumulate: int = 1) -> TrainingBatches:
+    """Return batches of six examples; the first has one unit, and each that follows one more."""
+    data = TrainingData(EncodedData(EpochDataset(), ONES), None, {}, lambda rows: Examples(np.array(rows)))
+    units = itertools.count(1)
+    return TrainingBatches(data, LengthBucketSampler(ONES, batch_size), lambda batch: next(units), accumulate)
 
 
-def test_a_dataset_is_told_the_epoch_that_begins_or_goes_on() -> None:
-    progress = Progress()
-    loader = batches(progress, 2)
+def test_a_dataset_gets_the_epoch_that_begins_or_is_resumed() -> None:
+    loader = batches(2)
     seen = []
-    for progress.epoch, progress.batch in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
-        seen.append([step.batches[0].epochs.tolist() for step in loader])
+    for epoch, done in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
+        seen.append([batch.epochs.tolist() for ((batch, _),) in loader.steps(epoch, done)])
     assert seen == [[[0, 0]] * 3, [[3, 3]] * 2]
 
 
-def test_each_batch_has_its_share_of_its_step() -> None:
-    """Six batches of one example by fours: 1 + 2 + 3 + 4 units, then 5 + 6."""
-    loader = batches(Progress(), 1, accumulate=4)
-    assert [step.shares for step in loader] == [[0.1, 0.2, 0.3, 0.4], [5 / 11, 6 / 11]]
+def test_each_batch_has_its_units() -> None:
+    loader = batches(1, accumulate=4)
+    assert [[units for _, units in step] for step in loader.steps(0, 0)] == [[1, 2, 3, 4], [5, 6]]
     assert loader.units == 21

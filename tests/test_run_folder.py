@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from command import Outcome, run_here
 from conftest import Trained
 
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
@@ -44,7 +47,7 @@ def leave_run(folder: Path) -> Run:
     """Return a run that saved its best model, and its state at steps 1 and 2."""
     run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
-        run.progress.step = step
+        run.progress.step = run.progress.skipped = step  # none was taken
         run._save_checkpoint()
     run._save("best")
     return run
@@ -56,7 +59,7 @@ def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) 
     resumed = Run.resume(TASK, recipe(couplets))
     progress = resumed.train()
     assert (progress.step, progress.finished) == (2, True)
-    for one, other in zip(before.model.network.parameters(), resumed.model.network.parameters(), strict=True):
+    for one, other in zip(before.network.parameters(), resumed.network.parameters(), strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
@@ -96,16 +99,6 @@ def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
         Run.resume(TASK, recipe(couplets))
 
 
-def test_unknown_characters_have_one_label_each_in_the_heat_map(couplets: Path) -> None:
-    run = Run.begin(TASK, recipe(couplets))
-    run.model.network.eval()
-    display = TASK.display(run.config, run.model.network, run.data, 2)
-    assert list(display.rows) == ["山", "水", "<unk>", "<eos>"]
-    assert list(display.columns) == ["春", "風", "春", "月", "<eos>"]
-    assert {name: weights.shape for name, weights in display.heat_maps.items()} == {"attention": (4, 5)}
-    assert [text.endswith("(reference 山水<unk>)") for text in display.texts] == [True]
-
-
 PAIRS = "春风\t秋雨\n天高\t地远\n山红\t水绿\n月明\t星暗\n"
 
 
@@ -135,7 +128,7 @@ def test_forgotten_data_are_not_replaced_by_the_sample(
     before = (folder / "config.yaml").read_bytes()
     sample = ["-o", "data.train=sample", "-o", "data.dev=sample"]
     line = train(trained, folder, *sample, "-o", "training.epochs=1", "--resume", "auto").error_line()
-    assert f"was trained with data.train {pairs}, and is to go on with sample" in line
+    assert f"was trained with data.train {pairs}, and is to continue with sample" in line
     assert (folder / "config.yaml").read_bytes() == before
 
 
@@ -159,13 +152,86 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
 
 
+def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path
+) -> None:
+    folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
+    dev.write_text(PAIRS, encoding="utf-8")
+    named = ["-o", f"data.train={pairs}", "-o", f"data.dev={dev}"]
+    assert train(trained, folder, *named, "-o", "training.epochs=2").status == 0
+    before = json.loads((folder / "last" / "progress.json").read_text())
+    pairs.write_text(PAIRS + "花香\t鸟语\n云淡\t雨浓\n", encoding="utf-8")
+    dev.write_text("春山\t秋水\n", encoding="utf-8")
+    more = [*named, "-o", "training.epochs=3", "-o", "training.learning_rate=1e-9", "--resume", "auto"]
+    resumed = train(trained, folder, *more)
+    assert resumed.status == 0, resumed.stderr
+    for key in ("data.train", "data.dev"):
+        assert f"changed since the checkpoint: the content of {key}\n" in resumed.stderr
+    found = re.search(r"the best model so far, of step (\d+), has the perplexity (\S+) on it", resumed.stderr)
+    assert found and int(found[1]) == before["best_step"]
+    after = json.loads((folder / "last" / "progress.json").read_text())
+    assert after["best_figure"] != before["best_figure"]
+    assert after["curve"][-1][1] == pytest.approx(float(found[2]), rel=1e-3)  # the weights hardly move
+    again = train(trained, folder, *more)
+    assert "the content of" not in again.stderr and "already finished" in again.stderr
+
+
+def test_an_evaluation_uses_a_sample_of_the_dev_set(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path
+) -> None:
+    first, short = tmp_path / "first", tmp_path / "short.tsv"
+    settings = ["-o", "training.max_steps=1", "-o", "training.max_dev=2"]
+    assert train(trained, first, *data(pairs), *settings).status == 0
+    lines = PAIRS.splitlines(keepends=True)
+    short.write_text(lines[0] + lines[-1], encoding="utf-8")
+    second = ["-o", f"data.train={pairs}", "-o", f"data.dev={short}", *settings]
+    assert train(trained, tmp_path / "second", *second).status == 0
+    curves = [
+        json.loads((tmp_path / name / "last" / "progress.json").read_text())["curve"]
+        for name in ("first", "second")
+    ]
+    assert curves[0] == curves[1] and len(curves[0]) == 1
+
+
+def test_a_model_whose_two_forms_differ_answers_through_paddle(
+    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a part of the network was varied in Paddle alone: here the steps take other weights."""
+    message, steps = (
+        "the network's answers to dev examples differ from those of its steps",
+        ["training.max_steps=4"],
+    )
+    settings = ["-o", *steps, "-o", "training.learning_rate=0.1"]
+    same = train(trained, tmp_path / "same", *data(pairs), *settings)
+    assert same.status == 0 and message not in same.stderr, same.stderr
+    assert not (tmp_path / "same" / "best" / "through_paddle.txt").exists()
+
+    whole = TrainedModel.fastest
+
+    def varied(self: TrainedModel, make: Callable[[Any], Any], through_paddle: Any = None) -> Any:
+        return whole(
+            self, lambda weights: make({name: 1.5 * weights[name] for name in weights}), through_paddle
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainedModel, "fastest", varied)
+        other = train(trained, tmp_path / "other", *data(pairs), *settings)
+    assert other.status == 0 and other.stderr.count(message) == 1, other.stderr
+    best = tmp_path / "other" / "best"
+    assert load_bundle(best).weights.keys() == load_bundle(tmp_path / "same" / "best").weights.keys()
+    answer = run_here("predict", "--weights", best, "春风", "--json")
+    assert f"{best}: {message} over arrays; answering through Paddle" in answer.stderr
+    expected = run_here("predict", "--weights", tmp_path / "same" / "best", "春风", "--json")
+    assert answer.stdout == expected.stdout and answer.status == 0
+
+
 def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
     settings = TrainingConfig(epochs=3, accumulate=2)
-    assert Plan.going_on(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
-    assert Plan.going_on(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
-    longer = Plan.going_on(settings, 10, Progress(epoch=1, batch=2, step=4))
+    assert Plan.resumed(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
+    assert Plan.resumed(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
+    longer = Plan.resumed(settings, 10, Progress(epoch=1, batch=2, step=4))
     assert longer.total_steps == 4 + 4 + 5  # what is left of the second epoch, and the third
-    assert Plan.going_on(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
+    assert Plan.resumed(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
 
 
 def test_weights_of_a_run_without_a_best_model_are_not_those_that_ship(
@@ -199,7 +265,8 @@ def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
         told.count("data.train: 60 % of its tokens are not in the vocabulary; set -o data.min_count=1") == 1
     )
     assert (
-        told.count("data.dev: 50 % of it is in data.train, so its figures tell what was learnt by heart") == 1
+        told.count("data.dev: 50 % of it is in data.train, so its figures measure what was learnt by heart")
+        == 1
     )
     assert "data.dev: 50 % of it is in data.train" in run_here("evaluate", "-c", tmp_path / "run").stderr
     other = train(trained, tmp_path / "other", *files, "-o", "data.dev=null").stderr

@@ -12,8 +12,7 @@ from safetensors.numpy import load_file
 from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.progress import Progress
-from paddle_dialog.training.run_folder import BestModels
-from paddle_dialog.training.training_model import Meter
+from paddle_dialog.training.report import Meter
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def train(trained, tmp_path):
     """Train the tiny LSTM for 8 steps; return the outcome and the run's folder."""
 
     def start(*settings):
-        common = ["max_steps=8", "eval_every=4", "save_every=2", "log_every=1", "show_examples=0"]
+        common = ["max_steps=8", "eval_every=4", "save_every=2", "log_every=1"]
         words = [f"training.{setting}" for setting in (*common, *settings)] + [f"output_dir={tmp_path}/run"]
         options = [word for setting in words for word in ("-o", setting)]
         return run_here("train", "-c", trained["lstm"].config, *options), tmp_path / "run"
@@ -82,8 +81,9 @@ def test_batches_that_are_not_finite_are_left_out_of_the_reported_perplexity():
 
 
 def test_too_many_in_a_row_end_the_run_and_leave_the_checkpoint(train, monkeypatch):
+    monkeypatch.setattr("paddle_dialog.training.run.MAX_SKIPPED", 3)
     spoil(monkeypatch, {2: BAD["nan"], 4: BAD["nan"]} | dict.fromkeys(range(6, 9), BAD["nan"]))
-    outcome, folder = train("max_skipped=3")
+    outcome, folder = train()
     assert "step 8: the loss or gradient of 3 steps in a row was not finite" in outcome.error_line()
     state = json.loads((folder / "last/progress.json").read_text())
     assert (state["step"], state["skipped"]) == (6, 3)
@@ -112,17 +112,16 @@ def test_a_run_without_a_best_model_says_so(train, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("objective", "figures", "better", "saved", "kept"),
+    ("objective", "figures", "better"),
     [
-        (Perplexity(), (math.nan, 5.0, math.inf, 4.0, 7.0, 4.5), {2, 4}, [2, 4, 6], [(4.0, 4), (4.5, 6)]),
-        (Accuracy(), (math.nan, 0.0, 0.4, 0.3, 0.4, -math.inf), {2, 3}, [2, 3, 4, 5], [(0.4, 3), (0.4, 5)]),
+        (Perplexity(), (math.nan, 5.0, math.inf, 4.0, 7.0, 4.5), [2, 4]),
+        (Accuracy(), (math.nan, 0.0, 0.4, 0.3, 0.4, -math.inf), [2, 3]),
     ],
 )
-def test_the_best_are_kept_and_nothing_that_is_not_finite(tmp_path, objective, figures, better, saved, kept):
-    progress, names = Progress(), []
-    best = BestModels(tmp_path, progress, objective, 2, names.append)
+def test_the_best_is_a_finite_figure(objective, figures, better):
+    progress, found = Progress(), []
     for progress.step, figure in enumerate(figures, 1):
-        assert best.consider(figure) == (progress.step in better)
-    assert [name for name in names if name != "best"] == [f"best-{step}" for step in saved]
-    assert names.count("best") == len(better)
-    assert progress.kept == kept and (progress.best_figure, progress.best_step) == kept[0]
+        found += [progress.step] * progress.add_figure(figure, objective)
+    assert found == better and progress.best_step == better[-1]
+    assert progress.best_figure == figures[progress.best_step - 1]
+    assert progress.evaluations_without_gain == len(figures) - progress.best_step

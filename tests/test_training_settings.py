@@ -1,8 +1,7 @@
-"""Accumulation, the N best and the seed, through the real training command."""
+"""Accumulation and the seed, through the real training command."""
 
 import hashlib
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ def train(trained, tmp_path):
 
     def start(name, *words, status=0, **settings):
         folder = tmp_path / name
-        settings = {"output_dir": folder, "training.show_examples": 0, "training.eval_every": 0, **settings}
+        settings = {"output_dir": folder, "training.eval_every": 0, **settings}
         options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
         outcome = run_here("train", "-c", trained["lstm"].config, *options, *words)
         assert outcome.status == status, outcome.stderr
@@ -67,45 +66,31 @@ def test_accumulated_batches_equal_one_large_batch(train, trained, tmp_path):
     assert largest_difference(weights(begun), weights(large)) > 1e-2
 
 
-def test_the_rest_of_an_epoch_makes_a_step(train, trained, tmp_path):
-    """Five batches of eight by threes: two steps an epoch."""
-    data = {"data.train": first_lines(trained, tmp_path, 40), "data.batch_size": 8}
-    folder = train("run", **data, **named(accumulate=3, epochs=4, schedule="cosine", eval_every=3))
-    log = (folder / "train.log").read_text(encoding="utf-8")
-    assert "8 steps in all" in log and "step 8/8 epoch 4.00" in log
-    assert [step for step, _ in progress(folder)["curve"]] == [3, 6, 8]
-
-
 def test_all_of_it_resumes_to_the_bit(train, monkeypatch):
     """Stopped after a checkpoint inside an epoch, whose rest is an incomplete step."""
     settings = {"model.dropout": 0.3} | named(
-        accumulate=4, epochs=4, keep_best=2, eval_every=2, save_every=5, amp="O1",
+        accumulate=4, epochs=4, eval_every=2, save_every=5, amp="O1",
         amp_dtype="float16", schedule="cosine",
     )  # fmt: skip
     whole = train("whole", **settings)
 
-    go_on = Run.on_train_batch_end
+    step = Run.step
 
-    def go_on_and_die(self, step, logs=None):
-        go_on(self, step, logs)
+    def step_and_die(self, batches):
+        step(self, batches)
         if self.progress.step == 6:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Run, "on_train_batch_end", go_on_and_die)
+    monkeypatch.setattr(Run, "step", step_and_die)
     resumed = train("resumed", **settings, status=130)
     monkeypatch.undo()
     assert progress(resumed)["step"] == 5
     train("resumed", "--resume", "auto", **settings)
 
-    kept = {path.name for path in whole.glob("best*")}
-    assert kept == {path.name for path in resumed.glob("best*")}
-    for file in [f"{name}/model.safetensors" for name in sorted(kept - {"best.previous"})] + [
-        "last/model.safetensors",
-        "last/optimizer.safetensors",
-    ]:
+    for file in ("best/model.safetensors", "last/model.safetensors", "last/optimizer.safetensors"):
         assert digest(whole, file) == digest(resumed, file), file
     ours, theirs = progress(whole), progress(resumed)
-    assert ours["step"] == 12 and len(ours["kept"]) == 2
+    assert ours["step"] == 12
     assert {**ours, "seconds": 0} == {**theirs, "seconds": 0}
 
 
@@ -116,23 +101,9 @@ def test_the_same_seed_gives_the_same_run(train, trained):
     assert digest(first, "last/model.safetensors") != digest(other, "last/model.safetensors")
 
 
-def test_wrong_settings_are_told_all_at_once(trained):
-    wrong = named(accumulate=0, max_skipped=0, keep_best=0, amp="O3", amp_dtype="int8")
+def test_wrong_settings_are_reported_all_at_once(trained):
+    wrong = named(accumulate=0, keep_best=0, amp="O3", amp_dtype="int8")
     options = [word for key, value in wrong.items() for word in ("-o", f"{key}={value}")]
     outcome = run_here("train", "-c", trained["lstm"].config, *options)
     assert outcome.status == 2
     assert all(key in outcome.stderr for key in wrong), outcome.stderr
-    options = ["-o", "training.keep_best=2", "-o", "data.dev=null"]
-    assert "choosing the best models needs data.dev" in (
-        run_here("train", "-c", trained["lstm"].config, *options).error_line()
-    )
-
-
-def test_a_run_with_numbered_models_is_not_written_over(train):
-    folder = train("run", **named(max_steps=2))
-    shutil.copytree(folder / "best", folder / "best-2")
-    for name in ("best", "last"):
-        shutil.rmtree(folder / name)
-    train("run", **named(max_steps=2), status=2)
-    train("run", "--overwrite", **named(max_steps=2))
-    assert not (folder / "best-2").exists()

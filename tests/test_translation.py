@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 import pytest
 from chromium import launched, needs_chromium
-from command import run, run_here
+from command import run_here
 from page_browser import opened, serving
 from serving_toys import loader, make_app, running
 
@@ -45,11 +45,6 @@ RECIPES = {
 model: {name: transformer, width: 64, num_heads: 2, inner_width: 128, encoder_layers: 1, decoder_layers: 1,
   max_positions: 32, dropout: 0.0}
 training: {epochs: 20, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 800}
-""",
-    "lstm_attention": """
-model: {name: lstm_attention, embedding_size: 48, hidden_size: 48, num_layers: 1, bidirectional: true,
-  dropout: 0.0, share_embeddings: true}
-training: {epochs: 12, learning_rate: 0.01, schedule: cosine, warmup_steps: 30, eval_every: 400}
 """,
 }
 COMMON = """
@@ -111,27 +106,8 @@ def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy: Path) -
     assert run_here("predict", "-c", toy, "".join(sentences)).stdout.strip() == "".join(lone)
 
 
-def test_figures_show_what_the_model_looks_at(toy: Path, tmp_path: Path) -> None:
-    outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
-    assert outcome.status == 0, outcome.stderr
-    assert (tmp_path / "attention_1.png").stat().st_size > 1000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ([" "], "the text is empty; give a sentence"),
-        (["hello"], "'hello' has no hanzi, and this model reads Chinese"),
-        (["之" * 17], "has 17 characters, and this model reads up to 16"),
-        (["之", "-o", "decoding.strategy=greedy", "--n-best", "2"], "greedy search gives one candidate"),
-    ],
-)
-def test_what_cannot_be_translated_is_told_in_a_line(toy: Path, arguments: list[str], told: str) -> None:
-    assert told in run_here("predict", "-c", toy, *arguments).error_line()
-
-
 def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
-    from paddle_dialog.bundle.loading import load_model
+    from paddle_dialog.recipes import load_model
 
     predictor = load_model(toy.parent / "run" / "best").predictor
     assert isinstance(predictor, TranslationPredictor)
@@ -146,24 +122,6 @@ def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
     assert weights.shape == (5, 5)
     np.testing.assert_allclose(weights, through_paddle.attention("之刀乎刁", "的刀吗刁"), atol=1e-5)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-5)
-
-
-def test_the_other_direction_is_a_setting(tmp_path: Path) -> None:
-    outcome = run(
-        *(
-            "train",
-            "-c",
-            "configs/translation.yaml",
-            "-o",
-            f"output_dir={tmp_path}",
-            "-o",
-            "data.reverse=true",
-        ),
-        *("-o", "training.max_steps=2", "-o", "data.min_count=1", "-o", "model.width=16"),
-        *("-o", "model.inner_width=16", "-o", "training.show_examples=1"),
-    )
-    assert outcome.status == 0, outcome.stderr
-    assert re.search("学习知识.* → .*reference 学而时习之", outcome.stderr)
 
 
 def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
@@ -181,27 +139,11 @@ def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("学而", r"pairs.tsv:1: 1 column found; a line must be source<TAB>target"),
-        ("学\t习\n学\t习\t之", r"pairs.tsv:2: 3 columns found"),
-        ("学\t \n", r"pairs.tsv:1: the second column is empty"),
-        ("\n\n", r"pairs.tsv: no pair in this file"),
-    ],
-)
-def test_a_file_that_has_no_pairs_is_refused(tmp_path: Path, text: str, told: str) -> None:
-    (tmp_path / "pairs.tsv").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=told):
-        read_pairs(str(tmp_path / "pairs.tsv"), "characters")
-
-
-def test_long_pairs_are_left_out_or_cut() -> None:
+def test_long_pairs_are_skipped() -> None:
     pairs = [Pair("abc", "d"), Pair("a", "b")]
-    assert limit_length(pairs, 2, "skip") == ([("a", "b")], "1 pairs, 1 skipped as too long")
-    assert limit_length(pairs, 2, "truncate") == ([("ab", "d"), ("a", "b")], "2 pairs, 1 cut")
+    assert limit_length(pairs, 2) == ([("a", "b")], "1 pairs, 1 skipped as too long")
     with pytest.raises(UserError, match="every pair has more than 1 tokens"):
-        limit_length(pairs[:1], 1, "skip")
+        limit_length(pairs[:1], 1)
 
 
 def test_unknown_tokens_are_numbered_as_they_come_in_their_source() -> None:
@@ -221,10 +163,6 @@ def test_no_ngram_is_written_twice_where_that_is_asked_for():
     texts = [translator.predict([TEXT])[0][0].sentences for translator in (free, guarded)]
     assert any(len(set(tokens)) < len(tokens) for tokens in texts[0])
     assert all(len(set(tokens)) == len(tokens) for tokens in texts[1])
-
-
-def test_truncating_shortens_targets_too() -> None:
-    assert limit_length([Pair("ab", "bcd")], 2, "truncate")[0] == [("ab", "bc")]
 
 
 TEXT = "之乎。者也！"

@@ -13,7 +13,7 @@ from command import ROOT, records, run_here
 import paddle_dialog
 from paddle_dialog.serving.models import find_models, load_serve_config
 
-FEW_STEPS = ["-o", "training.max_steps=1", "-o", "data.batch_size=8", "-o", "training.show_examples=0"]
+FEW_STEPS = ["-o", "training.max_steps=1", "-o", "data.batch_size=8"]
 
 
 @pytest.fixture

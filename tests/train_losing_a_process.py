@@ -6,18 +6,18 @@ import runpy
 import signal
 from pathlib import Path
 
+from paddle_dialog.training import run
 from paddle_dialog.training.distributed import rank
-from paddle_dialog.training.training_model import TrainingModel
 
-whole = TrainingModel.update_weights
+whole = run.average_gradients
 steps = itertools.count(1)
 
 
-def update_weights(model):
+def average_gradients(*arguments):
     if next(steps) == 8 and rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    whole(model)
+    return whole(*arguments)
 
 
-TrainingModel.update_weights = update_weights
+run.average_gradients = average_gradients
 runpy.run_path(str(Path(__file__).resolve().parent.parent / "tools" / "train.py"), run_name="__main__")

@@ -1,6 +1,9 @@
-"""Measure how fast a recipe trains and answers on this machine. (The code: paddle_dialog/commands/benchmark.py.)"""
+"""Measure how fast a model answers on this machine. (The code: paddle_dialog/commands/benchmark.py.)"""
 
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
 
 from paddle_dialog.commands.console import run_script
 

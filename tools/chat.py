@@ -1,6 +1,9 @@
-"""Talk with a trained empathetic model. (The code: paddle_dialog/commands/chat.py.)"""
+"""Talk with a trained empathetic model. (The code: tasks/empathetic/chat_command.py.)"""
 
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
 
 from paddle_dialog.commands.console import run_script
 

@@ -1,6 +1,9 @@
-"""Write whole couplets with their 横批. (The code: paddle_dialog/commands/compose.py.)"""
+"""Write whole couplets with their 横批. (The code: tasks/couplet/compose_command.py.)"""
 
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
 
 from paddle_dialog.commands.console import run_script
 

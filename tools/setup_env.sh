@@ -64,7 +64,8 @@ esac
 stamp=$venv/setup_env.stamp
 sums="$(cksum "${files[@]}" "$lock" pyproject.toml)"
 place=
-if [[ -x $venv/bin/python && -f $stamp ]]; then
+# A damaged environment is made anew: one whose Python does not start, or that lost its packages.
+if [[ -f $stamp ]] && "$venv/bin/python" -c 'import pip, numpy, yaml' 2>/dev/null; then
     { read -r installed; read -r place; installed_sums="$(cat)"; } <"$stamp"
     # What is there already stays: the larger of both is installed.
     [[ "${files[*]}" == *"$requirements"*"$installed"* ]] && requirements=$installed
@@ -88,6 +89,10 @@ if [[ -z $place ]]; then
     fi
     rm -rf "$venv"
     "$python" -m venv "$venv"
+    # An older pip cannot install this checkout in place.
+    "$venv/bin/python" -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (21, 3))' ||
+        "$venv/bin/python" -m pip install --quiet --upgrade 'pip>=21.3,<26' ||
+        fail "pip could not be updated, see its message above; mend that and run this script again."
     place="$PWD $python"
 fi
 
@@ -102,7 +107,7 @@ fi
 echo "setup_env: installing $requirements into $venv, $($venv/bin/python --version); $time when it is new …" >&2
 # Without PIP_USE_PEP517 the pip of Python 3.10 builds old source packages in a way that no longer works.
 PIP_USE_PEP517=1 "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
-    fail "pip could not install $requirements, see its message above; mend that and run this script again."
+    fail "pip could not install $requirements, see its message above; mend that, or delete $venv, and run this again."
 if [[ $requirements != requirements-light.txt ]]; then
     case $("$venv/bin/python" --version) in
         *" 3.13."*) echo "setup_env: there is no PaddleNLP for Python 3.13; only its couplet corpus needs it." >&2 ;;

@@ -1,6 +1,9 @@
 """Train a model. (The code: paddle_dialog/commands/train.py.)"""
 
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
 
 from paddle_dialog.commands.console import run_script
 

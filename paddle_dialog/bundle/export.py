@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import PROGRESS, Bundle, check_replaceable, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import (
+    CONFIG,
+    PROGRESS,
+    THROUGH_PADDLE,
+    Bundle,
+    check_replaceable,
+    load_bundle,
+    save_bundle,
+)
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
@@ -31,8 +39,9 @@ def export_bundle(
     metrics: Mapping[str, Any] | None = None,
     data: Sequence[str] = (),
     eight_bits: bool = False,
+    overwrite: bool = False,
 ) -> int:
-    """Write a bundle for others: smaller weights, and file names in place of the paths in config and card.
+    """Write a bundle for others: smaller weights, and file names in place of the paths in the config.
 
     Args:
         source: a run's `best` or `last`.
@@ -40,13 +49,10 @@ def export_bundle(
         metrics: the output of `tools/evaluate.py --json` for this model.
         data: sources from which the task makes further files with the final weights, e.g. an index of them.
         eight_bits: whether matrices take 8 bits a number, with a scale for each row, instead of float16's 16.
+        overwrite: whether the bundle of another model may be replaced.
 
     Returns:
         Bytes of all files written.
-
-    Raises:
-        UserError: there is no bundle, the folder to write holds something else, float16 cannot hold the weights, or
-            the task cannot use the data.
     """
     check_replaceable(target)
     if target.resolve() == source.resolve():
@@ -55,19 +61,22 @@ def export_bundle(
         )
     if (target / PROGRESS).is_file():
         raise UserError(
-            f"{target}: is the checkpoint of a run, which could not go on without it; name a new folder"
+            f"{target}: is the checkpoint of a run, which needs it to continue; name a new folder"
         )
     bundle = load_bundle(source)
     task, config = config_from_text(bundle.config_text, f"{source}/config.yaml")
-    card, config = _without_paths(bundle.card, task, config), _without_folders(task, config)
+    config = _without_folders(task, config)
+    replaces = (target / CONFIG).is_file() and (target / CONFIG).read_text(encoding="utf-8") != dump(config)
+    if replaces and not overwrite:
+        raise UserError(f"{target}: is the bundle of another model; name a new folder, or add --overwrite")
     files = task.bundle_files(config, bundle.vocabularies, bundle.extra)
-    files |= {name: bundle.extra[name] for name in SMALL_FILES if name in bundle.extra}
+    files |= {name: bundle.extra[name] for name in (*SMALL_FILES, THROUGH_PADDLE) if name in bundle.extra}
     exported = Bundle(
         bundle.task,
         dump(config),
         bundle.vocabularies,
         _all_halved(bundle.weights, source),
-        "\n".join(part for part in (about, card, _table(metrics or {})) if part),
+        "\n".join(part for part in (about, bundle.card, _table(metrics or {})) if part),
         files,
         eight_bits,
     )
@@ -88,9 +97,6 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
 
     Returns:
         Bytes of all files written.
-
-    Raises:
-        UserError: the bundle is of no pre-trained model, its frozen model is missing, or the folder has something.
     """
     if target.exists():
         raise UserError(f"{target}: exists; name a new folder")
@@ -104,42 +110,32 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
         config = replaced(config, {"model.pretrained": base})
     config = with_pretrained_path(config, source)
     network: Any = TrainedModel.of_bundle(bundle, partial(task.build_network, config), source).network
-    partial_folder = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(partial_folder, ignore_errors=True)
-    partial_folder.mkdir(parents=True)
-    network.save_whole(partial_folder)
-    for name, content in base_files(config).items():
-        (partial_folder / name).write_bytes(content)
-    settings = base_settings(partial_folder) | {"torch_dtype": "float32"}
-    settings.pop("dtype", None)
-    (partial_folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    partial_folder.rename(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f"{target.name}.", dir=target.parent) as folder:
+        merged = Path(folder, "merged")
+        merged.mkdir()
+        network.save_whole(merged)
+        for name, content in base_files(config).items():
+            (merged / name).write_bytes(content)
+        settings = base_settings(merged) | {"torch_dtype": "float32"}
+        settings.pop("dtype", None)
+        (merged / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        merged.rename(target)
     return sum(path.stat().st_size for path in target.iterdir())
 
 
 def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
     """Return a config with its paths cut to file names, without the files that answering does not read."""
-    names = {
-        key: Path(path).name if key.startswith(("data.", "model.")) and key != "data.vocabulary" else None
-        for key, path in _paths(task, config).items()
-    }
-    return replaced(config, {**names, "output_dir": None})
-
-
-def _without_paths(card: str, task: Task, config: ExperimentConfig) -> str:
-    """Return a model card in which file names replace the paths of its config."""
-    for path in sorted(_paths(task, config).values(), key=len, reverse=True):
-        card = card.replace(path, Path(path).name)
-    return card
-
-
-def _paths(task: Task, config: ExperimentConfig) -> dict[str, str]:
-    """Return the paths in a config by their keys."""
-    keys = ("data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys)
-    paths = {key: attrgetter(key)(config) for key in keys}
+    keys = ["data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys]
     if isinstance(config.model, PretrainedConfig) and Path(config.model.pretrained).is_dir():
-        paths["model.pretrained"] = config.model.pretrained
-    return {key: path for key, path in paths.items() if path is not None}
+        keys.append("model.pretrained")
+    paths = {key: attrgetter(key)(config) for key in keys}
+    kept = {
+        key: Path(path).name if key.startswith(("data.", "model.")) and key != "data.vocabulary" else None
+        for key, path in paths.items()
+        if path is not None
+    }
+    return replaced(config, {**kept, "output_dir": None})
 
 
 def _all_halved(weights: Mapping[str, np.ndarray], source: Path) -> dict[str, np.ndarray]:
@@ -147,7 +143,8 @@ def _all_halved(weights: Mapping[str, np.ndarray], source: Path) -> dict[str, np
     halved = dict(weights)
     for name, values in weights.items():
         if values.dtype == np.float32:
-            halved[name] = values.astype(np.float16)
+            with np.errstate(over="ignore"):
+                halved[name] = values.astype(np.float16)
             if not np.isfinite(halved[name]).all():
                 raise UserError(f"{source}: {name} has weights beyond ±65504, which float16 cannot hold")
     return halved

@@ -8,10 +8,10 @@ import logging
 import lzma
 import os
 import re
-import shutil
+import secrets
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,11 @@ FORMAT = 1
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 CARD = "README.md"
+UNFINISHED = (
+    f"{MANIFEST}.partial"  # written first and renamed last: a folder that has neither is not of this library
+)
 PROGRESS = "progress.json"  # of a run, in the checkpoint that it can be continued from
+THROUGH_PADDLE = "through_paddle.txt"  # why the model does not answer by its steps over arrays
 VOCABULARY_SUFFIX = ".vocabulary.txt"
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outside of the folder
 
@@ -57,13 +61,10 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
 
     The files go to `<folder>.partial`; then the old folder becomes `<folder>.previous` and the new one takes
     its place. If the process is killed between these two renames, both folders remain while `folder` is missing;
-    `load_bundle` finds them, and the next save calls `finish_save`.
-
-    Raises:
-        UserError: the folder cannot be written, or holds something else.
+    `load_bundle` finds them, and the next save calls `finish_save`. Files that are not of a bundle are kept.
     """
     check_replaceable(folder)
-    partial, previous = _beside(folder, "partial"), _beside(folder, "previous")
+    partial, previous = _sibling(folder, "partial"), _sibling(folder, "previous")
     files = {
         CONFIG: bundle.config_text.encode("utf-8"),
         WEIGHTS: serialise_tensors(quantize(bundle.weights) if bundle.eight_bits else dict(bundle.weights)),
@@ -78,37 +79,32 @@ def save_bundle(bundle: Bundle, folder: Path) -> None:
     manifest = {"format": FORMAT, "task": bundle.task, "sha256": sums}
     try:
         finish_save(folder)
-        if partial.exists():
-            shutil.rmtree(partial)
+        _remove(partial)
         partial.mkdir(parents=True)
+        write_durably(partial / UNFINISHED, (json.dumps(manifest, indent=2) + "\n").encode("utf-8"))
         for name, content in files.items():
             write_durably(partial / name, content)
-        unfinished = _beside(partial / MANIFEST, "partial")
-        write_durably(unfinished, (json.dumps(manifest, indent=2) + "\n").encode("utf-8"))
-        unfinished.rename(partial / MANIFEST)  # once it is there, the bundle is whole
+        (partial / UNFINISHED).rename(partial / MANIFEST)  # once it is there, the bundle is whole
         _sync_folder(partial)
         _replace_folder(folder, partial, previous)
         _sync_folder(folder.parent)
     except OSError as error:
         if not _is_whole(partial):
-            shutil.rmtree(partial, ignore_errors=True)  # otherwise a full disk would stay full
+            with suppress(OSError):
+                _remove(partial)  # otherwise a full disk would stay full
         left = "; what was saved before is still there" if bundle_exists(folder) else ""
         raise UserError(f"{folder}: cannot write the bundle: {error.strerror}{left}") from error
 
 
 def finish_save(folder: Path) -> None:
     """Give a bundle its place that was whole when its save was killed."""
-    partial = _beside(folder, "partial")
+    partial = _sibling(folder, "partial")
     if _is_whole(partial) and not folder.exists():
         partial.rename(folder)
 
 
 def check_replaceable(folder: Path) -> None:
-    """Check that writing a bundle here would replace nothing but a bundle.
-
-    Raises:
-        UserError: there is a file, or a folder with other things in it.
-    """
+    """Check that writing a bundle here would replace nothing but a bundle."""
     if folder.is_dir() and ((folder / MANIFEST).is_file() or not any(folder.iterdir())):
         return
     if folder.exists():
@@ -116,49 +112,47 @@ def check_replaceable(folder: Path) -> None:
 
 
 def load_bundle(folder: str | Path) -> Bundle:
-    """Read a bundle and check every file against its checksum.
+    """Read a bundle and check every file: its checksum, and that its weights are finite numbers.
 
-    If a save was killed between its two renames, the bundle that it left beside the folder is read.
-
-    Raises:
-        UserError: there is no bundle, it is of another format, or a file is missing or damaged.
+    If a save was killed between its two renames, the bundle that it left under another name is read.
     """
     folder = Path(folder)
-    found = standing(folder)
+    found = recover(folder)
     if found != folder:
         logger.warning("%s is missing; taking %s", folder, found)
     return _read_bundle(found)
 
 
 def config_file(folder: Path) -> Path:
-    """Return the configuration in a bundle, without reading the rest of it.
-
-    Raises:
-        UserError: there is no bundle.
-    """
-    found = standing(folder)
+    """Return the configuration in a bundle, without reading the rest of it."""
+    found = recover(folder)
     _read_manifest(found)
-    return found / CONFIG
+    return plain_file(found / CONFIG)
 
 
-def standing(folder: Path) -> Path:
-    """Return the folder in which a bundle stands: its own, or what a save killed between its renames has left."""
-    beside = () if folder.exists() else (_beside(folder, "partial"), _beside(folder, "previous"))
-    return next(filter(_is_whole, beside), folder)
+def plain_file(path: Path) -> Path:
+    """Return the path of a bundle's file, unless it is a link, a pipe, a device or a folder."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise UserError(f"{path}: is a link or no file; a bundle's files are in its folder themselves")
+    return path
+
+
+def recover(folder: Path) -> Path:
+    """Return the folder of a bundle: its own, or what a save killed between its renames has left."""
+    left = () if folder.exists() else (_sibling(folder, "partial"), _sibling(folder, "previous"))
+    return next(filter(_is_whole, left), folder)
 
 
 def bundle_exists(folder: Path) -> bool:
     """Return whether there is a bundle, or the remains of a save killed between its two renames."""
-    return folder.is_dir() or any(_is_whole(_beside(folder, suffix)) for suffix in ("partial", "previous"))
+    return folder.is_dir() or recover(folder) != folder
 
 
 def _read_bundle(folder: Path) -> Bundle:
     manifest = _read_manifest(folder)
     files: dict[str, bytes] = {}
     for name, expected in manifest["sha256"].items():
-        path = folder / name
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise UserError(f"{path}: is a link or no file; a bundle's files stand in its folder themselves")
+        path = plain_file(folder / name)
         try:
             files[name] = path.read_bytes()
         except OSError as error:
@@ -174,6 +168,7 @@ def _read_bundle(folder: Path) -> Bundle:
     }
     try:
         tensors = parse_tensors(files.pop(WEIGHTS))
+        _check_numbers(tensors, folder / WEIGHTS)
         weights = EightBitWeights(tensors)
         config_text = files.pop(CONFIG).decode("utf-8")
         card = files.pop(CARD, b"").decode("utf-8")
@@ -209,12 +204,32 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
+def _check_numbers(tensors: Mapping[str, np.ndarray], path: Path) -> None:
+    """Check the types of weights, and that none is infinite or not a number."""
+    for name, values in tensors.items():
+        if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
+            raise UserError(f"{path}: {name} has type {values.dtype}; weights are numbers, such as float32")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise UserError(f"{path}: {name} has numbers that are not finite; restore or retrain it")
+
+
+def unpack_xz(content: bytes, most: int) -> bytes:
+    """Unpack an xz file of a bundle; a `ValueError` where it holds more than `most` bytes."""
+    unpacker = lzma.LZMADecompressor()
+    data = unpacker.decompress(content, most + 1)
+    if len(data) > most:
+        raise ValueError(f"it unpacks to more than {most:,} bytes")
+    if not unpacker.eof:
+        raise lzma.LZMAError("it ends too early")
+    return data
+
+
 def _is_whole(folder: Path) -> bool:
     """Return whether a folder holds a bundle: its manifest comes when all else is on the disk."""
     return (folder / MANIFEST).is_file()
 
 
-def _beside(folder: Path, suffix: str) -> Path:
+def _sibling(folder: Path, suffix: str) -> Path:
     return folder.with_name(f"{folder.name}.{suffix}")
 
 
@@ -223,14 +238,34 @@ def _replace_folder(folder: Path, partial: Path, previous: Path) -> None:
     if not folder.exists():
         partial.rename(folder)
         return
-    if previous.exists():
-        shutil.rmtree(previous)
+    _remove(previous)
     folder.rename(previous)
     try:
         partial.rename(folder)
     except OSError:
         previous.rename(folder)
         raise
+
+
+def _remove(folder: Path) -> None:
+    """Delete a bundle, whole or begun; a folder that holds anything else gets another name instead."""
+    marker = folder / UNFINISHED
+    if not folder.is_symlink():
+        if _is_whole(folder):
+            (folder / MANIFEST).rename(marker)  # from here on it is no bundle
+        try:
+            names = dict(parse_json(marker.read_text(encoding="utf-8"))["sha256"])
+        except (OSError, ValueError, KeyError, TypeError):  # killed while the marker was written, or not ours
+            names = {}
+        for name in filter(_PLAIN_NAME.fullmatch, names):
+            (folder / name).unlink(missing_ok=True)
+        marker.unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
+    if folder.exists() or folder.is_symlink():
+        kept = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
+        folder.rename(kept)
+        logger.warning("%s holds what is not of a bundle; it is %s now", folder, kept)
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -260,10 +295,6 @@ def file_errors(where: str, what: str, remedy: str) -> Iterator[None]:
         where: the file.
         what: what it should hold.
         remedy: what the user can do.
-
-    Raises:
-        UserError: the content is no safetensors, xz or zlib file, a name is missing, a value is wrong, or
-            NumPy does not support the network of these weights.
     """
     try:
         yield

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.bundle.folder import Bundle
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle
 from paddle_dialog.bundle.weights import set_weights
 from paddle_dialog.device import current_is_cpu
 from paddle_dialog.errors import UnsupportedModelError
@@ -48,12 +48,17 @@ class TrainedModel:
 
     @classmethod
     def of_bundle(
-        cls, bundle: Bundle, build: Callable[[Mapping[str, int]], nn.Layer], where: Path
+        cls,
+        bundle: Bundle,
+        build: Callable[[Mapping[str, int]], nn.Layer],
+        where: Path,
+        through_paddle: bool = False,
     ) -> TrainedModel:
         """Return the model of a bundle.
 
         Args:
             build: makes the untrained network of the sizes of its vocabularies.
+            through_paddle: never answer by arrays.
         """
 
         def network() -> nn.Layer:
@@ -61,7 +66,12 @@ class TrainedModel:
             set_weights(built, bundle.weights, where)
             return built
 
-        return cls(bundle.vocabularies, network, bundle.extra, bundle.weights, where)
+        if THROUGH_PADDLE not in bundle.extra:
+            weights = None if through_paddle else bundle.weights
+            return cls(bundle.vocabularies, network, bundle.extra, weights, where)
+        reason = bundle.extra[THROUGH_PADDLE].decode("utf-8", "replace").strip()
+        logger.warning("%s: %s; answering through Paddle, which starts seconds later", where, reason)
+        return cls(bundle.vocabularies, network, bundle.extra, None, where)
 
     @classmethod
     def of_network(cls, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> TrainedModel:

@@ -40,6 +40,31 @@ def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
     return {name: state[name].numpy() for name in _training_only(network)}
 
 
+def check_arrays(
+    arrays: Mapping[str, np.ndarray],
+    where: str | Path,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> None:
+    """Check arrays that were read from a file before they are used.
+
+    Args:
+        where: the file.
+        shapes: that the file must hold by name, no more and no less; None takes any.
+    """
+    if shapes is not None and arrays.keys() != shapes.keys():
+        odd = min(arrays.keys() ^ shapes.keys())
+        raise UserError(f"{where}: is damaged: {odd} is {'unknown' if odd in arrays else 'missing'}")
+    for name, array in arrays.items():
+        if shapes is not None and array.shape != shapes[name]:
+            raise UserError(
+                f"{where}: is damaged: {name} has shape {list(array.shape)} and not {list(shapes[name])}"
+            )
+        if array.dtype.kind != "f":
+            raise UserError(f"{where}: is damaged: {name} is of {array.dtype} and not of floats")
+        if not np.isfinite(array).all():
+            raise UserError(f"{where}: is damaged: {name} has a value that is not finite")
+
+
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copy weights into a network, casting to its precision.
 

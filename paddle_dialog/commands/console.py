@@ -68,4 +68,4 @@ def _usage() -> str:
     for name, module in command_modules().items():
         purpose = (importlib.import_module(module).__doc__ or "").partition("\n")[0]
         lines.append(f"  {name:<11}{purpose}")
-    return "\n".join([*lines, "", "paddle-dialog COMMAND --help tells of one."])
+    return "\n".join([*lines, "", "See paddle-dialog COMMAND --help."])

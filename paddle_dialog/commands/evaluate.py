@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
-from paddle_dialog.command_line import base_parser, load_model, notes_on_stderr
+from paddle_dialog.command_line import base_parser, load_model, note, notes_on_stderr
 from paddle_dialog.config.loader import flat
 from paddle_dialog.data.training_data import warn_of_dev_data
 from paddle_dialog.errors import UserError
@@ -30,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
         figures = FigureFolder(Path(arguments.figures))
         model.task.draw_figures(model.predictor, source, figures)
         figures.close()
-        print(f"figures: {', '.join(map(str, figures.written))}", file=sys.stderr)
+        note(f"figures: {', '.join(map(str, figures.written))}")
     with notes_on_stderr():
         if source == model.config.data.dev:
             warn_of_dev_data(model.config.data)

@@ -9,14 +9,14 @@ import argparse
 import json
 from pathlib import Path
 
-from paddle_dialog.command_line import OneLineParser, notes_on_stderr
+from paddle_dialog.command_line import notes_on_stderr, program_parser
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the bundle and print its size."""
     from paddle_dialog.bundle.export import export_bundle, export_merged
-    from paddle_dialog.bundle.loading import find_model
     from paddle_dialog.errors import UserError
+    from paddle_dialog.recipes import find_model
 
     if arguments.merge is not None:
         if arguments.about or arguments.data or arguments.metrics or arguments.eight_bits:
@@ -48,14 +48,14 @@ def main(arguments: argparse.Namespace) -> None:
             metrics,
             arguments.data,
             arguments.eight_bits,
+            arguments.overwrite,
         )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    purpose, _, example = (__doc__ or "").partition("\n\n")
-    parser = OneLineParser(description=purpose, epilog=f"example: {example.strip()}")
+    parser = program_parser(__doc__)
     parser.add_argument(
         "--weights", required=True, metavar="DIR", help="the model of a run, e.g. runs/couplet/best"
     )
@@ -80,6 +80,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="BASE",
         help="instead of a bundle, write a fine-tuned pre-trained model as one folder that Transformers and "
         "PaddleFormers read; BASE is the folder of the frozen model, where it has been moved",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="write although --output holds the bundle of another model"
     )
     parser.add_argument("--metrics", metavar="FILE", help="what tools/evaluate.py --json printed")
     return parser

@@ -20,6 +20,8 @@ from paddle_dialog.command_line import (
     checked_text,
     integer_from,
     load_model,
+    note,
+    piped_lines,
     typed_lines,
 )
 from paddle_dialog.data.records import Record
@@ -74,8 +76,8 @@ def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: l
     answers = list(records(texts))
     if as_json:
         return [json.dumps(record, ensure_ascii=False) for record in answers]
-    for note in filter(None, map(predictor.note_of, answers)):
-        print(f"note: {note}", file=sys.stderr)
+    for remark in filter(None, map(predictor.note_of, answers)):
+        note(f"note: {remark}")
     return [predictor.format_record(record) for record in answers]
 
 
@@ -86,16 +88,12 @@ def show(records: Iterable[str]) -> None:
 
 
 def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None) -> None:
-    """Answer a file in batches, up to its end or its first faulty line.
-
-    Raises:
-        UserError: a line cannot be read or answered; all before it have been answered.
-    """
+    """Answer a file in batches, up to its end or its first faulty line."""
     processes = usable_cores() if workers is None else workers
     if processes > 1 and not can_fork():
         processes = 1
         if workers is not None:
-            print("answering in one process: several need Linux and a model over arrays", file=sys.stderr)
+            note("answering in one process: several need Linux and a model over arrays")
     any_line = False
     batches = input_batches(name, batch_size)
     answers = map_in_order(partial(answer_batch, answer, name), batches, processes)
@@ -142,7 +140,7 @@ def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], Us
 
 
 def converse(answer: Answer) -> None:
-    """Answer typed lines until the end of input; report a faulty line and go on."""
+    """Answer typed lines until the end of input; report a faulty line and continue."""
     for text in typed_lines("one line each; Ctrl-D ends"):
         try:
             if text is None:
@@ -150,7 +148,7 @@ def converse(answer: Answer) -> None:
             if text.strip():
                 show(answer([checked_text(text)]))
         except UserError as error:
-            print(f"error: {error}", file=sys.stderr)
+            note(f"error: {error}")
 
 
 def input_lines(name: str) -> Iterator[Line]:
@@ -162,14 +160,11 @@ def input_lines(name: str) -> Iterator[Line]:
 
 
 def standard_input() -> Iterator[Line]:
-    """Iterate over the lines of standard input as UTF-8, whatever the locale."""
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"standard input:{number}: not UTF-8 ({error.reason}); convert the text first"
-            ) from error
+    """Iterate over the lines of standard input."""
+    for number, line in piped_lines():
+        if line is None:
+            raise UserError(f"standard input:{number}: not UTF-8; convert the text first")
+        yield number, line
 
 
 def shown(name: str) -> str:

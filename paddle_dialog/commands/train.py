@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             run = Run.begin(task, config, arguments.overwrite)
         if device == "cpu":
-            _tell_of_idle_cores()
+            _log_idle_cores()
         progress = run.train()
     except (RuntimeError, ValueError) as error:
         if not lost_connection(error):
@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _tell_of_idle_cores() -> None:
+def _log_idle_cores() -> None:
     """Log that one process leaves all cores but one idle: Paddle's operators hardly gain from threads."""
     from paddle_dialog.training.distributed import num_ranks
 

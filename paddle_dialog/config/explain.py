@@ -1,15 +1,16 @@
-"""Explains the keys of a configuration, for `--help-config` and docs/settings.md."""
+"""Explains the keys of a configuration, for `--help-config`."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
-from paddle_dialog.config.fields import describe, field_hints, members, shown, tags
+from paddle_dialog.config.loader import flat
+from paddle_dialog.config.typed import describe, field_hints, members, shown, tags
 from paddle_dialog.errors import UserError
 
 LINE_WIDTH = 100
@@ -23,7 +24,7 @@ class Key:
     Attributes:
         name: the key with its sections, e.g. `model.width`.
         accepts: its type and range in words.
-        default: its default as it would stand in YAML, or "required".
+        default: its default in YAML, or "required".
         help: what it does.
     """
 
@@ -78,23 +79,23 @@ def sections(cls: Any, name: str = "", tag: str = "") -> Iterator[Section]:
         yield from sections(each, path, inner_tag)
 
 
-def explain(cls: Any, wanted: str = "") -> str:
+def explain(cls: Any, wanted: str = "", values: Mapping[str, Any] | None = None) -> str:
     """Explain the keys of a configuration, for a terminal.
 
     Args:
         wanted: one section or key, e.g. `model` or `training.epochs`; by default all.
-
-    Raises:
-        UserError: there is no such section or key.
+        values: those of a recipe, shown where they differ from the default.
     """
+    given = {name: _in_yaml(value) for name, value in flat(values or {})}
     blocks = []
     for section in sections(cls):
         whole = not wanted or section.name == wanted or section.name.startswith(f"{wanted}.")
         keys = [key for key in section.keys if whole or key.name == wanted]
+        chosen = not section.tag or given.get(f"{section.name}.name", section.tag) == section.tag
         if keys:
             title = section.name + (f" (name: {section.tag})" if section.tag else "")
             head = [f"{title}: {section.help}" if title else section.help]
-            blocks.append("\n".join([*head, *map(_key_as_text, keys)]))
+            blocks.append("\n".join([*head, *(_key_as_text(key, given if chosen else {}) for key in keys)]))
     if not blocks:
         raise UserError(f"--help-config {wanted}: no such section or key; {_near(cls, wanted)}")
     return "\n\n".join(blocks)
@@ -106,13 +107,17 @@ def _is_tagged(cls: Any) -> bool:
 
 def _default(field: dataclasses.Field[Any]) -> str:
     value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-    if value is dataclasses.MISSING:
-        return REQUIRED
+    return REQUIRED if value is dataclasses.MISSING else _in_yaml(value)
+
+
+def _in_yaml(value: Any) -> str:
     return value if isinstance(value, str) and value else shown(value)
 
 
-def _key_as_text(key: Key) -> str:
+def _key_as_text(key: Key, given: Mapping[str, str]) -> str:
     value = "(required)" if key.default == REQUIRED else f"= {key.default}"
+    if given.get(key.name, key.default) != key.default:
+        value += f" (this recipe: {given[key.name]})"
     indent = " " * 6
     help_lines = textwrap.wrap(key.help, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
     return "\n".join([f"  {key.name} {value}  # {key.accepts}", *help_lines])

@@ -1,12 +1,11 @@
-"""Configuration files: YAML with bases, overrides and `${NAME}` references to plain mappings, and back.
+"""Configuration files: YAML with bases, overrides and `${NAME}` references, read into mappings and written back.
 
-Parsing is stricter than `yaml.safe_load`, and its errors name a line that a user can mend.
+Parsing is stricter than `yaml.safe_load`, and errors name the line.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from paddle_dialog.errors import UserError
 
 Config = TypeVar("Config")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_MOST_VALUES = 100_000  # of a file, those of an alias counted each time that it stands
+_MOST_KEYS = 10_000  # of one mapping; merged aliases can unfold to any number
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})?", re.ASCII)
 
 
@@ -32,9 +31,6 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, An
 
     Returns:
         The merged mapping, not yet typed: `${NAME}` references are filled by `build`.
-
-    Raises:
-        UserError: a file is missing or no YAML mapping, bases form a circle, or an override is malformed.
     """
     mapping = _read_with_base(Path(path), ())
     for override in overrides:
@@ -59,6 +55,11 @@ def dump(config: Any) -> str:
     return write_yaml(_plain(config))
 
 
+def write_yaml(value: Any) -> str:
+    """Write plain values as YAML, in the given key order, each text on one line."""
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**20)
+
+
 def replaced(config: Config, values: Mapping[str, Any]) -> Config:
     """Return a configuration with other values, which are not checked again.
 
@@ -74,11 +75,10 @@ def replaced(config: Config, values: Mapping[str, Any]) -> Config:
 
 def _read_with_base(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
     """Read a file over its base; `ancestors` are the files whose `base` led here."""
-    real = path.resolve()
-    if real in (ancestor.resolve() for ancestor in ancestors):
+    if path.resolve() in (ancestor.resolve() for ancestor in ancestors):
         chain = " → ".join(str(ancestor) for ancestor in (*ancestors, path))
         raise UserError(f"{ancestors[-1]}: base: the files are each other's base ({chain}); remove one base")
-    mapping = _read_file(path, ancestors)
+    mapping = _read_file(path, f"{ancestors[-1]}: base {path}" if ancestors else f"{path}")
     if "base" not in mapping:
         return mapping
     base = mapping.pop("base")
@@ -91,8 +91,7 @@ def _read_with_base(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
     return _merge(_read_with_base(base_path, (*ancestors, path)), mapping)
 
 
-def _read_file(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
-    where = f"{ancestors[-1]}: base {path}" if ancestors else f"{path}"
+def _read_file(path: Path, where: str) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -112,11 +111,8 @@ def _read_file(path: Path, ancestors: tuple[Path, ...]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return fresh dicts and lists (a shared one would become a YAML alias) with `${` made literal."""
     if dataclasses.is_dataclass(value):
-        return {
-            field.name: _plain(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-            if field.init
-        }
+        fields = (field.name for field in dataclasses.fields(value) if field.init)
+        return {name: _plain(getattr(value, name)) for name in fields}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -125,11 +121,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
-    """Return a copy of the mapping with one `section.key=value` set, missing sections created.
-
-    Raises:
-        UserError: there is no `=`, a part of the key is empty, or the key leads through a value or list.
-    """
+    """Return a copy of the mapping with one `section.key=value` set, missing sections created."""
     key, equals, text = override.partition("=")
     path = [part.strip() for part in key.split(".")]
     if not equals or not all(path):
@@ -138,26 +130,18 @@ def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
         value = parse_value(text)
     except DuplicateKeyError as error:
         raise UserError(f"-o {override}: {error.problem}") from error
-    return _with_value(mapping, path, value, override)
-
-
-def _with_value(
-    mapping: Mapping[str, Any], path: list[str], value: Any, override: str, depth: int = 0
-) -> dict[str, Any]:
-    """Return a copy with the value at a path; every level is copied, as YAML aliases share objects."""
-    copied = dict(mapping)
-    if depth == len(path) - 1:
-        copied[path[depth]] = value
-        return copied
-    section = copied.get(path[depth])
-    if section is None:
-        section = {}
-    if not isinstance(section, Mapping):
-        at = ".".join(path[: depth + 1])
-        kind = "a list" if isinstance(section, list) else "a single value"
-        raise UserError(f"-o {override}: {at} is {kind}, not a section; override {at} as a whole")
-    copied[path[depth]] = _with_value(section, path, value, override, depth + 1)
-    return copied
+    merged = node = dict(mapping)
+    for depth, part in enumerate(path[:-1], start=1):
+        section = {} if node.get(part) is None else node[part]
+        if not isinstance(section, Mapping):
+            at = ".".join(path[:depth])
+            kind = "a list" if isinstance(section, list) else "a single value"
+            raise UserError(f"-o {override}: {at} is {kind}, not a section; override {at} as a whole")
+        inner = dict(section)  # a copy, as YAML aliases share sections
+        node[part] = inner
+        node = inner
+    node[path[-1]] = value
+    return merged
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,7 +162,7 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 class DuplicateKeyError(yaml.MarkedYAMLError):
-    """The same key stands twice in one mapping."""
+    """A key appears twice in one mapping."""
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -190,11 +174,7 @@ class _StrictLoader(yaml.SafeLoader):
     }
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Compose one mapping and refuse duplicate keys; construction would be too late, as it expands `<<`.
-
-        Raises:
-            DuplicateKeyError: a key stands twice.
-        """
+        """Compose one mapping and refuse duplicate keys; construction would be too late, as it expands `<<`."""
         node = super().compose_mapping_node(anchor)
         first_line: dict[tuple[str, str], int] = {}
         for key, _ in node.value:
@@ -202,10 +182,17 @@ class _StrictLoader(yaml.SafeLoader):
                 continue
             identity, line = (key.tag, key.value), key.start_mark.line + 1
             if identity in first_line:
-                problem = f"key {key.value!r} stands twice (first on line {first_line[identity]}); keep one"
+                problem = f"key {key.value!r} appears twice (first on line {first_line[identity]}); keep one"
                 raise DuplicateKeyError(problem=problem, problem_mark=key.start_mark)
             first_line[identity] = line
         return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Expand `<<`, up to a bound."""
+        super().flatten_mapping(node)
+        if len(node.value) > _MOST_KEYS:
+            problem = f"it has more than {_MOST_KEYS:,} keys"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Construct one node; PyYAML's bare Python errors (`!!bool x`, a 5000-digit integer) get a line."""
@@ -216,36 +203,16 @@ class _StrictLoader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
 
 
-class _Dumper(yaml.SafeDumper):
-    """A `SafeDumper` that escapes unprintable text: PyYAML writes U+0085 bare and reads it as a space."""
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)
-
-
-def write_yaml(value: Any) -> str:
-    """Write plain values as YAML, in the given key order, each text on one line."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**20)
-
-
 def parse_file_text(text: str, where: str) -> Any:
-    """Parse the text of one YAML file.
-
-    Raises:
-        UserError: the text is not YAML or has a duplicate key; names the line.
-    """
+    """Parse the text of one YAML file; an error names the line."""
     try:
         return _parse(text)[1]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{where}, line {mark.line + 1}" if mark else where
         what = error.problem or error.context or "cannot be parsed"
-        if isinstance(error, DuplicateKeyError):
-            raise UserError(f"{at}: {what}") from error
-        raise UserError(f"{at}: not valid YAML: {what}") from error
+        kind = "" if isinstance(error, DuplicateKeyError) else "not valid YAML: "
+        raise UserError(f"{at}: {kind}{what}") from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise UserError(f"{where}, line {line}: not valid YAML: {error.reason}") from error
@@ -254,47 +221,21 @@ def parse_file_text(text: str, where: str) -> Any:
 
 
 def _parse(text: str) -> tuple[yaml.Node | None, Any]:
-    """Return the node of a YAML document and its value.
-
-    Raises:
-        yaml.YAMLError: it is not YAML, or its aliases unfold to more values than any configuration has.
-    """
+    """Return the node of a YAML document and its value."""
     loader = _StrictLoader(text)
     try:
         node = loader.get_single_node()
-        if node is None:
-            return None, None
-        count = _count_values(node, {})
-        if count > _MOST_VALUES:
-            many = (
-                "its lists or mappings hold themselves" if count == math.inf else f"it has {count:,} values"
-            )
-            raise yaml.composer.ComposerError(problem=many, problem_mark=node.start_mark)
-        return node, loader.construct_document(node)
+        return node, None if node is None else loader.construct_document(node)
     finally:
         loader.dispose()
-
-
-def _count_values(node: yaml.Node, known: dict[int, float]) -> float:
-    """Count the values of a node with those of its aliases; infinity where one stands inside itself."""
-    if isinstance(node, yaml.ScalarNode):
-        return 1
-    if id(node) not in known:
-        known[id(node)] = math.inf
-        pairs = isinstance(node, yaml.MappingNode)
-        inner = [each for pair in node.value for each in pair] if pairs else node.value
-        known[id(node)] = 1 + sum(_count_values(each, known) for each in inner)
-    return known[id(node)]
 
 
 def parse_value(text: str) -> Any:
     """Parse one value from the command line as YAML, or as plain text where YAML would lose part of it.
 
     Lists and mappings count only in their bracketed form (`[1, 2]`, `{a: 1}`), so that `Act 1: rain` or `- x`
-    stays text; so does text in which YAML sees a comment, a tag or an anchor, and all invalid YAML.
-
-    Raises:
-        DuplicateKeyError: `{a: 1, a: 2}`.
+    stays text; so does text in which YAML sees a comment, a tag or an anchor, and all invalid YAML but a duplicate
+    key (`DuplicateKeyError`).
     """
     stripped = text.strip()
     try:
@@ -316,7 +257,7 @@ class UnfilledReferenceError(Exception):
 
 
 def expand(text: str) -> str:
-    """Fill the references in a text; `$${` stands for a literal `${`.
+    """Fill the references in a text; `$${` is a literal `${`.
 
     As in the shell, `:-default` also serves when the variable is set but empty.
 

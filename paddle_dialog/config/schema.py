@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import ENDLESS, MOST, Problem, at_least, rate, setting
+from paddle_dialog.config.fields import ENDLESS, Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
 
 MOST_ROWS = 1000  # of a beam
+INPUTS_TOGETHER = 64  # beams of 1000 of them still fit into memory
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,6 @@ class DataConfig:
     train: str = setting("sample", "the training examples: a file, or `sample`, the examples that ship")
     dev: str | None = setting("sample", "the examples of the dev evaluations; null evaluates nothing")
     max_length: int = at_least(1, 64, "longest text in tokens, end token not counted")
-    overlong: Literal["skip", "truncate"] = setting("skip", "what happens to longer training examples")
     min_count: int = at_least(1, 1, "how often a token must occur to enter the vocabulary")
     max_vocabulary: int | None = setting(
         None,
@@ -32,9 +32,6 @@ class DataConfig:
     batch_size: int = at_least(1, 128, "examples in a batch of one process")
     bucket_batches: int = at_least(
         1, 100, "batches that are drawn together and sorted by length; more means less padding"
-    )
-    workers: int = at_least(
-        0, 0, "processes that prepare batches; 0 prepares them in the training process", maximum=256
     )
 
 
@@ -56,7 +53,6 @@ class TrainingConfig:
     learning_rate: float = setting(
         1e-3, "the highest learning rate; with `noam` a factor, usually 1 or 2", above=0.0, maximum=100.0
     )
-    beta1: float = at_least(0.0, 0.9, "Adam's decay of the gradients' running mean", 0.999999)
     beta2: float = at_least(0.0, 0.999, "Adam's decay of the squared gradients' running mean", 0.999999)
     epsilon: float = at_least(1e-20, 1e-8, "Adam's constant against division by zero", maximum=1.0)
     weight_decay: float = at_least(
@@ -78,9 +74,6 @@ class TrainingConfig:
     accumulate: int = at_least(
         1, 1, "batches whose gradients make one step, each weighted by its target tokens"
     )
-    max_skipped: int = at_least(
-        1, 10, "steps skipped in a row, for a loss or gradient that is not finite, after which the run ends"
-    )
     amp: Literal["none", "O1", "O2"] = setting(
         "none", "mixed precision on a GPU: O1 computes what is safe in `amp_dtype`, O2 nearly everything"
     )
@@ -93,15 +86,16 @@ class TrainingConfig:
         "steps between dev evaluations; 0 is once an epoch; the last step is always evaluated",
         maximum=ENDLESS,
     )
+    max_dev: int | None = setting(
+        None, "dev examples that an evaluation uses, spread evenly over all; null uses all", minimum=1
+    )
     patience: int | None = setting(
         None, "evaluations without a better one after which the run ends; null never ends it", minimum=1
     )
-    keep_best: int = at_least(1, 1, "best models to keep; above 1 each is also kept as `best-STEP`")
     save_every: int = at_least(
         1, 500, "steps between checkpoints; the last step is always saved", maximum=ENDLESS
     )
     log_every: int = at_least(1, 100, "steps between log lines and points of the curves", maximum=ENDLESS)
-    show_examples: int = at_least(0, 4, "dev examples shown at each evaluation")
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
@@ -140,15 +134,16 @@ class DecodingConfig:
     engine: Literal["fast", "reference"] = setting(
         "fast", "`reference` is Paddle's own beam search, for comparison"
     )
-    batch_size: int = at_least(1, 64, "inputs decoded together", maximum=4096)
+
+    @property
+    def batch_size(self) -> int:
+        """Number of inputs that are decoded together."""
+        return INPUTS_TOGETHER
 
     def problems(self) -> Iterator[Problem]:
         """Yield settings that contradict each other."""
         if self.strategy == "beam" and self.n_best > self.beam_size:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
-        if self.strategy == "beam" and self.batch_size * self.beam_size > MOST:
-            most = MOST // self.beam_size
-            yield "batch_size", f"is {self.batch_size}; beams of {self.beam_size} leave room for {most}"
         if self.strategy == "greedy" and self.n_best > 1:
             yield "n_best", f"is {self.n_best}, but greedy search gives one candidate; take beam or sample"
         if self.engine == "reference" and self.strategy != "beam":
@@ -182,8 +177,6 @@ class ExperimentConfig:
         """Yield settings of different sections that contradict each other."""
         if self.training.patience is not None and self.data.dev is None:
             yield "training.patience", "early stopping needs data.dev"
-        if self.training.keep_best > 1 and self.data.dev is None:
-            yield "training.keep_best", "choosing the best models needs data.dev"
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import json
 import math
 import re
+import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from paddle_dialog.config.fields import (
-    LEAST,
-    MOST,
-    bounds_broken,
-    describe,
-    field_hints,
-    is_optional,
-    members,
-    shown,
-    tags,
-)
+from paddle_dialog.config.fields import LEAST, MOST
 from paddle_dialog.config.loader import DuplicateKeyError, UnfilledReferenceError, expand, parse_value
 from paddle_dialog.errors import UserError
 
@@ -28,6 +21,8 @@ T = TypeVar("T")
 
 _FAILED = object()
 _QUOTES = "; put it in quotes"
+_SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+_BOUNDS = {"min": "at least", "above": "above", "max": "at most"}
 # YAML 1.1 wants a point and a signed exponent in a float, so it reads 1e-3 as text.
 _EXPONENT_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+", re.ASCII)
 
@@ -36,7 +31,7 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
     """Build a dataclass from a mapping, checking types, bounds, unknown keys and cross-checks.
 
     Fields may be bool, int, float, str, `X | None`, `list[X]`, `dict[str, X]`, `Literal[…]`, a dataclass, or
-    a union of dataclasses told apart by their `name: Literal["…"]`. Field metadata `min`, `max` (inclusive)
+    a union of dataclasses that differ in their `name: Literal["…"]`. Field metadata `min`, `max` (inclusive)
     and `above` (exclusive) bound the numbers of a field, also inside a list or dict. A dataclass may define
     `problems(self) -> Iterable[tuple[str, str]]` with (relative key, what is wrong and what would be right);
     it is asked once all fields of the dataclass have been built.
@@ -63,7 +58,7 @@ def _join(prefix: str, key: str) -> str:
 
 
 class _Builder:
-    """Converts values by type hint; notes them in `problems` and returns `_FAILED` instead of raising."""
+    """Converts values by type hint; collects `problems` and returns `_FAILED` instead of raising."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -93,7 +88,7 @@ class _Builder:
         instance = cls(**{name: item for name, item in built.items() if item is not dataclasses.MISSING})
         for name, item in built.items():
             if item is dataclasses.MISSING:
-                self.cross_check_tree(getattr(instance, name), _join(key, name))
+                self.cross_check_default(getattr(instance, name), _join(key, name))
         self.cross_check(instance, key)
         return instance
 
@@ -136,19 +131,18 @@ class _Builder:
         return self.scalar(hint, choice, value, key, metadata)
 
     def container(self, hint: Any, choice: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
-        origin, arguments = typing.get_origin(choice), typing.get_args(choice)
+        origin, inner = typing.get_origin(choice), typing.get_args(choice)[-1]
         if not isinstance(value, origin):
             return self.wrong(hint, value, key, metadata)
-        inner = arguments[-1]
         if origin is list:
             items = [self.convert(inner, item, f"{key}[{i}]", metadata) for i, item in enumerate(value)]
             return _FAILED if any(item is _FAILED for item in items) else items
-        built = {}
-        for name, item in value.items():
-            if not isinstance(name, str):
-                built[name] = self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
-            else:
-                built[name] = self.convert(inner, item, _join(key, name), metadata)
+        built = {
+            name: self.convert(inner, item, _join(key, name), metadata)
+            if isinstance(name, str)
+            else self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
+            for name, item in value.items()
+        }
         return _FAILED if any(item is _FAILED for item in built.values()) else built
 
     def scalar(self, hint: Any, choice: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
@@ -172,7 +166,7 @@ class _Builder:
             metadata = {"max": MOST, **metadata}
         if metadata.get("above") == 0 and 0 < number < LEAST:
             metadata = {"min": LEAST}
-        if bounds_broken(number, metadata):
+        if _bounds_broken(number, metadata):
             return self.wrong(hint, value, key, metadata)
         return number
 
@@ -194,21 +188,18 @@ class _Builder:
         return self.section(by_name[name], value, key, label=name)
 
     def cross_check(self, instance: Any, key: str) -> None:
-        check = getattr(instance, "problems", None)
-        if callable(check):
-            problems: Iterable[tuple[str, str]] = check()
-            for relative, problem in problems:
-                self.fail(_join(key, relative), problem)
+        for relative, problem in getattr(instance, "problems", tuple)():
+            self.fail(_join(key, relative), problem)
 
-    def cross_check_tree(self, value: Any, key: str) -> None:
+    def cross_check_default(self, value: Any, key: str) -> None:
         """Cross-check a default, which no conversion has visited."""
         if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                self.cross_check_tree(getattr(value, field.name), _join(key, field.name))
+                self.cross_check_default(getattr(value, field.name), _join(key, field.name))
             self.cross_check(value, key)
         elif isinstance(value, (list, tuple)):
             for index, item in enumerate(value):
-                self.cross_check_tree(item, f"{key}[{index}]")
+                self.cross_check_default(item, f"{key}[{index}]")
 
 
 def _filled(text: str, choices: list[Any], optional: bool) -> Any:
@@ -226,3 +217,82 @@ def _filled(text: str, choices: list[Any], optional: bool) -> Any:
         return parse_value(filled)
     except DuplicateKeyError as error:
         raise UnfilledReferenceError(f"{filled!r:.80}: {error.problem}") from error
+
+
+@functools.cache
+def field_hints(cls: Any) -> dict[str, Any]:
+    """Return the type hints of a dataclass, its bases included."""
+    return typing.get_type_hints(cls)
+
+
+def members(hint: Any) -> list[Any]:
+    """Return the alternatives of a hint without None: one type, or the dataclasses of a tagged union."""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    choices = [each for each in typing.get_args(hint) if each is not types.NoneType] if union else [hint]
+    if len(choices) > 1 and not all(dataclasses.is_dataclass(choice) for choice in choices):
+        raise TypeError(f"a union in a configuration may hold only dataclasses and None, not {hint}")
+    for choice in choices:
+        origin = typing.get_origin(choice)
+        if not (choice in _SCALARS or dataclasses.is_dataclass(choice) or origin in (list, dict, Literal)):
+            raise TypeError(f"{choice} cannot be the type of a configuration field")
+        if origin is dict and typing.get_args(choice)[0] is not str:
+            raise TypeError(f"the keys of a configuration's dict must be str, not {choice}")
+    return choices
+
+
+def is_optional(hint: Any) -> bool:
+    """Return whether the hint accepts None."""
+    return types.NoneType in typing.get_args(hint)
+
+
+def tags(cls: Any) -> tuple[str, ...]:
+    """Return the names by which a tagged union chooses this dataclass, from its `name: Literal[…]`."""
+    hint = field_hints(cls).get("name")
+    if typing.get_origin(hint) is not Literal:
+        raise TypeError(f'{cls.__name__} is a member of a tagged union and needs `name: Literal["…"]`')
+    return typing.get_args(hint)
+
+
+def describe(hint: Any, metadata: Mapping[str, Any]) -> str:
+    """Say what a field accepts, for example "an integer (at least 1) or null"."""
+    choices = members(hint)
+    choice, origin = choices[0], typing.get_origin(choices[0])
+    inner = typing.get_args(choice)
+    if len(choices) > 1:
+        text = f"a section with a name out of {', '.join(tag for each in choices for tag in tags(each))}"
+    elif dataclasses.is_dataclass(choice):
+        keys = ", ".join(field.name for field in dataclasses.fields(choice) if field.init)
+        text = f"a section (keys: {keys or 'none'})"
+    elif origin is Literal:
+        text = "one of " + ", ".join(shown(known) if not isinstance(known, str) else known for known in inner)
+    elif origin is list:
+        text = f"a list, each item {describe(inner[0], metadata)}"
+    elif origin is dict:
+        text = f"a section, each value {describe(inner[1], metadata)}"
+    else:
+        bounds = [f"{word} {metadata[name]}" for name, word in _BOUNDS.items() if name in metadata]
+        text = _SCALARS[choice] + (f" ({' and '.join(bounds)})" if bounds and choice in (int, float) else "")
+    return f"{text} or null" if is_optional(hint) else text
+
+
+def shown(value: Any) -> str:
+    """Return a value on one line, as YAML would write it, cut to 80 characters."""
+    if isinstance(value, Mapping):
+        text = f"a section (keys: {', '.join(str(key) for key in value)})" if value else "an empty section"
+    elif isinstance(value, list):
+        inner = ("…" if isinstance(item, (list, Mapping)) else shown(item) for item in value[:20])
+        text = f"[{', '.join(inner)}]"
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        text = json.dumps(value, ensure_ascii=False)
+    else:
+        text = repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _bounds_broken(value: Any, metadata: Mapping[str, Any]) -> bool:
+    if isinstance(value, (bool, str)):
+        return False
+    below = "min" in metadata and value < metadata["min"]
+    beyond = "max" in metadata and value > metadata["max"]
+    return below or beyond or ("above" in metadata and value <= metadata["above"])

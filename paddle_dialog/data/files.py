@@ -11,6 +11,7 @@ from typing import BinaryIO, cast
 from paddle_dialog.errors import UserError
 
 MANIFEST = "bundle.json"  # the file that makes a folder a bundle
+LONGEST_LINE = 1 << 26  # bytes; an archive of some kilobytes can unpack to gigabytes without a line's end
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -25,10 +26,6 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
     Yields:
         (line number from 1, line without its end).
-
-    Raises:
-        UserError: the file is missing, a folder, unreadable or empty, the archive is damaged or cut short, or
-            a line is not UTF-8.
     """
     path = Path(path)
     for number, raw in _raw_lines(path):
@@ -45,11 +42,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def share_of_lines(path: str | Path, other: str | Path) -> float:
-    """Return the share of a file's lines, empty ones aside, that stand in another file too.
-
-    Raises:
-        UserError: as `read_lines`, but for lines that are not UTF-8.
-    """
+    """Return the share of a file's lines, empty ones aside, that another file has too."""
     wanted = {line for _, raw in _raw_lines(Path(path)) if (line := raw.strip())}
     found = {line for _, raw in _raw_lines(Path(other)) if (line := raw.strip()) in wanted}
     return len(found) / max(len(wanted), 1)
@@ -60,7 +53,11 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     with _open_binary(path) as stream:
         try:
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
+                if len(raw) > LONGEST_LINE:
+                    raise UserError(
+                        f"{path}:{number}: the line has more than {LONGEST_LINE:,} bytes; break it"
+                    )
                 yield number, raw
         except EOFError as error:
             if path.stat().st_size == 0:

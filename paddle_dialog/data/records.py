@@ -20,9 +20,6 @@ def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> 
     Args:
         parse: makes something of a record; may raise UserError, ValueError, KeyError, TypeError or AttributeError.
         shape: what a line must be, for messages.
-
-    Raises:
-        UserError: the file cannot be read, or a line is not as it should be.
     """
     for number, line in read_lines(path):
         if not line.strip():
@@ -61,20 +58,12 @@ def parse_json(text: str) -> Any:
 
 
 def check_writable(path: Path) -> None:
-    """Open a file without changing what it holds, to fail before the work and not after it.
-
-    Raises:
-        UserError: it cannot be written.
-    """
+    """Open a file without changing what it holds, to fail before the work and not after it."""
     _write(path, "a", ())
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write records, a line each.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
+    """Write records, a line each."""
     _write(path, "w", records)
 
 

@@ -1,4 +1,4 @@
-"""What a run needs to know of its data: encoded examples, how they become batches, and what was read.
+"""The data of a run: encoded examples, and the batches that are made of them.
 
 A batch is a `NamedTuple` of arrays that the task declares. Each array goes to the arguments of its name: of the
 network's `forward`, and of the criterion's. Where a batch has None instead of an array, the argument keeps its
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.files import share_of_lines
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -51,15 +54,69 @@ class TrainingData:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
+class TrainingBatches:
+    """The batches of a run, grouped into the steps of an epoch.
+
+    Args:
+        order: the examples of each batch of this process.
+        count_units: of a batch of arrays, see `Task.count_units`.
+        accumulate: batches that make a step; the last step of an epoch has what is left.
+
+    Attributes:
+        units: in the batches so far; the reader resets it.
+        seconds: spent on making the batches so far; the reader resets it too.
+    """
+
+    def __init__(
+        self, data: TrainingData, order: EpochBatches, count_units: Callable[[Any], int], accumulate: int = 1
+    ) -> None:
+        self.units = 0
+        self.seconds = 0.0
+        self._dataset, self._collate = data.train.dataset, data.collate
+        self._order = order
+        self._count_units = count_units
+        self._accumulate = accumulate
+
+    def __len__(self) -> int:
+        """Return the number of batches in a whole epoch."""
+        return len(self._order)
+
+    def steps(self, epoch: int, done: int) -> Iterator[list[tuple[Any, int]]]:
+        """Iterate over the steps of an epoch after its first `done` batches.
+
+        Yields:
+            The step's batches as tensors, each with the number of its units.
+        """
+        if hasattr(self._dataset, "set_epoch"):
+            self._dataset.set_epoch(epoch)
+        self._order.set_epoch(epoch)
+        self._order.skip_batches(done)
+        order = iter(self._order)
+        size = self._accumulate - done % self._accumulate
+        while step := self._make_step(islice(order, size)):
+            yield step
+            size = self._accumulate
+
+    def _make_step(self, order: Iterable[list[int]]) -> list[tuple[Any, int]]:
+        began = time.perf_counter()
+        step = []
+        for indices in order:
+            batch = self._collate([self._dataset[index] for index in indices])
+            step.append((as_tensors(batch), self._count_units(batch)))
+        self.seconds += time.perf_counter() - began
+        self.units += sum(units for _, units in step)
+        return step
+
+
 def warn_of_dev_data(data: DataConfig) -> None:
-    """Warn where the dev set tells nothing of new examples, or is of something else."""
+    """Warn where the dev set says nothing of new examples, or is of something else."""
     if data.dev is None:
         return
     files = Path(data.train).is_file() and Path(data.dev).is_file()
     share = float(data.dev == data.train) or (share_of_lines(data.dev, data.train) if files else 0.0)
     if share > MANY_SHARED:
         logger.warning(
-            "data.dev: %.0f %% of it is in data.train, so its figures tell what was learnt by heart; hold other "
+            "data.dev: %.0f %% of it is in data.train, so its figures measure what was learnt by heart; hold other "
             "examples back, or set -o data.dev=null",
             100 * share,
         )
@@ -87,11 +144,14 @@ def as_tensors(batch: Any) -> Any:
     return type(batch)(*(None if array is None else paddle.to_tensor(array) for array in batch))
 
 
-def _arguments(layer: nn.Layer, batch: Any, outputs: int = 0) -> dict[str, Tensor]:
-    """Return the arrays that have the name of an argument of `forward`, after those that outputs fill."""
+def _arguments(layer: nn.Layer, batch: Any, filled: int = 0) -> dict[str, Tensor]:
+    """Return the arrays that have the name of an argument of `forward`, after the first `filled` ones."""
     parameters = inspect.signature(layer.forward).parameters.values()
-    filled = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD][:outputs]
-    defaults = {each.name: each.default for each in parameters if each.name not in filled}
-    arrays = {name: array for name, array in batch._asdict().items() if name in defaults}
-    empty = inspect.Parameter.empty
-    return {name: array for name, array in arrays.items() if array is not None or defaults[name] is empty}
+    named = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+    named += [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD][filled:]
+    arrays = batch._asdict()
+    return {
+        each.name: arrays[each.name]
+        for each in named
+        if each.name in arrays and (arrays[each.name] is not None or each.default is each.empty)
+    }

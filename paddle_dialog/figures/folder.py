@@ -16,12 +16,7 @@ LOG_FILE = "vdlrecords.run.log"  # VisualDL knows its files by the first word
 
 
 def open_log(folder: Path) -> Any:
-    """Return VisualDL's writer to the one log file of a folder, which it goes on with where it exists.
-
-    Raises:
-        OSError: the folder or the file cannot be written.
-        ImportError: VisualDL is not installed.
-    """
+    """Return VisualDL's writer to the one log file of a folder, which is continued where it exists."""
     from visualdl import LogWriter
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -39,10 +34,6 @@ class FigureFolder:
 
     Attributes:
         written: the files so far, in order.
-
-    Raises:
-        UserError: the folder cannot be written.
-        ModuleNotFoundError: what draws is not installed.
     """
 
     def __init__(self, folder: Path) -> None:

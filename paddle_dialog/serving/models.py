@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from safetensors import safe_open
 
 from paddle_dialog.bundle.folder import CARD, WEIGHTS
-from paddle_dialog.bundle.loading import find_model, find_weights, load_model, named_recipe
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
@@ -21,7 +20,15 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.recipes import Recipe, find_recipe, find_task
+from paddle_dialog.recipes import (
+    Recipe,
+    find_model,
+    find_recipe,
+    find_task,
+    find_weights,
+    load_model,
+    named_recipe,
+)
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.serving.word_filter import WordFilter

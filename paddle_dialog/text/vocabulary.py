@@ -97,9 +97,6 @@ class Vocabulary:
         Args:
             counts: of the training tokens; where there are none, as in a stream, nothing is checked.
             is_known: the vocabulary is that of existing weights.
-
-        Raises:
-            UserError: all of them are.
         """
         if is_known:
             remedy = "train without training.start_from, or on what is more like its data"
@@ -119,11 +116,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
-        """Read a file that `save` wrote.
-
-        Raises:
-            UserError: the file cannot be read, is not UTF-8, or is not a vocabulary in this form.
-        """
+        """Read a file that `save` wrote."""
         path = Path(path)
         try:
             text = path.read_bytes().decode("utf-8-sig")

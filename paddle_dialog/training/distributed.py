@@ -1,6 +1,6 @@
 """Data-parallel training in several processes: which one this is, and sums over all of them.
 
-`python -m paddle.distributed.launch` starts the processes and tells each its rank by environment variables.
+`python -m paddle.distributed.launch` starts the processes and passes each its rank by environment variables.
 In a single process the functions here do next to nothing; `orderly_stop` turns signals into a request to stop.
 """
 
@@ -19,9 +19,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_dialog.errors import UserError
-
-_meetings = itertools.count(1)
+_barriers = itertools.count(1)
 
 LOST_CONNECTION = (
     "gloo",
@@ -61,17 +59,17 @@ def join_processes(device: str) -> None:
         paddle.distributed.init_parallel_env()
 
 
-def meet() -> None:
+def barrier() -> None:
     """Wait until all processes are here, however long that takes.
 
     gloo gives up on a process that is 30 seconds late, and Paddle has no setting for that. So after one process has
-    worked alone, or all have worked for unequal times, they meet at the launcher's store before they sum anything.
+    worked alone, or all have worked for unequal times, they wait at the launcher's store before they sum anything.
     On GPUs, where NCCL waits for half an hour, this does nothing.
     """
     if num_ranks() == 1 or paddle.get_device() != "cpu":
         return
     store = paddle.base.core.create_or_get_global_tcp_store()
-    expected = num_ranks() * next(_meetings)
+    expected = num_ranks() * next(_barriers)
     with _signals_held():
         arrived = store.add("paddle_dialog/arrived", 1)
     while arrived < expected:
@@ -101,77 +99,41 @@ def sum_over_ranks(values: Sequence[float]) -> list[float]:
     """
     if num_ranks() == 1:
         return [float(value) for value in values]
-    return gather(values).sum(axis=0).tolist()
-
-
-def any_rank(flag: bool) -> bool:
-    """Return whether the flag is set in any process."""
-    return sum_over_ranks([float(flag)])[0] > 0.0
-
-
-def require_agreement(value: int, meaning: str) -> None:
-    """Check that all processes have the same value.
-
-    Raises:
-        UserError: the values differ, for instance because several machines do not share the run's folder.
-    """
-    if num_ranks() == 1:
-        return
-    meet()
-    values = gather([float(value)])[:, 0].astype(int).tolist()
-    if len(set(values)) > 1:
-        raise UserError(
-            f"the processes do not agree on {meaning}: {', '.join(map(str, values))}; "
-            "let all of them see the same output_dir and the same data"
-        )
-
-
-def gather(values: Sequence[float]) -> np.ndarray:
-    """Gather the values of every process: float64 [ranks, len(values)]."""
     parts: list[Tensor] = []
     paddle.distributed.all_gather(parts, paddle.to_tensor(np.asarray(values, np.float64)))
-    return np.stack([part.numpy() for part in parts])
-
-
-def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
-    """Return the mean over the examples of all processes as a loss for this one.
-
-    Paddle averages the gradients of the n processes as if all had equally many tokens. With
-    n · total / (sum of the counts of all) as each one's loss, that average is the gradient of
-    (sum of the totals) / (sum of the counts): the mean that one process with the whole batch would take.
-    Outside training it is the plain mean of this process.
-
-    Args:
-        total: sum over this process's examples, a scalar.
-        count: how many there are, a scalar; what is divided by is at least 1.
-
-    Returns:
-        A scalar; its mean over the processes is the mean over all examples.
-    """
-    if num_ranks() == 1 or not paddle.is_grad_enabled():
-        return total / paddle.clip(count, min=1.0)
-    everywhere = count.detach().clone()
-    paddle.distributed.all_reduce(everywhere)
-    return total * (num_ranks() / paddle.clip(everywhere, min=1.0))
+    return np.stack([part.numpy() for part in parts]).sum(axis=0).tolist()
 
 
 @paddle.no_grad()
-def average_gradients(parameters: Sequence[Tensor]) -> None:
-    """Replace each gradient by its mean over all processes.
+def average_gradients(parameters: Sequence[Tensor], units: int, flag: bool) -> bool:
+    """Replace each gradient by its mean over all processes, weighted by their units, in one exchange.
 
     Args:
         parameters: those that are trained, in the same order in every process; one without gradient has none in
             any process.
+        units: of this process in the step, which its gradients are a mean over (see `Task.count_units`).
+        flag: of this process.
+
+    Returns:
+        Whether the flag is set in any process.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     if num_ranks() == 1 or not gradients:
-        return
-    flat = paddle.concat([gradient.flatten() for gradient in gradients])  # [all their elements]
+        return flag
+    ones = paddle.to_tensor([1.0, float(flag)])
+    flat = paddle.concat(
+        [*(gradient.astype("float32").flatten() for gradient in gradients), ones]
+    )  # [all, 2]
+    flat.scale_(float(units))
     paddle.distributed.all_reduce(flat)
-    flat.scale_(1.0 / num_ranks())  # in place: a new array of this size costs ten milliseconds of page faults
-    parts = paddle.split(flat, [gradient.size for gradient in gradients])
+    total, flags = flat[-2:].tolist()
+    flat.scale_(
+        1.0 / max(total, 1.0)
+    )  # in place: a new array of this size costs ten milliseconds of page faults
+    *parts, _ = paddle.split(flat, [*(gradient.size for gradient in gradients), 2])
     for gradient, part in zip(gradients, parts, strict=True):
-        paddle.assign(part.reshape(gradient.shape), gradient)
+        paddle.assign(part.reshape(gradient.shape).astype(gradient.dtype), gradient)
+    return flags > 0.0
 
 
 def lost_connection(error: Exception) -> bool:

@@ -7,7 +7,11 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.pointer_generator import label_nll
-from paddle_dialog.training.distributed import mean_over_ranks
+
+
+def mean_of(total: Tensor, count: Tensor) -> Tensor:
+    """Return total / count, scalars, for a count of at least 1."""
+    return total / paddle.clip(count, min=1.0)
 
 
 class SequenceCrossEntropy(nn.Layer):
@@ -28,14 +32,14 @@ class SequenceCrossEntropy(nn.Layer):
         self.label_smoothing = label_smoothing
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss, a scalar; among several training processes the mean is that of all their tokens.
+        """Return the loss, a scalar.
 
         Args:
             logits: [B, T, V].
             label: int64 [B, T].
             mask: float [B, T], 1 on real tokens (the end token is one) and 0 on padding.
         """
-        return mean_over_ranks(self.total(logits, label, mask), mask.sum())
+        return mean_of(self.total(logits, label, mask), mask.sum())
 
     def total(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the real tokens, whose mean is `forward`; arguments as there."""
@@ -74,7 +78,7 @@ class PointerCrossEntropy(SequenceCrossEntropy):
             label: extended ids [B, T].
             mask: float [B, T], 1 on real tokens and 0 on padding.
         """
-        return mean_over_ranks(self.total(logits, gate, attention, copy_ids, label, mask), mask.sum())
+        return mean_of(self.total(logits, gate, attention, copy_ids, label, mask), mask.sum())
 
     def total(  # type: ignore[override]
         self, logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor, mask: Tensor

@@ -9,17 +9,16 @@ from typing import Any
 
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
-
-OLDER_COUNTERS = ("loss_scale", "steps_since_overflow")  # in checkpoints of earlier versions
+from paddle_dialog.objective import Objective
 
 
 @dataclass
 class Progress:
-    """The counters of a run: all that a resumed run needs beside weights and optimiser.
+    """The counters of a run: all that a resumed run needs, weights and optimiser aside.
 
-    `epoch` and `batch` say how many epochs, and batches of the current one, are done; `step` counts
-    optimiser steps, skipped ones included. Figures are the dev set's, of the objective that `objective` names.
-    `processes` and `batch_size` say what a batch of the epoch was.
+    `epoch` and `batch` count epochs, and batches of the current one, that are done; `step` counts optimiser steps,
+    skipped ones included. Figures are the dev set's, of the objective that `objective` names. `processes` and
+    `batch_size` define what a batch of the epoch is.
     """
 
     epoch: int = 0
@@ -33,7 +32,6 @@ class Progress:
     curve: list[tuple[int, float]] = field(default_factory=list)  # (step, figure)
     skipped: int = 0  # steps whose loss or gradient was not finite
     skipped_in_a_row: int = 0
-    kept: list[tuple[float, int]] = field(default_factory=list)  # (figure, step) of the best-STEP folders
     scaler: dict[str, float] = field(
         default_factory=dict
     )  # state of `paddle.amp.GradScaler`, where it is used
@@ -41,36 +39,21 @@ class Progress:
     batch_size: int = 0
     objective: str = ""
     start: str = ""  # for the card: the weights that the run began with
+    files: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file of data, by its key
 
-    def set_objective(self, name: str) -> None:
-        """Set the objective that models are compared by.
-
-        Raises:
-            UserError: the run has compared its models by another one.
-        """
-        if self.objective not in ("", name):
+    def bind(self, objective: str, processes: int, batch_size: int) -> None:
+        """Set what figures and batches mean, which a resumed run may not change."""
+        if self.objective not in ("", objective):
             raise UserError(
                 f"the run's models were compared by their {self.objective}, and this version compares them by "
-                f"their {name}; begin the run anew"
+                f"their {objective}; begin the run anew"
             )
-        self.objective = name
-
-    def set_layout(self, processes: int, batch_size: int) -> None:
-        """Set the number of processes and the batch size of each, which a resumed run may not change freely.
-
-        n processes with batches of b see the same as one with n·b.
-
-        Raises:
-            UserError: the run's batches would differ from those counted here.
-        """
-        before, now = (self.processes, self.batch_size), (processes, batch_size)
-        product = before[0] * before[1]
-        if self.processes and product != processes * batch_size:
+        if self.processes and (self.processes, self.batch_size) != (processes, batch_size):
             raise UserError(
-                f"the run was started with {before[0]} processes and data.batch_size {before[1]}, and this is "
-                f"{processes} with {batch_size}; resume with a product of {product}"
+                f"the run was started with {self.processes} processes and data.batch_size {self.batch_size}, and "
+                f"this is {processes} with {batch_size}; resume with what it was started with"
             )
-        self.processes, self.batch_size = now
+        self.objective, self.processes, self.batch_size = objective, processes, batch_size
 
     def count_batches(self, count: int, per_epoch: int) -> None:
         """Count batches, and with its last one the epoch."""
@@ -78,37 +61,44 @@ class Progress:
         if self.batch >= per_epoch:
             self.epoch, self.batch = self.epoch + 1, 0
 
+    def add_figure(self, figure: float, objective: Objective) -> bool:
+        """Add a dev figure to the curve; return whether it is the best, which one that is not finite never is."""
+        self.curve.append((self.step, figure))
+        best = self.best_figure
+        better = math.isfinite(figure) and (best is None or objective.rank(figure) < objective.rank(best))
+        if better:
+            self.best_figure, self.best_step = figure, self.step
+        self.evaluations_without_gain = 0 if better else self.evaluations_without_gain + 1
+        return better
+
     def as_dict(self) -> dict[str, Any]:
         """Return the counters as plain values for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Restore the counters of `as_dict`.
-
-        Raises:
-            ValueError, KeyError, TypeError: they are none.
-        """
-        values = {name: value for name, value in dict(values).items() if name not in OLDER_COUNTERS}
+        """Restore the counters of `as_dict`."""
         for name, default in cls().as_dict().items():
-            value = values.get(name, default)
+            value = values[name]
             kinds = (int, float) if isinstance(default, float) else type(default)
-            is_figure = name == "best_figure" and (value is None or isinstance(value, float))
+            is_figure = name == "best_figure" and (
+                value is None or (isinstance(value, float) and math.isfinite(value))
+            )
             if not (isinstance(value, kinds) or is_figure):
                 raise TypeError(f"{name} is {value!r:.40}")
             if isinstance(value, int) and not 0 <= value < 2**53:
                 raise ValueError(f"{name} is {value!r:.40}")
         curve = [(int(step), float(figure)) for step, figure in values["curve"]]
-        kept = [(float(figure), int(step)) for figure, step in values["kept"]]
-        return cls(**{**values, "curve": curve, "kept": kept})
+        scaler = {str(name): float(value) for name, value in values["scaler"].items()}
+        return cls(**{**values, "curve": curve, "scaler": scaler})
 
 
 class Stop(Enum):
     """Why a run stops."""
 
     FINISHED = "all steps are done"
-    EARLY = "the objective did not get better for training.patience evaluations"
-    REQUESTED = "asked to stop"
+    EARLY = "the objective did not get better in training.patience evaluations"
+    REQUESTED = "a signal asked for it"
 
 
 @dataclass(frozen=True)
@@ -117,8 +107,8 @@ class Plan:
 
     Args:
         batches_per_epoch: of each process.
-        steps_more: what a resumed run has done more (or, below 0, fewer) steps than its epochs have now, since they
-            had another length before.
+        steps_more: by which a resumed run has done more (or, below 0, fewer) steps than its epochs have now, since
+            they had another length before.
     """
 
     settings: TrainingConfig
@@ -126,7 +116,7 @@ class Plan:
     steps_more: int = 0
 
     @classmethod
-    def going_on(cls, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> Plan:
+    def resumed(cls, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> Plan:
         """Return the plan of a run from its progress on."""
         steps_per_epoch = math.ceil(batches_per_epoch / settings.accumulate)
         usual = progress.epoch * steps_per_epoch + progress.batch // settings.accumulate

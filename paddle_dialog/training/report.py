@@ -1,4 +1,4 @@
-"""What a run tells: the log, curves for VisualDL, and the model card."""
+"""What a run reports: averages of training, the log, curves for VisualDL, and the model card."""
 
 from __future__ import annotations
 
@@ -7,105 +7,187 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import paddle
 import yaml
+from paddle import Tensor
 
 from paddle_dialog.config.loader import dump, flat
-from paddle_dialog.figures.charts import draw_heat_map
 from paddle_dialog.figures.folder import LOG_FILE, open_log
 from paddle_dialog.objective import Objective
 from paddle_dialog.task import Display, Task
+from paddle_dialog.training.distributed import sum_over_ranks
 from paddle_dialog.training.progress import Progress
 
 logger = logging.getLogger("paddle_dialog")
 
 
-@dataclass(frozen=True)
-class StepReport:
-    """The averages since the last report.
+class Meter:
+    """The last loss and the objective since the last `reset`; the sums stay on the device."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self.reset()
+
+    def reset(self) -> None:
+        """Start over."""
+        self._loss: Tensor | None = None
+        self._sums: Tensor | float = 0.0  # [K]
+
+    @paddle.no_grad()
+    def add(self, loss: Tensor, sums: Sequence[Tensor], units: int = 1, finite_only: bool = False) -> None:
+        """Add a batch.
+
+        Args:
+            loss: [], a mean over the units.
+            sums: K scalars, see `Objective.sums`.
+            finite_only: a batch whose sums are not finite adds nothing.
+        """
+        self._loss, self._units = loss.detach(), units
+        added = paddle.stack(list(sums)).astype("float64")  # [K]
+        if finite_only:
+            added = paddle.where(paddle.isfinite(added).all(), added, paddle.zeros_like(added))
+        self._sums = added + self._sums
+
+    def read(self) -> tuple[float, float]:
+        """Return the loss of the last batch, and the objective, over all processes; NaN where there was no batch."""
+        if self._loss is None:
+            return math.nan, math.nan
+        assert isinstance(self._sums, Tensor)
+        total = float(self._loss) * self._units
+        total, units, *sums = sum_over_ranks([total, self._units, *self._sums.numpy().tolist()])
+        return total / max(units, 1.0), self._objective.figure(sums)
+
+
+class Report:
+    """Writes what a run reports to the log, and to curves for `visualdl --logdir runs`.
+
+    A resumed run continues the curves' file. If they cannot be written, the first failure becomes a warning, and the
+    run continues without them.
 
     Args:
-        epoch: epochs done, with fraction.
-        loss: training loss of the last batch.
-        figure: the objective on the training batches since the last report, with dropout.
-        learning_rate: of the last step.
-        gradient_norm: of the last step, before clipping.
-        units_per_second: speed in the task's units: examples, or real target tokens.
-        reader_share: share of the time spent waiting for batches, 0 to 1.
-        seconds_left: estimate for the rest of the run.
-        skipped: steps of the whole run whose loss or gradient was not finite.
+        folder: of the curves.
+        config: shown as hyper-parameters, with the objective on the dev set as their result.
+        unit: what the speed is measured in, as a plural.
     """
 
-    step: int
-    total_steps: int
-    epoch: float
-    loss: float
-    figure: float
-    learning_rate: float
-    gradient_norm: float
-    units_per_second: float
-    reader_share: float
-    seconds_left: float
-    skipped: int = 0
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The result of one evaluation on the dev set.
-
-    Args:
-        figure: the objective on the dev set.
-        display: the model at work on a few examples.
-    """
-
-    step: int
-    figure: float
-    best: bool
-    display: Display
-
-
-class TextLog:
-    """Writes reports to the log (stderr and `train.log`)."""
-
-    def __init__(self, objective: Objective, unit: str) -> None:
+    def __init__(self, folder: Path, config: Any, objective: Objective, unit: str) -> None:
         self._objective = objective
         self._unit = unit
+        self._writer: Any = None
+        resumed = (folder / LOG_FILE).exists()
+        try:
+            self._writer = open_log(folder)
+        except (ImportError, OSError) as error:
+            self._give_up(error)
+        if not resumed:
+            self._write("add_hparams", _flat(config), [f"dev/{objective.name}"])
 
-    def step(self, report: StepReport) -> None:
-        """Write one line for each report."""
+    def step(self, step: int, of: str, figures: Mapping[str, float], seconds_left: float) -> None:
+        """Report the averages since the last report.
+
+        Args:
+            of: the whole run and the place in it, e.g. `6000 epoch 1.25`.
+            figures: by the names of their curves: `loss`, the objective's, `learning_rate`, `gradient_norm` (before
+                clipping), `<unit>_per_second`, `reader_share` (of the time, 0 to 1) and `skipped_steps`.
+            seconds_left: of the run, estimated.
+        """
+        name = self._objective.name
+        skipped = figures["skipped_steps"]
         logger.info(
-            "step %d/%d epoch %.2f loss %.4f %s %s lr %.2e grad norm %.2f %.0f %s/s reader %.1f%% eta %s%s",
-            report.step,
-            report.total_steps,
-            report.epoch,
-            report.loss,
-            self._objective.name,
-            self._objective.show(report.figure),
-            report.learning_rate,
-            report.gradient_norm,
-            report.units_per_second,
+            "step %d/%s loss %.4f %s %s lr %.2e grad norm %.2f %.0f %s/s reader %.1f%% eta %s%s",
+            step,
+            of,
+            figures["loss"],
+            name,
+            self._objective.show(figures[name]),
+            figures["learning_rate"],
+            figures["gradient_norm"],
+            figures[f"{self._unit}_per_second"],
             self._unit,
-            100 * report.reader_share,
-            timedelta(seconds=round(report.seconds_left)),
-            f" skipped {report.skipped}" if report.skipped else "",
+            100 * figures["reader_share"],
+            timedelta(seconds=round(seconds_left)),
+            f" skipped {skipped:.0f}" if skipped else "",
         )
+        self._add_points("train", figures, step)
 
-    def evaluation(self, evaluation: Evaluation) -> None:
-        """Write the dev figure, the task's own measures and the decoded examples."""
-        mark = " (best so far)" if evaluation.best else ""
-        others = "".join(f" {name} {value:.4f}" for name, value in evaluation.display.scalars.items())
-        figure = f"{self._objective.name} {self._objective.show(evaluation.figure)}"
-        logger.info("step %d dev %s%s%s", evaluation.step, figure, others, mark)
-        for text in evaluation.display.texts:
+    def evaluation(self, step: int, figure: float, best: bool, display: Display) -> None:
+        """Report the dev figure, the task's own measures and the decoded examples."""
+        name = self._objective.name
+        others = "".join(f" {other} {value:.4f}" for other, value in display.scalars.items())
+        mark = " (best so far)" if best else ""
+        logger.info("step %d dev %s %s%s%s", step, name, self._objective.show(figure), others, mark)
+        self._add_points("dev", {name: figure, **display.scalars}, step)
+        for index, text in enumerate(display.texts):
             logger.info("  %s", text)
+            self._write("add_text", f"examples/{index}", text, step)
 
     def close(self) -> None:
-        """Leave the log open, as the run goes on to write there."""
+        """Write what is left of the curves; the log stays open."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _add_points(self, group: str, figures: Mapping[str, float], step: int) -> None:
+        for name, value in figures.items():
+            if math.isfinite(value):  # a chart cannot show another; the log does
+                self._write("add_scalar", f"{group}/{name}", value, step)
+
+    def _write(self, method: str, *values: Any) -> None:
+        if self._writer is None:
+            return
+        try:
+            getattr(self._writer, method)(*values)
+        except (OSError, UnicodeEncodeError) as error:  # it writes to no folder whose name is not UTF-8
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self._writer = None
+        logger.warning("VisualDL's log cannot be written (%s); training continues without it", error)
+
+
+def _flat(config: Any) -> dict[str, str | int | float]:
+    """Flatten the settings to `section/key`, with values that VisualDL shows: numbers and texts.
+
+    With a dot instead of the slash its table would leave their cells empty.
+    """
+
+    shown = ((name.replace(".", "/"), value) for name, value in flat(yaml.safe_load(dump(config))))
+    return {
+        name: value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value)
+        for name, value in shown
+    }
+
+
+def model_card(
+    task: Task, config: Any, progress: Progress, batches_per_epoch: int, notes: Sequence[str]
+) -> str:
+    """Write a short Markdown page: data, recipe, and the dev curve.
+
+    Args:
+        notes: what was read, skipped and cut.
+    """
+    epochs = progress.epoch + progress.batch / batches_per_epoch
+    curve = "\n".join(f"| {step:,} | {task.objective.show(figure)} |" for step, figure in progress.curve)
+    read = "\n".join(f"- {note}" for note in notes)
+    began = f"{progress.start}\n\n" if progress.start else ""
+    return f"""# {task.name}, {config.model.name}
+
+Trained by paddle_dialog; the whole recipe is in `config.yaml` in this folder.
+
+## Data
+{read}
+
+{began}## Training
+{progress.step:,} steps, {epochs:.2f} epochs, {progress.seconds / 60:.0f} minutes.
+
+| step | dev {task.objective.name} |
+|---|---|
+{curve}
+"""
 
 
 class LogFile(logging.FileHandler):
@@ -151,114 +233,3 @@ def close_log_file() -> None:
         if isinstance(handler, LogFile):
             logger.removeHandler(handler)
             handler.close()
-
-
-class Curves:
-    """Writes reports for `visualdl --logdir runs`; a resumed run goes on with the file of the run.
-
-    A log that cannot be written must not end a training run: the first failure becomes a warning, and nothing
-    more is written.
-
-    Args:
-        config: shown as hyper-parameters, with the objective on the dev set as their result.
-    """
-
-    def __init__(self, folder: Path, config: Any, objective: Objective, unit: str) -> None:
-        self._objective = objective.name
-        self._unit = unit
-        self._writer: Any = None
-        goes_on = (folder / LOG_FILE).exists()
-        try:
-            self._writer = open_log(folder)
-        except (ImportError, OSError) as error:
-            self._give_up(error)
-        if not goes_on:
-            self._write("add_hparams", _flat(config), [f"dev/{self._objective}"])
-
-    def step(self, report: StepReport) -> None:
-        """Add a point to each training curve."""
-        curves = {
-            "train/loss": report.loss,
-            f"train/{self._objective}": report.figure,
-            "train/learning_rate": report.learning_rate,
-            "train/gradient_norm": report.gradient_norm,
-            f"train/{self._unit}_per_second": report.units_per_second,
-            "train/reader_share": report.reader_share,
-            "train/skipped_steps": report.skipped,
-        }
-        for tag, value in curves.items():
-            self._add_point(tag, value, report.step)
-
-    def evaluation(self, evaluation: Evaluation) -> None:
-        """Add the dev figure and the task's own measures, the examples and the heat maps."""
-        step, display = evaluation.step, evaluation.display
-        self._add_point(f"dev/{self._objective}", evaluation.figure, step)
-        for name, value in display.scalars.items():
-            self._add_point(f"dev/{name}", value, step)
-        for index, text in enumerate(display.texts):
-            self._write("add_text", f"examples/{index}", text, step)
-        for name, weights in display.heat_maps.items() if self._writer is not None else ():
-            image = draw_heat_map(weights, display.rows, display.columns, name)  # [height, width, 3]
-            self._write("add_image", name, image, step)
-
-    def _add_point(self, tag: str, value: float, step: int) -> None:
-        if math.isfinite(value):  # a chart cannot show it; the text log does
-            self._write("add_scalar", tag, value, step)
-
-    def _write(self, method: str, *values: Any) -> None:
-        if self._writer is None:
-            return
-        try:
-            getattr(self._writer, method)(*values)
-        except (OSError, UnicodeEncodeError) as error:  # it writes to no folder whose name is not UTF-8
-            self._give_up(error)
-
-    def close(self) -> None:
-        """Write what is left."""
-        if self._writer is not None:
-            self._writer.close()
-
-    def _give_up(self, error: Exception) -> None:
-        self._writer = None
-        logger.warning("VisualDL's log cannot be written (%s); training goes on without it", error)
-
-
-def _flat(config: Any) -> dict[str, str | int | float]:
-    """Flatten the settings to `section/key`, with values that VisualDL shows: numbers and texts.
-
-    With a dot instead of the slash its table would leave their cells empty.
-    """
-
-    shown = ((name.replace(".", "/"), value) for name, value in flat(yaml.safe_load(dump(config))))
-    return {
-        name: value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value)
-        for name, value in shown
-    }
-
-
-def model_card(
-    task: Task, config: Any, progress: Progress, batches_per_epoch: int, notes: Sequence[str]
-) -> str:
-    """Write a short Markdown page: data, recipe, and the dev curve.
-
-    Args:
-        notes: what was read, skipped and cut.
-    """
-    epochs = progress.epoch + progress.batch / batches_per_epoch
-    curve = "\n".join(f"| {step:,} | {task.objective.show(figure)} |" for step, figure in progress.curve)
-    read = "\n".join(f"- {note}" for note in notes)
-    began = f"{progress.start}\n\n" if progress.start else ""
-    return f"""# {task.name}, {config.model.name}
-
-Trained by paddle_dialog; the whole recipe stands in `config.yaml` beside this file.
-
-## Data
-{read}
-
-{began}## Training
-{progress.step:,} steps, {epochs:.2f} epochs, {progress.seconds / 60:.0f} minutes.
-
-| step | dev {task.objective.name} |
-|---|---|
-{curve}
-"""

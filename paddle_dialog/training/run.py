@@ -1,81 +1,85 @@
-"""One training run, from the config to the bundles, around `paddle.Model.fit`."""
+"""One training run, from the config to the bundles; `Run.step` is a training step from top to bottom."""
 
 from __future__ import annotations
 
 import logging
 import math
-import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
 from filelock import FileLock
-from paddle import nn
+from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import TrainingData, warn_of_dev_data
+from paddle_dialog.data.training_data import (
+    TrainingBatches,
+    TrainingData,
+    as_tensors,
+    run_criterion,
+    run_network,
+    warn_of_dev_data,
+)
 from paddle_dialog.errors import UserError
-from paddle_dialog.mkl import describe_path
-from paddle_dialog.models.families import check_memory
 from paddle_dialog.models.pretrained_base import base_files, with_hash
 from paddle_dialog.objective import has_paddlenlp
-from paddle_dialog.task import Display, Task
-from paddle_dialog.training.batches import Step, TrainingBatches, lost_loader
+from paddle_dialog.task import Task
+from paddle_dialog.training import start
 from paddle_dialog.training.distributed import (
-    any_rank,
+    average_gradients,
+    barrier,
     is_main,
-    meet,
     num_ranks,
     orderly_stop,
     rank,
-    require_agreement,
     sum_over_ranks,
 )
+from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
 from paddle_dialog.training.progress import Plan, Progress, Stop
-from paddle_dialog.training.report import Curves, Evaluation, StepReport, TextLog, close_log_file, model_card
+from paddle_dialog.training.report import Meter, Report, close_log_file, model_card
 from paddle_dialog.training.run_folder import (
-    TRAINING_FILES,
-    BestModels,
+    changed_files,
     changed_settings,
-    data_and_start,
+    file_hashes,
     find_start,
     finish_saves,
     load_progress,
-    make_folder,
     pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
     restore_training_state,
     write_config,
 )
-from paddle_dialog.training.training_model import TrainingModel
+from paddle_dialog.training.two_forms import forms_differ
 
 if has_paddlenlp():
     import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
 
 logger = logging.getLogger("paddle_dialog")
 
+FIRST_LOSS_SCALE = 2.0**15
+MAX_SKIPPED = 10  # steps in a row whose loss or gradient is not finite, after which the run ends
+FORMS_DIFFER = "the network's answers to dev examples differ from those of its steps over arrays"
+SHOWN_EXAMPLES = 4  # of the dev set, decoded at each evaluation
 
-class Run(paddle.callbacks.Callback):
+
+class Run:
     """A training run in its folder, made by `begin` or `resume`.
-
-    `fit` iterates over it, which gives the steps, and calls it back around each step.
 
     Args:
         network: with the weights that training starts from.
         lock: of the folder; released when the run has ended.
 
     Attributes:
-        stop: why the run stops; None while it goes on.
+        stop: why the run stops; None while it continues.
     """
 
     def __init__(
@@ -87,28 +91,40 @@ class Run(paddle.callbacks.Callback):
         progress: Progress,
         lock: FileLock,
     ) -> None:
-        super().__init__()
-        self._lock = lock
-        self.task = task
-        self.config = config
+        self.task, self.config, self.data, self.network, self.progress = task, config, data, network, progress
         self.folder = Path(config.output_dir)
-        self.data = data
-        self.progress = progress
         self.stop: Stop | None = None
-        require_agreement(progress.step, "the step they resume from")
-        progress.set_objective(task.objective.name)
-        progress.set_layout(num_ranks(), config.data.batch_size)
-        self.batches = TrainingBatches(task, config, data, progress)
-        if progress.batch == len(self.batches):  # as earlier versions counted the end of an epoch
-            progress.count_batches(0, len(self.batches))
-        self.plan = Plan.going_on(config.training, len(self.batches), progress)
-        self._dev = _dev_indices(config, data)
-        self._best = BestModels(self.folder, progress, task.objective, config.training.keep_best, self._save)
-        self._sinks: list[TextLog | Curves] = []
+        self._lock = lock
+        training = config.training
+        barrier()  # they have read the data at their own speeds
+        if sum_over_ranks([progress.step])[0] != num_ranks() * progress.step:
+            raise UserError(
+                "the processes resume from different steps; let all of them see the same output_dir and data"
+            )
+        progress.bind(task.objective.name, num_ranks(), config.data.batch_size)
+        order = task.training_batches(config, data.train, num_ranks(), rank())
+        self.batches = TrainingBatches(data, order, task.count_units, training.accumulate)
+        if progress.batch == len(order):  # the data have become fewer
+            progress.count_batches(0, len(order))
+        self.plan = Plan.resumed(training, len(order), progress)
+        self._dev = start.dev_batches(config, data)
+        self._criterion = task.build_criterion(config)
+        self.optimizer, self.schedule = build_optimizer(
+            training, network, self.plan.total_steps, config.model.width
+        )
+        self._trained = [parameter for parameter in network.parameters() if not parameter.stop_gradient]
+        mixed = training.amp != "none" and not paddle.get_device().startswith("cpu")
+        self._cast = {"enable": mixed, "level": training.amp if mixed else "O1", "dtype": training.amp_dtype}
+        scaled = mixed and training.amp_dtype == "float16"
+        self.scaler = paddle.amp.GradScaler(enable=scaled, init_loss_scaling=FIRST_LOSS_SCALE)
+        self._meter = Meter(task.objective)
+        self._gradient_norm = math.nan
+        self._report: Report | None = None
+        self._forms_differ: bool | None = None  # unknown before the first best
         self._stop_requested: Callable[[], bool] = lambda: False
         self._restart_clock()
-        meet()  # the processes exchange their weights
-        self.model = TrainingModel(task, config, network, self.plan.total_steps, progress)
+        # Here the processes exchange their weights. Last, as a run refused above would keep its lock in this cycle.
+        self._fit = _Fit(self)
 
     @classmethod
     def begin(cls, task: Task, config: Any, overwrite: bool = False) -> Run:
@@ -116,16 +132,23 @@ class Run(paddle.callbacks.Callback):
 
         Args:
             overwrite: remove an earlier run in the folder, once everything about the new one has been checked.
-
-        Raises:
-            UserError: the folder holds a run, or settings or data cannot be used.
         """
         if not overwrite:
             refuse_earlier_run(Path(config.output_dir))
-        run = cls._from_the_start(task, config)
+        run = cls._new(task, config)
         if is_main():
             remove_earlier_run(run.folder)
-        return run._ready()
+        return run._announced()
+
+    @classmethod
+    def _new(cls, task: Task, config: Any) -> Run:
+        """Make a run at step 0, which has changed nothing in its folder but the log."""
+        if isinstance(config.model, PretrainedConfig):
+            config = with_hash(config)
+        lock = start.open_folder(config)
+        data, network, section = start.begin(task, config)
+        progress = Progress(start=section, files=file_hashes(task, config))
+        return cls(task, config, data, network, progress, lock)
 
     @classmethod
     def resume(cls, task: Task, config: Any, checkpoint: str = "auto") -> Run:
@@ -134,70 +157,73 @@ class Run(paddle.callbacks.Callback):
         Args:
             checkpoint: a checkpoint or a run's folder, or `auto` for the newest one of the config's `output_dir`;
                 if `auto` finds none, a new run begins.
-
-        Raises:
-            UserError: there is no such checkpoint, or it belongs to another run or model.
         """
         folder = Path(config.output_dir)
         found = find_start(folder, task.name, checkpoint)
         if found is None:
-            run = cls._from_the_start(task, config)
+            run = cls._new(task, config)
             logger.info("%s: nothing to resume, so the run begins", folder)
-            return run._ready()
+            return run._announced()
         where, bundle = found
         if isinstance(config.model, PretrainedConfig):
             config = with_hash(config)
-        changes = changed_settings(where, bundle, config)
-        lock = _announce(task, config)
-        for change in changes:
+        progress = load_progress(bundle, where)
+        files = file_hashes(task, config)
+        changes = changed_files(progress.files, files) | changed_settings(where, bundle, config)
+        progress.files = files
+        lock = start.open_folder(config)
+        for change in changes.values():
             logger.warning("%s", change)
         data = task.prepare_data_like(config, bundle)
-        network = _build_network(task, config, data)
-        run = cls(task, config, data, network, load_progress(bundle, where), lock)
-        restore_training_state(bundle, where, run.model.optimizer, run.model.network)
-        run.model.resume()
+        network = start.build_network(task, config, data)
+        run = cls(task, config, data, network, progress, lock)
+        if run._dev is not None and changes.keys() & {"data.dev", "training.max_dev"}:
+            run._measure_best_anew(where.parent / "best")
+        restore_training_state(bundle, where, run.optimizer, network)
+        run.schedule.step(progress.step)
+        if progress.scaler:
+            run.scaler.load_state_dict(run.scaler.state_dict() | progress.scaler)
         if is_main():
-            finish_saves(run.folder)
-        logger.info("resumed from %s at step %d", where, run.progress.step)
-        return run._ready()
+            finish_saves(folder)
+        logger.info("resumed from %s at step %d", where, progress.step)
+        return run._announced()
 
-    @classmethod
-    def _from_the_start(cls, task: Task, config: Any) -> Run:
-        """Make a run at step 0, which has changed nothing in its folder but the log."""
-        if isinstance(config.model, PretrainedConfig):
-            config = with_hash(config)
-        lock = _announce(task, config)
-        data, start = data_and_start(task, config)
-        network = _build_network(task, config, data)
-        fitted = task.fitted_weights(config, data)
-        if start is not None:
-            named = config.training.start_from
-            taken = _weights_of_start(task, network, start, named)
-            set_weights(network, {**taken, **fitted}, named)
-        elif fitted:
-            set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
-        began = "" if start is None else _section_on_start(task, config, start, data, fitted)
-        return cls(task, config, data, network, Progress(start=began), lock)
+    def _measure_best_anew(self, best: Path) -> None:
+        """Measure the best model so far on a dev set that has changed since; forget it if it is not there."""
+        progress, objective = self.progress, self.task.objective
+        step, progress.best_step, progress.best_figure = progress.best_step, 0, None
+        progress.evaluations_without_gain = 0
+        if not step or not bundle_exists(best):
+            return
+        set_weights(self.network, load_bundle(best).weights, best)
+        figure = self._measure()
+        message = "data.dev has changed: the best model so far, of step %d, has the %s %s on it"
+        logger.info(message, step, objective.name, objective.show(figure))
+        if math.isfinite(figure):
+            progress.best_step, progress.best_figure = step, figure
 
-    def _ready(self) -> Run:
+    def _announced(self) -> Run:
         """Save the settings, and log what the run is about to do."""
         for note in self.data.notes:
             logger.info("%s", note)
         if is_main() and not self._is_over:
             write_config(self.folder, dump(self.config))
-        count = sum(math.prod(parameter.shape) for parameter in self.model.network.parameters())
-        logger.info("%s parameters, %d steps in all", f"{count:,}", self.plan.total_steps)
+        count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
+        steps = self.plan.total_steps
+        logger.info("%s parameters, %d steps in all", f"{count:,}", steps)
         if not has_paddlenlp():
             logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
+        if self.config.training.amp != "none" and not self._cast["enable"]:
+            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
         warn_of_dev_data(self.config.data)
         warm_up = self.config.training.warmup_steps
-        if warm_up >= self.plan.total_steps:
+        if warm_up >= steps:
             logger.warning(
                 "training.warmup_steps is %d and the run has %d steps: the rate never reaches its height; "
                 "set -o training.warmup_steps=%d",
                 warm_up,
-                self.plan.total_steps,
-                self.plan.total_steps // 10,
+                steps,
+                steps // 10,
             )
         return self
 
@@ -214,51 +240,85 @@ class Run(paddle.callbacks.Callback):
         """
         try:
             self.stop = self.plan.completion(self.progress)
-            if self._is_over:
+            if not self._is_over:
+                with (
+                    orderly_stop() as self._stop_requested
+                ):  # the launcher repeats its signal, also during the save
+                    if self.stop is None:
+                        self._train_steps()
+                    self._save_results()
+                    barrier()  # the launcher ends a process that outlives another
+            elif self.stop is Stop.FINISHED:
                 logger.info("the run has already finished, at step %d", self.progress.step)
-                return self.progress
-            if self.stop is None:
-                self._fit()
-            self._save_results()
+            self._log_stop()
             return self.progress
         finally:
             close_log_file()
             self._lock.release()
 
-    def _fit(self) -> None:
-        meet()
-        training = self.config.training
-        if training.amp != "none" and not self.model.mixed:
-            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        if is_main():
-            objective, unit = self.task.objective, self.task.unit
-            curves = Curves(self.folder / "vdl", self.config, objective, unit)
-            self._sinks = [TextLog(objective, unit), curves]
-        self._restart_clock()
-        with orderly_stop() as self._stop_requested, lost_loader():
-            self.model.fit(self, epochs=training.epochs - self.progress.epoch, verbose=0, callbacks=[self])
-        for sink in self._sinks:
-            sink.close()
+    def _log_stop(self) -> None:
+        """Log why the run stops before its last step."""
+        progress = self.progress
+        if self.stop is Stop.EARLY:
+            logger.info(
+                "the run has ended early, at step %d: its dev %s was best at step %d and did not get better in %d "
+                "evaluations (training.patience)",
+                progress.step,
+                self.task.objective.name,
+                progress.best_step,
+                progress.evaluations_without_gain,
+            )
         if self.stop is Stop.REQUESTED:
-            none = "" if self.progress.best_step or self.data.dev is None else ", without a 'best' yet"
-            told = "stopped at step %d%s; --resume auto continues: %s -c %s --resume auto"
+            none = "" if progress.best_step or self.data.dev is None else ", without a 'best' yet"
+            message = "stopped at step %d%s; --resume auto continues: %s -c %s --resume auto"
             command = "python tools/train.py" if sys.argv[0].endswith("train.py") else "paddle-dialog train"
-            logger.info(told, self.progress.step, none, command, shlex.quote(str(self.folder)))
+            logger.info(message, progress.step, none, command, shlex.quote(str(self.folder)))
 
-    # The way of a step: `fit` asks for one (`__iter__`), then calls what follows, with `TrainingModel.train_batch`
-    # after `on_train_batch_begin`; its own callback advances the learning rate at the end.
+    def _train_steps(self) -> None:
+        barrier()
+        if is_main():
+            self._report = Report(self.folder / "vdl", self.config, self.task.objective, self.task.unit)
+        self._restart_clock()
+        self._fit.fit(self._fit, epochs=self.config.training.epochs - self.progress.epoch, verbose=0)
+        if self._report is not None:
+            self._report.close()
 
-    def __len__(self) -> int:
-        return len(self.batches)
+    def step(self, batches: Sequence[tuple[Any, int]]) -> None:
+        """Take one step of the optimiser, or skip it where it is not finite; then do what is due after it.
 
-    def __iter__(self) -> Iterator[Step]:
-        """Iterate over the steps that are left of the epoch, until the run stops."""
-        for step in self.batches:
-            yield step
-            if self.stop is not None:
-                return
+        Args:
+            batches: the batches that the step learns from, as tensors, each with its units (see `Task.count_units`),
+                by which it is weighted.
+        """
+        progress, plan = self.progress, self.plan
+        self._seed_dropout()
+        units = sum(count for _, count in batches)
+        for batch, count in batches:
+            loss = self._forward(batch, count)
+            self._backward(loss, count / units if units else 1.0 / len(batches))
+        stop_requested = average_gradients(self._trained, units, self._stop_requested())
+        self.scaler.unscale_(self.optimizer)
+        self._gradient_norm = clip_gradients(self._trained, self.config.training.clip_norm)
+        finite = math.isfinite(self._gradient_norm)
+        if finite:
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.network.clear_gradients()
 
-    def on_train_batch_begin(self, step: int, logs: dict[str, Any] | None = None) -> None:
+        progress.count_batches(len(batches), plan.batches_per_epoch)
+        progress.step += 1
+        self._count_skipped(not finite)
+        self.stop = plan.completion(progress) or (Stop.REQUESTED if stop_requested else None)
+        if plan.reports_after(progress.step) or self.stop:
+            self._report_averages()
+        if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
+            self._evaluate()
+        if plan.saves_after(progress.step):
+            self._save_checkpoint()
+            barrier()
+        self.schedule.step()
+
+    def _seed_dropout(self) -> None:
         """Seed dropout by the position of the step's first batch, in each process differently.
 
         So a resumed run repeats the random numbers without a stored generator state, whatever else draws numbers in
@@ -267,84 +327,95 @@ class Run(paddle.callbacks.Callback):
         position = self.progress.epoch * self.plan.batches_per_epoch + self.progress.batch + 1
         paddle.seed((self.config.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
-    def on_train_batch_end(self, step: int, logs: dict[str, Any] | None = None) -> None:
-        """Count the step, and an epoch that it ends; then report, evaluate, save and stop, each when it is due."""
-        plan, progress = self.plan, self.progress
-        progress.count_batches(plan.settings.accumulate, plan.batches_per_epoch)
-        progress.step += 1
-        self.stop = (
-            plan.completion(progress) or self._stop_requested_anywhere()
-        )  # a finished run is not interrupted
-        if plan.reports_after(progress.step) or self.stop:
-            self._report()
-        if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
-            self._evaluate()
-        if plan.saves_after(progress.step):
-            self._save_checkpoint()
-            meet()
+    def _forward(self, batch: Any, units: int) -> Tensor:
+        """Compute the loss [] of a batch and add it to the meter."""
+        self.network.train()
+        with paddle.amp.auto_cast(**self._cast):
+            outputs = run_network(self.network, batch)
+        low = (paddle.float16, paddle.bfloat16)
+        outputs = [output.astype("float32") if output.dtype in low else output for output in outputs]
+        loss = run_criterion(self._criterion, outputs, batch)
+        sums = self.task.objective.sums(self._criterion, outputs, batch)
+        self._meter.add(loss, sums, units, finite_only=True)
+        return loss
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Let `fit` begin no further epoch where the run stops."""
-        self.model.stop_training = self.stop is not None
+    def _backward(self, loss: Tensor, share: float) -> None:
+        """Add the gradients of a batch's loss, times its share of the step.
 
-    def _stop_requested_anywhere(self) -> Stop | None:
-        """Return why to stop if any process was asked to; all leave at the same step, or some would wait forever.
-
-        On GPUs they ask each other only now and then, because the answer stalls the queue.
+        If the loss is not finite, all gradients become NaN, even those that would be finite; so a bad loss shows
+        in the gradients of every process.
         """
-        every = 1 if num_ranks() == 1 or paddle.get_device() == "cpu" else 20
-        return (
-            Stop.REQUESTED if self.progress.step % every == 0 and any_rank(self._stop_requested()) else None
+        root = paddle.where(
+            paddle.isfinite(loss), paddle.full_like(loss, share), paddle.full_like(loss, math.nan)
         )
+        self.scaler.scale(loss).backward(root.detach())
 
-    def _report(self) -> None:
+    def _count_skipped(self, skipped: bool) -> None:
+        """Count the step if it was skipped; too many in a row end the run."""
+        progress = self.progress
+        progress.skipped += skipped
+        progress.skipped_in_a_row = progress.skipped_in_a_row + 1 if skipped else 0
+        if skipped:
+            message = "step %d skipped: loss or gradient not finite (%d in all)"
+            logger.warning(message, progress.step, progress.skipped)
+        if progress.skipped_in_a_row >= MAX_SKIPPED:
+            raise UserError(
+                f"step {progress.step}: the loss or gradient of {MAX_SKIPPED} steps in a row was not finite; look at "
+                "the data of these steps or lower training.learning_rate, and continue from the last checkpoint with "
+                "--resume auto"
+            )
+
+    def _report_averages(self) -> None:
         """Report the averages since the last report."""
-        plan, progress, model = self.plan, self.progress, self.model
-        loss, figure = model.meter.read()
+        plan, progress, task = self.plan, self.progress, self.task
+        loss, figure = self._meter.read()
+        self._meter.reset()
         elapsed = self._count_seconds()
-        report = StepReport(
-            step=progress.step,
-            total_steps=plan.total_steps,
-            epoch=progress.epoch + progress.batch / plan.batches_per_epoch,
-            loss=loss,
-            figure=figure,
-            learning_rate=float(model.schedule()),
-            gradient_norm=model.gradient_norm,
-            units_per_second=sum_over_ranks([self.batches.units])[0] / elapsed,
-            reader_share=self.batches.reader_seconds / elapsed,
-            seconds_left=elapsed / (progress.step - self._first) * (plan.total_steps - progress.step),
-            skipped=progress.skipped,
-        )
-        for sink in self._sinks:
-            sink.step(report)
-        model.meter.reset()
+        figures = {
+            "loss": loss,
+            task.objective.name: figure,  # on the training batches, with dropout
+            "learning_rate": float(self.schedule()),
+            "gradient_norm": self._gradient_norm,
+            f"{task.unit}_per_second": sum_over_ranks([self.batches.units])[0] / elapsed,
+            "reader_share": self.batches.seconds / elapsed,
+            "skipped_steps": float(progress.skipped),
+        }
+        if self._report is not None:
+            epochs = progress.epoch + progress.batch / plan.batches_per_epoch
+            left = elapsed / (progress.step - self._first) * (plan.total_steps - progress.step)
+            self._report.step(progress.step, f"{plan.total_steps} epoch {epochs:.2f}", figures, left)
         self._restart_clock()
 
     def _evaluate(self) -> None:
-        """Measure the weights on the dev set, unless they have been, and keep them if they are among the best."""
+        """Measure the weights on the dev set, unless they have been, and save them if they are the best."""
         progress = self.progress
         if self._dev is None or (progress.curve and progress.curve[-1][0] == progress.step):
             return
         self._count_seconds()
-        figure = self.model.measure(self._dev_batches())
-        progress.curve.append((progress.step, figure))
-        best = self._best.consider(figure)
-        progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
-        display = Display()
-        if is_main():
-            count = self.config.training.show_examples
-            display = self.task.display(self.config, self.model.network, self.data, count)
-        for sink in self._sinks:
-            sink.evaluation(Evaluation(progress.step, figure, best, display))
-        meet()
+        figure = self._measure()
+        best = progress.add_figure(figure, self.task.objective)
+        if best:
+            self._save_best()
+        if self._report is not None:
+            display = self.task.display(self.config, self.network, self.data, SHOWN_EXAMPLES)
+            self._report.evaluation(progress.step, figure, best, display)
+        barrier()
         self._restart_clock()  # the time of an evaluation is not training time
         self.stop = self.stop or self.plan.completion(progress)
 
-    def _dev_batches(self) -> Iterator[Any]:
-        """Iterate over this process's share of the dev examples as batches of arrays."""
+    @paddle.no_grad()
+    def _measure(self) -> float:
+        """Return the objective on the dev set, over all processes."""
         assert self.data.dev is not None and self._dev is not None
+        self.network.eval()
+        meter = Meter(self.task.objective)
         for indices in self._dev:
-            yield self.data.collate([self.data.dev.dataset[index] for index in indices])
+            batch = as_tensors(self.data.collate([self.data.dev.dataset[index] for index in indices]))
+            outputs = run_network(self.network, batch)
+            loss = run_criterion(self._criterion, outputs, batch)
+            meter.add(loss, self.task.objective.sums(self._criterion, outputs, batch))
+        barrier()
+        return meter.read()[1]
 
     def _count_seconds(self) -> float:
         elapsed = time.perf_counter() - self._since
@@ -356,13 +427,13 @@ class Run(paddle.callbacks.Callback):
         self._since = time.perf_counter()
         self._first = self.progress.step
         self.batches.units = 0
-        self.batches.reader_seconds = 0.0
+        self.batches.seconds = 0.0
 
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
         if self.data.dev is None:
-            self._save("best")
-        self._save_checkpoint()  # the last: whoever finds it finished finds all else
+            self._save_best()
+        self._save_checkpoint()  # last: a finished checkpoint says that all else is saved
         if self.data.dev is not None and self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
             why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"
@@ -376,84 +447,57 @@ class Run(paddle.callbacks.Callback):
     def _save_checkpoint(self) -> None:
         self._save("last", resumable=True)
 
+    def _save_best(self) -> None:
+        """Save the weights as the best; once a run, compare the two forms in which they can answer."""
+        if self._forms_differ is None and is_main():
+            model = self.config.model
+            self._forms_differ = not isinstance(model, PretrainedConfig) and forms_differ(
+                self.task, self.config, self.network, self.data
+            )
+            if self._forms_differ:
+                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
+        self._save("best")
+
     def _save(self, name: str, resumable: bool = False) -> None:
         if not is_main():
             return
-        task, config, data, model, progress = self.task, self.config, self.data, self.model, self.progress
+        task, config, data, progress = self.task, self.config, self.data, self.progress
         files = task.bundle_files(config, data.vocabularies, data.files)
         if isinstance(config.model, PretrainedConfig):
             files |= base_files(config)
+        if self._forms_differ:
+            files[THROUGH_PADDLE] = f"{FORMS_DIFFER}\n".encode()
         if resumable:
-            progress.scaler = model.scaler_state()
-            files |= pack_training_state(progress, model.optimizer, model.network)
+            progress.scaler = {key: float(value) for key, value in self.scaler.state_dict().items()}
+            files |= pack_training_state(progress, self.optimizer, self.network)
         card = model_card(task, config, progress, self.plan.batches_per_epoch, data.notes)
-        weights = read_weights(model.network)
+        weights = read_weights(self.network)
         bundle = Bundle(task.name, dump(config), data.vocabularies, weights, card, files)
         save_bundle(bundle, self.folder / name)
 
 
-def _announce(task: Task, config: Any) -> FileLock:
-    """Lock the run's folder, open the log in it, write the settings there, and seed the first weights."""
-    lock = make_folder(Path(config.output_dir))
-    logger.info("configuration:\n%s", dump(config).rstrip())
-    path = describe_path()
-    if path is not None and paddle.get_device() == "cpu":
-        logger.info("%s", path)
-    paddle.seed(config.seed)
-    return lock
+class _Fit(paddle.Model):
+    """All that knows `paddle.Model.fit`, which iterates over this and calls `train_batch` with what it gives."""
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.network)
+        self._run = run
+        self._batches: Sequence[tuple[Any, int]] = ()
+        self.prepare()  # without a loss, metrics and an optimiser: a step does all of it
 
-def _build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
-    sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
-    check_memory(config.model, sum(sizes.values()), 4)
-    return task.build_network(config, sizes)
+    def __len__(self) -> int:
+        return len(self._run.batches)
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Iterate over the steps that are left of the epoch, until the run stops."""
+        progress = self._run.progress
+        for batches in self._run.batches.steps(progress.epoch, progress.batch):
+            self._batches = batches
+            yield np.array([len(batches)])  # `fit` asks for an array, flattens tuples, and passes it on
+            if self._run.stop is not None:
+                return
 
-def _weights_of_start(task: Task, network: nn.Layer, start: Bundle, where: str) -> Mapping[str, np.ndarray]:
-    """Return the weights that a network takes from the bundle `training.start_from`, grown to its size."""
-    grown = grow_weights(read_weights(network), start.weights)
-    untrained = sorted(grown.keys() - start.weights.keys())
-    if untrained:
-        logger.info("learned anew, as %s has none: %s", where, ", ".join(untrained))
-    return grown
-
-
-def _section_on_start(
-    task: Task, config: Any, start: Bundle, data: TrainingData, fitted: Mapping[str, np.ndarray]
-) -> str:
-    """Return what the card is to say of the weights that a run begins with, and tell what is not kept of them.
-
-    Args:
-        fitted: weights that are not trained, see `Task.fitted_weights`.
-    """
-    named = config.training.start_from
-    kept = {*task.bundle_files(config, data.vocabularies, data.files), *TRAINING_FILES}
-    if replaced := ", ".join(sorted(start.weights.keys() & fitted.keys())):
-        replaced = f"fitted to the new data, in place of those of {named}: {replaced}"
-        logger.warning("%s", replaced)
-    lost = ", ".join(sorted(start.extra.keys() - kept))
-    if lost:
-        lost = f"not kept of {named}, as they were made for its weights or of its data: {lost}"
-        logger.warning("%s; docs/your_data.md tells how to make them anew", lost)
-    told = re.findall(r"^## (?:Data|Data and licence|Began with)\n.*?(?=^## |\Z)", start.card, re.M | re.S)
-    quoted = "".join(f"> {line}\n" for line in "".join(told).strip().replace("## ", "").splitlines())
-    said = f"of which their card says:\n\n{quoted}" if quoted else "which have no card.\n"
-    return f"## Began with\nThe weights `{named}`, {said}\n{replaced}\n\n{lost}".rstrip()
-
-
-def _dev_indices(config: Any, data: TrainingData) -> list[list[int]] | None:
-    """Return this process's share of the dev examples as batches of indices; no example is in two shares.
-
-    Raises:
-        UserError: there are fewer examples than processes.
-    """
-    dev = data.dev
-    if dev is None:
-        return None
-    if len(dev.dataset) < num_ranks():
-        raise UserError(
-            f"data.dev: {len(dev.dataset)} examples are too few for {num_ranks()} processes; start fewer"
-        )
-    share = range(rank(), len(dev.lengths), num_ranks())
-    batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
-    return [[share[index] for index in batch] for batch in batches]
+    def train_batch(self, inputs: Any, labels: Any = None, update: bool = True) -> None:
+        """Take a step; where the run stops, let `fit` begin no further epoch."""
+        self._run.step(self._batches)
+        self.stop_training = self._run.stop is not None

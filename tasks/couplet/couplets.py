@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
@@ -127,43 +127,15 @@ def _couplet(first: str, second: str) -> Couplet:
     return Couplet(first, second)
 
 
-def limit_length(
-    couplets: Sequence[Couplet], max_length: int, overlong: Literal["skip", "truncate"] = "skip"
-) -> tuple[list[Couplet], str]:
-    """Skip or cut couplets with a line of more than `max_length` characters.
-
-    Args:
-        couplets: the pairs to look through.
-        max_length: longest line allowed, in characters (punctuation counts, an end token does not).
-        overlong: `skip` leaves such a couplet out; `truncate` cuts each line after `max_length` characters.
-
-    Returns:
-        The couplets kept, in order, and a note for the log.
-
-    Raises:
-        UserError: every couplet is too long.
-    """
-    limited = [within_length(couplet, max_length, overlong) for couplet in couplets]
-    kept = [couplet for couplet in limited if couplet is not None]
+def limit_length(couplets: Sequence[Couplet], max_length: int) -> tuple[list[Couplet], str]:
+    """Skip couplets with a line of more than `max_length` characters; return the others, and a note for the log."""
+    kept = [one for one in couplets if max(len(one.first), len(one.second)) <= max_length]
     if couplets and not kept:
         raise UserError(
             f"max_length: every couplet has a line of more than {max_length} characters; set it higher"
         )
-    skipped = len(couplets) - len(kept)
-    truncated = len(kept) - sum(one is other for one, other in zip(limited, couplets, strict=True))
     unequal = sum(len(couplet.first) != len(couplet.second) for couplet in couplets)
     return kept, (
-        f"{len(couplets)} couplets: {len(kept)} kept, {skipped} skipped as too long, {truncated} truncated, "
+        f"{len(couplets)} couplets: {len(kept)} kept, {len(couplets) - len(kept)} skipped as too long, "
         f"{unequal} with lines of unequal length"
     )
-
-
-def within_length(
-    couplet: Couplet, max_length: int, overlong: Literal["skip", "truncate"] = "skip"
-) -> Couplet | None:
-    """Apply the rule of `limit_length` to one couplet: the same one, a cut one, or None."""
-    if len(couplet.first) <= max_length and len(couplet.second) <= max_length:
-        return couplet
-    if overlong == "truncate":
-        return Couplet(couplet.first[:max_length], couplet.second[:max_length])
-    return None

@@ -11,9 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.decoding.paddle_steps import evaluation_mode
-from paddle_dialog.figures.charts import draw_heat_map
-from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
@@ -22,7 +19,6 @@ from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 
-MAPPED_EXAMPLES = 4
 TOGETHER = 8  # batches whose likelihood a process measures at once, each of pairs of like length
 
 
@@ -146,28 +142,3 @@ def _sums_of_pairs(
         parts = (losses.nll * mask, mask, losses.nll * hanzi, hanzi, unknown)
         sums[losses.indices] = np.stack([part.sum(-1) for part in parts], axis=-1)
     return list(sums)
-
-
-def write_figures(predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw the attention of each character of the first true 下联 over the 上联.
-
-    Args:
-        source: as for `read_couplets`.
-
-    Raises:
-        UserError: the source cannot be used, or the folder cannot be written.
-    """
-    import paddle
-
-    from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
-
-    pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
-    dataset = CoupletDataset(pairs[:MAPPED_EXAMPLES], predictor.vocabulary)
-    network, decode = predictor.network, predictor.vocabulary.decode
-    for index in range(len(dataset) if hasattr(network, "attention_weights") else 0):
-        first, second = dataset[index]
-        source_ids, lengths, target = (paddle.to_tensor(array) for array in collate([(first, second)])[:3])
-        with evaluation_mode(network):
-            weights = network.attention_weights(source_ids, lengths, target)[0].numpy()  # [T, S]
-        image = draw_heat_map(weights, [*decode(second), "<eos>"], [*decode(first), "<eos>"])
-        folder.add(f"attention_{index + 1}", image)

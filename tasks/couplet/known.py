@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from safetensors.numpy import load, save
 
-from paddle_dialog.bundle.folder import file_errors
+from paddle_dialog.bundle.folder import file_errors, unpack_xz
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
@@ -30,6 +30,7 @@ CHARACTERS, PAIRS = "characters", "pairs."  # names in it; the length of the lin
 NUMBER = np.dtype("<u2")  # of a character
 ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
 
+MOST_UNPACKED = 1 << 26  # bytes of the lines of one length
 MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one stands in the corpus
 
 Line = Literal["first", "second"]
@@ -134,7 +135,7 @@ class CoupletIndex:
         """Return the numbers of both lines of all couplets of a length, [2, length, N]."""
         if length not in self._unpacked:
             try:
-                numbers = np.frombuffer(lzma.decompress(self._packed[length]), NUMBER)
+                numbers = np.frombuffer(unpack_xz(self._packed[length], MOST_UNPACKED), NUMBER)
                 rows = numbers.reshape(-1, 2, length)  # [N, 2, length]
                 if len(rows) == 0 or rows.max() >= len(self._characters):
                     raise ValueError("its characters are not in its table")

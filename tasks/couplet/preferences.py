@@ -28,8 +28,7 @@ from paddle_dialog.tasks.couplet.dataset import Example, collate
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.distributed import mean_over_ranks
-from paddle_dialog.training.losses import SequenceCrossEntropy
+from paddle_dialog.training.losses import SequenceCrossEntropy, mean_of
 
 _FORM = (
     '{"answers": [{"first": 上联, "second": 下联, "rating": number}, …]}, where the 上联 may stand once beside '
@@ -320,7 +319,7 @@ class PreferenceLoss(nn.Layer):
         log_probs = paddle.zeros_like(before).scatter_nd_add(answers.unsqueeze(-1), texts)  # [A]
         rewards = STRENGTH * (log_probs - before)  # [A]
         total, inputs_with_pairs = preference_nll(rewards, ratings, inputs, self._least_gap)
-        return loss + mean_over_ranks(total, inputs_with_pairs)
+        return loss + mean_of(total, inputs_with_pairs)
 
 
 def preference_nll(

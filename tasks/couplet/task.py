@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import EpochBatches
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     from paddle import nn
 
-    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
 
@@ -85,11 +82,7 @@ class CoupletTask(GenerationTask):
         return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Show 下联 of the first dev pairs by greedy search, and the attention of the first."""
-        import paddle
-
-        from paddle_dialog.tasks.couplet.dataset import collate
-
+        """Show 下联 of the first dev pairs by greedy search."""
         examples = data.dev if data.dev is not None else data.train
         vocabulary = data.vocabularies[VOCABULARY]
         pairs = [examples.dataset[index] for index in range(min(count, len(examples.dataset)))]
@@ -103,13 +96,7 @@ class CoupletTask(GenerationTask):
             f"{''.join(first)} → {answer} (reference {''.join(second)})"
             for first, answer, second in zip(firsts, answers, seconds, strict=True)
         ]
-        if not hasattr(network, "attention_weights"):
-            return Display(texts)
-        source, lengths, target, _, _ = (paddle.to_tensor(array) for array in collate(pairs[:1]))
-        with paddle.no_grad():
-            weights = network.attention_weights(source, lengths, target)[0].numpy()  # [T, S]
-        rows, columns = [*seconds[0], "<eos>"], [*firsts[0], "<eos>"]
-        return Display(texts, {"attention": np.asarray(weights)}, rows, columns)
+        return Display(texts)
 
     def predictor(self, config: CoupletConfig, model: TrainedModel) -> ComposingPredictor:
         """Return the predictor of a trained model."""
@@ -133,12 +120,6 @@ class CoupletTask(GenerationTask):
         from paddle_dialog.tasks.couplet.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
-
-    def draw_figures(self, predictor: CoupletPredictor, source: str, folder: FigureFolder) -> None:
-        """Draw the attention in the first examples."""
-        from paddle_dialog.tasks.couplet.evaluation import write_figures
-
-        write_figures(predictor, source, folder)
 
     def example_inputs(self, config: CoupletConfig, source: str, count: int) -> list[str]:
         """Return the first 上联 of a source of couplets."""

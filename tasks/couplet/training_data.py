@@ -9,12 +9,12 @@ from functools import partial
 
 import numpy as np
 
-from paddle_dialog.bundle.loading import find_model, load_model
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.models.pretrained_base import character_vocabulary
+from paddle_dialog.recipes import find_model, load_model
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.couplet.config import CoupletConfig, PreferencesConfig
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
@@ -75,7 +75,7 @@ def training_data(
 def _read(config: CoupletConfig, source: str, what: str, notes: list[str]) -> list[Couplet]:
     """Read couplets within the length, and note how many."""
     settings = config.data
-    pairs, report = limit_length(read_couplets(source), settings.max_length, settings.overlong)
+    pairs, report = limit_length(read_couplets(source), settings.max_length)
     notes.append(f"{what} {source}: {report}")
     return pairs
 

@@ -180,7 +180,9 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def prepare(self, request: ReplyRequest) -> Job:
         """See `Endpoint`."""
-        turns = [_checked(turn, number, self._limits) for number, turn in enumerate(request.context, start=1)]
+        # A turn that speaks of danger is answered however long it is.
+        longest = self._limits.body_bytes if self.takes_any_words(request) else self._limits.characters
+        turns = [_checked(turn, number, longest) for number, turn in enumerate(request.context, start=1)]
         try:
             check_alternation(turns)
         except ValueError as error:
@@ -238,10 +240,10 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return record
 
 
-def _checked(turn: str, number: int, limits: LimitsConfig) -> str:
-    if len(turn) > limits.characters:
-        sentence = f"context.{number - 1}: a turn may have {limits.characters:,} characters at most"
-        raise UserError(sentence, "turn_long", limit=limits.characters)
+def _checked(turn: str, number: int, longest: int) -> str:
+    if len(turn) > longest:
+        sentence = f"context.{number - 1}: a turn may have {longest:,} characters at most"
+        raise UserError(sentence, "turn_long", limit=longest)
     try:
         return clean_turn(turn, f"turn {number} of the context")
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting, shown
+from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     FamilyConfig,
@@ -15,6 +15,7 @@ from paddle_dialog.config.models import (
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import shown
 
 # What the networks of this project read or learn, and a pre-trained model does not.
 _OF_PRETRAINED = {
@@ -46,7 +47,7 @@ class EmotionConfig:
         0,
         "rows of a linear classifier of hashed word and character n-grams, fitted to the training contexts before "
         "the network is trained; 0 is none",
-        maximum=1 << 24,
+        maximum=1 << 20,
     )
     small_talk: bool = setting(
         False, "learn from the small talk that ships which contexts have no emotion; needs `ngram_buckets`"
@@ -79,10 +80,7 @@ class EmpatheticDataConfig(DataConfig):
     """Where the dialogues come from and how they become batches."""
 
     max_length: int = at_least(1, 96, "longest context in tokens; of a longer one the newest turns are kept")
-    overlong: Literal["truncate"] = setting(
-        "truncate", "longer contexts and replies are cut, none is skipped"
-    )
-    max_target_length: int = at_least(1, 64, "longest training reply in tokens")
+    max_target_length: int = at_least(1, 64, "longest training reply in tokens; longer ones are cut")
     unknown_rate: float = rate(
         0.3, "share of the words seen once that an epoch shows as `<unk>`, so that it is trained"
     )

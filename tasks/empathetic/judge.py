@@ -183,7 +183,7 @@ def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> Rep
     missing = f"these weights have no judge of replies ({JUDGE}, {DIALOGUE_ACTS})"
     if wanted:
         raise UserError(
-            f"replies.judge: {missing}; fit one (docs/replies.md), or set -o replies.judge=false to let the "
+            f"replies.judge: {missing}; fit one (tools/weights/empathetic), or set -o replies.judge=false to let the "
             "generator answer alone"
         )
     logger.info("%s; the generator answers alone", missing)

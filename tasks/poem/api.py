@@ -25,7 +25,7 @@ class PoemRequest(RequestModel):
 
     text: Text = Field("", description="A beginning, the lines' first characters, or a title; may be empty.")
     texts_are: InputKind = Field("begin", description="What `text` is.")
-    form: FormName | None = Field(None, description="The form; without one the model goes on as it likes.")
+    form: FormName | None = Field(None, description="The form; without one the model continues freely.")
     title: OptionalText = Field(None, description="A title, where `text` is something else.")
     n_best: Count = Field(1, ge=1, description="How many poems, the likeliest first.")
     seed: int | None = Field(None, ge=0, lt=2**32, description="Of the draws; another one gives other poems.")

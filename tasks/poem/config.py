@@ -6,24 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
 
 InputKind = Literal["begin", "acrostic", "title"]
+MAX_TITLE = 24  # characters of a title; the rest is cut
 
 
 @dataclass(frozen=True)
 class PoemDataConfig(DataConfig):
     """Texts are joined and cut into windows of one length, so that no batch has padding."""
 
-    max_length: int = at_least(
-        1, 128, "longest poem in characters; longer ones are treated as `overlong` says"
-    )
+    max_length: int = at_least(1, 128, "longest poem in characters; longer ones are skipped")
     window: int = at_least(2, 256, "characters of a window")
-    form_rate: float = rate(0.5, "share of the poems that an epoch shows with the name of their form")
-    title_rate: float = rate(0.5, "share of the poems that an epoch shows with their title")
-    max_title: int = at_least(0, 24, "characters of a title; the rest is cut")
 
 
 @dataclass(frozen=True)
@@ -41,22 +37,19 @@ class VerseConfig:
     """The form and the rules that a poem is held to, and what the input means."""
 
     form: Literal["五绝", "七绝", "五律", "七律"] | None = setting(
-        None, "number and length of lines; null lets the model go on as it likes"
+        None, "number and length of lines; null lets the model continue freely"
     )
     input: Literal["begin", "acrostic", "title"] = setting(
         "begin", "what a text asks for: a beginning, the first character of each line (藏头), or a title"
     )
     title: str | None = setting(None, "a title that all poems are written to")
-    tones: bool = setting(True, "the lines of a form keep one of its patterns of level and oblique tones")
     rhyme: bool = setting(True, "the even lines of a form end in one rhyme, on different characters")
-    candidates: int = at_least(1, 24, "poems drawn, of which the best are shown (strategy: sample)", 1000)
     title_weight: float = at_least(
         0.0,
         0.7,
         "λ: poems to a title are ordered by log p(poem | title) - λ · log p(poem), so that what would suit any "
         "title comes later",
     )
-    samples: int = at_least(0, 10, "poems of each form that an evaluation draws and checks")
 
 
 @dataclass(frozen=True)
@@ -73,11 +66,11 @@ class PoemConfig(GenerationConfig):
     def problems(self) -> Iterator[Problem]:
         """Yield settings of different sections that contradict each other."""
         yield from super().problems()
-        texts = max(self.data.max_length, self.decoding.max_length) + self.data.max_title + 2
+        texts = max(self.data.max_length, self.decoding.max_length) + MAX_TITLE + 2
         longest = max(self.data.window, texts)
         if longest > self.model.max_positions:
             yield (
                 "model.max_positions",
-                f"must be at least {longest} to hold data.window, and data.max_title with data.max_length "
+                f"must be at least {longest} to hold data.window, and a title of {MAX_TITLE} with data.max_length "
                 f"and decoding.max_length, and is {self.model.max_positions}",
             )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.poem.forms import FORMS
@@ -34,9 +33,6 @@ def read_texts(source: str) -> list[Poem] | str:
 
     Returns:
         The poems, normalised; or the text as it is.
-
-    Raises:
-        UserError: the file cannot be read, or a line of it is not a poem.
     """
     path = SAMPLE if source == "sample" else Path(source)
     lines = [(number, line) for number, line in read_lines(path)]
@@ -61,27 +57,12 @@ def _parse(path: Path, number: int, line: str) -> Poem:
     return Poem(title, body)
 
 
-def limit_length(poems: Sequence[Poem], settings: DataConfig) -> tuple[list[Poem], str]:
-    """Leave out or cut the poems that are too long.
-
-    Args:
-        poems: as they were read.
-        settings: `max_length` and `overlong`.
-
-    Returns:
-        The poems that are left, and what was done in a few words.
-
-    Raises:
-        UserError: none is left.
-    """
-    limit = settings.max_length
-    count = sum(len(poem.body) > limit for poem in poems)
-    if settings.overlong == "truncate":
-        kept = [Poem(poem.title, poem.body[:limit]) for poem in poems]
-        return kept, f"{len(poems):,} poems, {count:,} cut after {limit} characters"
+def limit_length(poems: Sequence[Poem], limit: int) -> tuple[list[Poem], str]:
+    """Skip the poems of more than `limit` characters; return the others, and a note for the log."""
     kept = [poem for poem in poems if len(poem.body) <= limit]
     if not kept:
         raise UserError(f"data.max_length: every poem has more than {limit} characters; set it higher")
+    count = len(poems) - len(kept)
     return kept, f"{len(kept):,} poems, {count:,} others skipped as longer than {limit} characters"
 
 

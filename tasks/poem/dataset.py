@@ -1,4 +1,4 @@
-"""Poems and running text as a stream that is cut into windows, and as rows that stand alone.
+"""Poems and running text as a stream that is cut into windows, and as single rows.
 
 Positions count from the begin token of a text; those of the form and title before it are negative. A text begins
 where a position is not one above that before it.
@@ -14,27 +14,27 @@ from paddle import io
 
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.poem.config import PoemDataConfig
+from paddle_dialog.tasks.poem.config import MAX_TITLE
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, Poem, characters
 from paddle_dialog.tasks.poem.forms import form_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
+FORM_RATE, TITLE_RATE = (
+    0.5,
+    0.7,
+)  # of the poems of an epoch, shown with the name of their form, and with their title
 Stream = np.ndarray  # int32 [N, 4]: inputs, positions, labels, and whether a label is learned
 
 
 class EncodedPoem:
-    """A poem's ids.
-
-    Args:
-        max_title: characters of the title that are kept.
-    """
+    """A poem's ids."""
 
     __slots__ = ("body", "form", "title")
 
-    def __init__(self, poem: Poem, vocabulary: Vocabulary, max_title: int) -> None:
+    def __init__(self, poem: Poem, vocabulary: Vocabulary) -> None:
         form = form_of(poem.body)
         self.form = np.array([] if form is None else [vocabulary.id(FORM_TOKENS[form.name])], np.int32)
-        self.title = np.array(vocabulary.encode(poem.title[:max_title]), np.int32)
+        self.title = np.array(vocabulary.encode(poem.title[:MAX_TITLE]), np.int32)
         self.body = np.array(vocabulary.encode(poem.body), np.int32)
 
     def stream(self, with_form: bool = False, with_title: bool = False) -> Stream:
@@ -45,16 +45,11 @@ class EncodedPoem:
         return np.stack([text[:-1], positions, text[1:], positions >= 0], axis=1).astype(np.int32)
 
 
-def encode_poems(poems: Sequence[Poem], vocabulary: Vocabulary, max_title: int) -> list[EncodedPoem]:
-    """Encode poems as ids."""
-    return [EncodedPoem(poem, vocabulary, max_title) for poem in poems]
-
-
-def stream_poems(poems: Sequence[EncodedPoem], settings: PoemDataConfig, seed: int, epoch: int) -> Stream:
+def stream_poems(poems: Sequence[EncodedPoem], seed: int, epoch: int) -> Stream:
     """Make a stream of all poems, in another order and with other titles each epoch."""
     rng = np.random.Generator(np.random.PCG64([seed, epoch]))
     order = rng.permutation(len(poems))
-    forms, titles = rng.random(len(poems)) < settings.form_rate, rng.random(len(poems)) < settings.title_rate
+    forms, titles = rng.random(len(poems)) < FORM_RATE, rng.random(len(poems)) < TITLE_RATE
     return np.concatenate([poems[i].stream(forms[i], titles[i]) for i in order])
 
 
@@ -84,9 +79,6 @@ class Windows(io.Dataset):
         lay_out: makes the stream of an epoch. All epochs are as long as the first; a longer one is cut, of a
             shorter one the beginning is repeated.
         window: length T; a shorter text is one window.
-
-    Raises:
-        UserError: the text has no two characters.
     """
 
     def __init__(self, lay_out: Callable[[int], Stream], window: int) -> None:
@@ -112,7 +104,7 @@ class Windows(io.Dataset):
 
 
 class Rows(io.Dataset):
-    """Texts that stand alone, as an evaluation reads them."""
+    """Single texts, as an evaluation reads them."""
 
     def __init__(self, rows: Sequence[Stream]) -> None:
         super().__init__()
@@ -131,17 +123,16 @@ class Rows(io.Dataset):
 
 
 def single_rows(
-    settings: PoemDataConfig, texts: Sequence[Poem] | str, vocabulary: Vocabulary, titled: bool = False
+    texts: Sequence[Poem] | str, vocabulary: Vocabulary, window: int, titled: bool = False
 ) -> Rows:
     """Encode texts for an evaluation: each poem from its beginning, after form and title if `titled`.
 
-    A running text is read in pieces of one length; the last may be shorter.
+    A running text is read in windows; the last may be shorter.
     """
     if isinstance(texts, str):
-        ids, window = encode_text(texts, vocabulary), settings.window
+        ids = encode_text(texts, vocabulary)
         return Rows([stream_text(ids[start : start + window]) for start in range(0, len(ids), window)])
-    poems = encode_poems(texts, vocabulary, settings.max_title)
-    return Rows([poem.stream(titled, titled) for poem in poems])
+    return Rows([EncodedPoem(poem, vocabulary).stream(titled, titled) for poem in texts])
 
 
 class PoemBatch(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,8 @@ from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 
+SAMPLES = 10  # poems of each form that are drawn and checked
+
 
 def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
     """Measure a model on one source.
@@ -30,11 +31,8 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
 
     Returns:
         The metrics by name, those of `likelihood_metrics` among them; `form` holds the rates of the poems drawn.
-
-    Raises:
-        UserError: the source cannot be used, or the poems cannot be written.
     """
-    read, config = read_texts(source), predictor.config
+    read = read_texts(source)
     formed = not isinstance(read, str) and predictor.knows_forms
     if predictions is not None:
         if not formed:
@@ -44,8 +42,8 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         check_writable(predictions)
     result = likelihood_metrics(predictor, source)
     if not isinstance(read, str) and formed:
-        poems = limit_length(read, config.data)[0]
-        drawn = draw_poems(predictor, [poem.title for poem in poems[: config.verse.samples]])
+        poems = limit_length(read, predictor.config.data.max_length)[0]
+        drawn = draw_poems(predictor, [poem.title for poem in poems[:SAMPLES]])
         if predictions is not None:
             write_records(predictions, drawn)
         if drawn:
@@ -63,13 +61,10 @@ def likelihood_metrics(predictor: PoemPredictor, source: str) -> Record:
         The metrics by name. `perplexity` is exp of the mean over all characters of the poems' bodies and their
         ends, without titles before them; `perplexity_titled` sees form and title first. `skipped` poems were too
         long.
-
-    Raises:
-        UserError: the source cannot be used.
     """
     read, settings = read_texts(source), predictor.config.data
-    texts = read if isinstance(read, str) else limit_length(read, settings)[0]
-    rows = single_rows(settings, texts, predictor.vocabulary)
+    texts = read if isinstance(read, str) else limit_length(read, settings.max_length)[0]
+    rows = single_rows(texts, predictor.vocabulary, settings.window)
     nll, count, unknown = _likelihood(predictor, rows)
     result: Record = {
         "n": len(rows),
@@ -79,7 +74,9 @@ def likelihood_metrics(predictor: PoemPredictor, source: str) -> Record:
         "unknown_rate": unknown / count,
     }
     if not isinstance(texts, str) and predictor.knows_forms:
-        titled, *_ = _likelihood(predictor, single_rows(settings, texts, predictor.vocabulary, titled=True))
+        titled, *_ = _likelihood(
+            predictor, single_rows(texts, predictor.vocabulary, settings.window, titled=True)
+        )
         result["perplexity_titled"] = token_perplexity(titled, count)
     return result
 
@@ -88,8 +85,7 @@ def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[Record]:
     """Return a poem of each form to each title, held to the form, as records of what is kept."""
     drawn = []
     for form in FORMS:
-        verse = replace(predictor.config.verse, form=form, input="title", title=None)
-        drawn += [found[0].as_dict() for found in predictor.predict(titles, 1, verse)]
+        drawn += [found[0].as_dict() for found in predictor.predict(titles, 1, form=form, texts_are="title")]
     return drawn
 
 

@@ -1,10 +1,10 @@
 """The forms of regulated verse: their lines, tones and rhymes, how well a poem keeps them, and a search held to one.
 
-Given characters stand whatever the rules say. Where no pattern of tones has room for them, `tones` is relaxed:
+Given characters are kept whatever the rules say. Where no pattern of tones has room for them, `tones` is relaxed:
 only the ends of the even lines keep theirs. Where those among them that end even lines have no rhyme in common or
-stand there twice, `rhyme` is relaxed.
+are there twice, `rhyme` is relaxed.
 
-The table of rhymes beside this file was made from verse: python tools/weights/poem/rhyme_table.py poems.txt.xz
+The table of rhymes was made from verse: python tools/weights/poem/rhyme_table.py poems.txt.xz
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Form:
         return list(range(step - 2, self.size, step))
 
     def mark(self, place: int) -> str | None:
-        """Return the punctuation mark that stands at a position, or None where a hanzi stands."""
+        """Return the punctuation mark at a position, or None for a hanzi."""
         line, column = divmod(place, self.length + 1)
         return None if column < self.length else "，。"[line % 2]
 
@@ -148,7 +148,7 @@ class TonesAndRhymes:
     """Properties of the V tokens of a vocabulary that the forms need.
 
     Attributes:
-        serves: those that may stand where `ANY`, `LEVEL` or `OBLIQUE` is needed, bool [3, V].
+        serves: those that serve where `ANY`, `LEVEL` or `OBLIQUE` is needed, bool [3, V].
         rhymes: which of the thirty rhymes each has, bool [V, 30].
     """
 
@@ -176,7 +176,7 @@ class FormPlan:
     relaxed: tuple[str, ...]  # rules that the given characters cannot keep
     # Those that the given ends leave, bool [30]; None where the ends need not rhyme.
     rhymes: np.ndarray | None
-    once: bool = True  # whether characters stand once
+    once: bool = True  # whether each character is used once
 
 
 def make_plan(
@@ -188,7 +188,7 @@ def make_plan(
         given: position → character.
         tones: hold it to a pattern of tones.
         rhyme: hold it to a rhyme.
-        once: let no character stand twice, except those given.
+        once: use no character twice, except those given.
     """
     needs = np.full((4, form.size), ANY)
     hanzi = [place for place in range(form.size) if form.mark(place) is None]
@@ -211,11 +211,7 @@ def make_plan(
 
 
 def place_beginning(form: Form, text: str) -> dict[int, str]:
-    """Place the hanzi of a beginning in a form; its punctuation is left out.
-
-    Raises:
-        UserError: it has more characters than the form, or others than hanzi and punctuation.
-    """
+    """Place the hanzi of a beginning in a form; its punctuation is left out."""
     characters = [char for char in text if is_hanzi(char)]
     if len(characters) > form.lines * form.length:
         raise UserError(
@@ -234,9 +230,6 @@ def form_of_acrostic(text: str, wanted: Form | None) -> Form:
     Args:
         text: the first characters of the lines.
         wanted: the form that was asked for, whose length of lines is kept; 七 by default.
-
-    Raises:
-        UserError: the text has other characters than hanzi, or no form has as many lines.
     """
     length = 7 if wanted is None else wanted.length
     forms = {form.lines: form for form in FORMS.values() if form.length == length}
@@ -256,7 +249,7 @@ def place_acrostic(form: Form, text: str) -> dict[int, str]:
 class FormConstraint:
     """Holds every row to the plan of its input.
 
-    A character may stand where some pattern of tones that the row still keeps has room for it; once,
+    A character is allowed where some pattern of tones that the row still keeps has room for it; once,
     unless it was given. The first line may rhyme too: it then ends level. There, a character with readings of
     both tones would leave open whether it does.
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
-from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix
+from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, LogitsProcessor
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
-from paddle_dialog.tasks.poem.config import InputKind, PoemConfig, VerseConfig
+from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, VerseConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters
 from paddle_dialog.tasks.poem.forms import (
     FORMS,
@@ -36,6 +37,7 @@ from paddle_dialog.tasks.poem.forms import (
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 
+DRAWN = 24  # poems for each text (strategy: sample), of which the best are shown
 # What is dropped where a form leaves nothing to write, in the order in which it is tried.
 RELAXATIONS: tuple[tuple[str, ...], ...] = (
     (),
@@ -71,7 +73,7 @@ class Prompt:
 
     @property
     def mark(self) -> list[str]:
-        """The form's token, which stands before the title."""
+        """The form's token, which precedes the title."""
         return [] if self.form is None else [FORM_TOKENS[self.form.name]]
 
 
@@ -94,7 +96,6 @@ class PoemPredictor(GenerationPredictor):
         self,
         texts: Sequence[str],
         n_best: int | None = None,
-        verse: VerseConfig | None = None,
         seed: int | None = None,
         form: FormName | None = None,
         texts_are: InputKind | None = None,
@@ -103,9 +104,8 @@ class PoemPredictor(GenerationPredictor):
         """Write texts.
 
         Args:
-            texts: what `verse.input` says: beginnings, first characters of the lines, or titles; may be empty.
+            texts: what `texts_are` says: beginnings, first characters of the lines, or titles; may be empty.
             n_best: candidates for each, the likeliest first; the config's number by default.
-            verse: what the texts mean and are held to; the config's section by default.
             seed: of the draws; the config's by default.
             form: e.g. 七绝, in place of `verse.form`.
             texts_are: in place of `verse.input`.
@@ -118,18 +118,14 @@ class PoemPredictor(GenerationPredictor):
             UserError: a text cannot be used as that, or the model does not know the form.
         """
         check_request(texts, n_best)
-        own = self.config.verse if verse is None else verse
+        own = self.config.verse
         title = own.title if title is None else title
         verse = replace(own, form=form or own.form, input=texts_are or own.input, title=title)
         wanted = self.config.decoding.n_best if n_best is None else n_best
         return self.write([self.check(text, verse) for text in texts], wanted, verse, seed)
 
     def check(self, text: str, verse: VerseConfig) -> Prompt:
-        """Return what a text asks for.
-
-        Raises:
-            UserError: it cannot be used as `verse` says, or the model does not know the form.
-        """
+        """Return what a text asks for, or raise `UserError` where it cannot be used as `verse` says."""
         form = None if verse.form is None else FORMS[verse.form]
         if not self.knows_forms:
             if form is not None or verse.input != "begin" or verse.title is not None:
@@ -140,12 +136,12 @@ class PoemPredictor(GenerationPredictor):
         text, title = normalise_line(text), normalise_line(verse.title or "")
         if verse.input == "title":
             text, title = "", text
-        title = title[: self.config.data.max_title]
+        title = title[:MAX_TITLE]
         if verse.input == "acrostic":
             form = form_of_acrostic(text, form)
         if form is None:
             return Prompt(title=title, begin=tuple(self._short(text)))
-        model, room = self.config.model, self.config.data.max_title + 2
+        model, room = self.config.model, MAX_TITLE + 2
         if form.size + room > model.max_positions:
             raise UserError(
                 f"verse.form: a {form.name} with its title needs {form.size + room} positions, and this model has "
@@ -159,33 +155,25 @@ class PoemPredictor(GenerationPredictor):
     ) -> list[list[PoemPrediction]]:
         """Do what `predict` does for texts that `check` has read; `wanted` are the candidates of each."""
         seed = self.config.seed if seed is None else seed
-        drawn = max(wanted, verse.candidates) if self.config.decoding.strategy == "sample" else wanted
+        drawn = max(wanted, DRAWN) if self.config.decoding.strategy == "sample" else wanted
         options = SearchOptions.of(self.config.decoding, drawn, seed, ())
         answers: list[list[PoemPrediction]] = []
         for start in range(0, len(prompts), self.batch_size):
-            batch = prompts[start : start + self.batch_size]
-            search = self._free if batch[0].form is None else self._held  # one `verse` made all of them
-            answers += search(batch, verse, options)
+            answers += self._search(prompts[start : start + self.batch_size], verse, options)
         return [candidates[:wanted] for candidates in answers]
 
     def predict_records(
-        self,
-        texts: Sequence[str],
-        n_best: int | None = None,
-        form: FormName | None = None,
-        texts_are: InputKind | None = None,
-        title: str | None = None,
+        self, texts: Sequence[str], n_best: int | None = None, **options: Any
     ) -> Iterable[Record]:
         """Answer as JSON records: `{"begin": …, "predictions": [{"text", "score", "form"}, …]}`.
 
-        `form`, `texts_are` and `title` take the place of what the section `verse` says.
+        The options are those of `predict`.
         """
-        answers = self.predict(texts, n_best, form=form, texts_are=texts_are, title=title)
-        for text, predictions in zip(texts, answers, strict=True):
+        for text, predictions in zip(texts, self.predict(texts, n_best, **options), strict=True):
             yield {"begin": text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
-        """Return the texts below each other; two lines of verse stand in one."""
+        """Return the texts below each other, two lines of verse in one line."""
         shown = []
         for prediction in record["predictions"]:
             note = f"  ({prediction['score']:.3f}"
@@ -198,11 +186,11 @@ class PoemPredictor(GenerationPredictor):
 
     def decoding_summary(self) -> str:
         """Return how texts are written, in a few words."""
-        settings, verse = self.config.decoding, self.config.verse
+        settings = self.config.decoding
         if settings.strategy != "sample":
             return settings.strategy
         draws = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
-        return f"{draws}, seed {self.config.seed}, best of {verse.candidates}"
+        return f"{draws}, seed {self.config.seed}, best of {DRAWN}"
 
     def _short(self, text: str) -> str:
         limit = self.config.decoding.max_length
@@ -216,25 +204,15 @@ class PoemPredictor(GenerationPredictor):
             )
         return text
 
-    def _held(
+    def _search(
         self, prompts: Sequence[Prompt], verse: VerseConfig, options: SearchOptions
     ) -> list[list[PoemPrediction]]:
-        """Write poems of a form; rules are dropped where they leave nothing to write."""
+        """Write texts; the rules of a form are dropped where they leave nothing to write."""
 
         def search(numbers: Sequence[int], dropped: tuple[str, ...]) -> Sequence[list[PoemPrediction] | None]:
-            tones, rhyme = verse.tones and "tones" not in dropped, verse.rhyme and "rhyme" not in dropped
-            once = "once" not in dropped
             chosen = [prompts[number] for number in numbers]
-            plans = [
-                make_plan(prompt.form, prompt.given, tones, rhyme, once) for prompt in chosen if prompt.form
-            ]
-            plans = [replace(plan, relaxed=(*plan.relaxed, *dropped)) for plan in plans]
-            held = replace(
-                options,
-                processors=[FormConstraint(plans, self._table)],
-                max_length=[plan.form.size for plan in plans],
-            )
-            return [own or None for own in self._decoded(chosen, plans, held, verse.title_weight)]
+            plans = [_plan(prompt, verse.rhyme, dropped) for prompt in chosen]
+            return [own or None for own in self._decoded(chosen, plans, options, verse.title_weight)]
 
         answers = []
         for found in search_relaxed(len(prompts), RELAXATIONS, search):
@@ -243,15 +221,14 @@ class PoemPredictor(GenerationPredictor):
             answers.append(found)
         return answers
 
-    def _free(
-        self, prompts: Sequence[Prompt], verse: VerseConfig, options: SearchOptions
-    ) -> list[list[PoemPrediction]]:
-        """Go on as the model likes."""
+    def _rules(self, prompts: Sequence[Prompt], plans: Sequence[FormPlan | None]) -> list[LogitsProcessor]:
+        """Return what holds texts to their forms, or without a form to their beginnings and to characters."""
+        forms = [plan for plan in plans if plan is not None]
+        if forms:  # one `verse` made all prompts, so that all have a form or none has
+            return [FormConstraint(forms, self._table)]
+        after = [range(len(prompt.begin), self.config.decoding.max_length + 1) for prompt in prompts]
         beginnings = ForcedPrefix([self.vocabulary.encode(prompt.begin) for prompt in prompts])
-        behind = [range(len(prompt.begin), self.config.decoding.max_length + 1) for prompt in prompts]
-        characters_only = ForbiddenTokens([self._never_written] * len(prompts), behind)
-        options = replace(options, processors=[characters_only, beginnings])
-        return self._decoded(prompts, [None] * len(prompts), options, verse.title_weight)
+        return [ForbiddenTokens([self._never_written] * len(prompts), after), beginnings]
 
     def _decoded(
         self,
@@ -261,6 +238,8 @@ class PoemPredictor(GenerationPredictor):
         title_weight: float,
     ) -> list[list[PoemPrediction]]:
         """Return the candidates of each text, best first."""
+        longest = [self.config.decoding.max_length if plan is None else plan.form.size for plan in plans]
+        options = replace(options, processors=self._rules(prompts, plans), max_length=longest)
         source, lengths = pad_batch(
             [self.vocabulary.encode([*prompt.mark, *prompt.title]) for prompt in prompts], Vocabulary.pad_id
         )
@@ -311,3 +290,12 @@ class PoemPredictor(GenerationPredictor):
         form = form_of(text) if plan is None else plan.form
         report = None if form is None else report_form(text, form)
         return PoemPrediction(text, hypothesis.score, report, () if plan is None else plan.relaxed)
+
+
+def _plan(prompt: Prompt, rhyme: bool, dropped: tuple[str, ...]) -> FormPlan | None:
+    """Return what holds a poem to its form without the rules that are dropped; None without a form."""
+    if prompt.form is None:
+        return None
+    kept = ("tones" not in dropped, rhyme and "rhyme" not in dropped, "once" not in dropped)
+    plan = make_plan(prompt.form, prompt.given, *kept)
+    return replace(plan, relaxed=(*plan.relaxed, *dropped))

@@ -16,7 +16,7 @@ from paddle_dialog.config.schema import DataConfig
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.task import Display, GenerationTask
-from paddle_dialog.tasks.poem.config import InputKind, PoemConfig, PoemDataConfig
+from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
 from paddle_dialog.tasks.poem.forms import FORMS
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
@@ -42,19 +42,19 @@ class PoemTask(GenerationTask):
         from paddle_dialog.tasks.poem.dataset import Windows, collate, single_rows
 
         settings = config.data
-        texts, told = _read(settings.train, settings)
+        texts, report = _read(settings.train, settings)
         vocabulary = _vocabulary(settings, texts, (vocabularies or {}).get(VOCABULARY))
         windows = Windows(_lay_out(config, texts, vocabulary), settings.window)
         notes = [
-            f"training data {settings.train}: {told}; {len(windows):,} windows of {settings.window}",
+            f"training data {settings.train}: {report}; {len(windows):,} windows of {settings.window}",
             f"vocabulary: {len(vocabulary):,} tokens, the special ones included",
         ]
         train = EncodedData(windows, np.full(len(windows), settings.window))
         dev = None
         if settings.dev is not None:
-            texts, told = _read(settings.dev, settings)
-            notes.append(f"dev data {settings.dev}: {told}")
-            single = single_rows(settings, texts, vocabulary)
+            texts, report = _read(settings.dev, settings)
+            notes.append(f"dev data {settings.dev}: {report}")
+            single = single_rows(texts, vocabulary, settings.window)
             dev = EncodedData(single, single.lengths)
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
@@ -100,8 +100,8 @@ class PoemTask(GenerationTask):
         parser.add_argument(
             "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
         )
-        told = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
-        parser.add_argument("--texts-are", choices=get_args(InputKind), help=told)
+        help_ = "what a text is: how the poem begins, the first character of each line (藏头), or its title"
+        parser.add_argument("--texts-are", choices=get_args(InputKind), help=help_)
         parser.add_argument("--title", metavar="TEXT", help="a title that all poems are written to")
 
     def endpoints(self, limits: LimitsConfig) -> list[PoemEndpoint]:
@@ -113,15 +113,11 @@ class PoemTask(GenerationTask):
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
     """Return what makes the training stream of an epoch."""
-    from paddle_dialog.tasks.poem.dataset import cut_text, encode_poems, encode_text, stream_poems
+    from paddle_dialog.tasks.poem.dataset import EncodedPoem, cut_text, encode_text, stream_poems
 
-    settings = config.data
     if not isinstance(texts, str):
-        return partial(
-            stream_poems, encode_poems(texts, vocabulary, settings.max_title), settings, config.seed
-        )
-    ids = encode_text(texts, vocabulary)
-    return partial(cut_text, ids, settings.window, config.seed)
+        return partial(stream_poems, [EncodedPoem(poem, vocabulary) for poem in texts], config.seed)
+    return partial(cut_text, encode_text(texts, vocabulary), config.data.window, config.seed)
 
 
 def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
@@ -129,13 +125,13 @@ def _read(source: str, settings: DataConfig) -> tuple[list[Poem] | str, str]:
     texts = read_texts(source)
     if isinstance(texts, str):
         return texts, f"a text of {len(texts):,} characters"
-    return limit_length(texts, settings)
+    return limit_length(texts, settings.max_length)
 
 
 def _vocabulary(settings: PoemDataConfig, texts: list[Poem] | str, known: Vocabulary | None) -> Vocabulary:
     if isinstance(texts, str):
         return Vocabulary.of_data(settings, [characters(texts)], known, [NEWLINE])
-    parts = (text for poem in texts for text in (poem.title[: settings.max_title], poem.body))
+    parts = (text for poem in texts for text in (poem.title[:MAX_TITLE], poem.body))
     return Vocabulary.of_data(settings, parts, known, [NEWLINE, *FORM_TOKENS.values()])
 
 

@@ -21,7 +21,7 @@ class SentimentDataConfig(DataConfig):
         None,
         "file of further labelled texts that the network learns from, of another kind; they add no words",
     )
-    more_weight: float = rate(0.1, "what one of those counts beside a review")
+    more_weight: float = rate(0.1, "weight of one of those in the loss; a review has weight 1")
     unknown_rate: float = rate(0.1, "share of the tokens that the network is shown as unknown in training")
 
 
@@ -31,16 +31,16 @@ class LinearConfig:
 
     longest: int = at_least(1, 3, "tokens of an n-gram at most")
     buckets: int = at_least(
-        0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the machine out", maximum=1 << 24
+        0, 1 << 18, "buckets that n-grams are hashed to; 0 leaves the classifier out", maximum=1 << 24
     )
     penalty: float = setting(0.3, "inverse strength C of its regularisation", above=0.0)
     phrases: str | None = setting(
         None,
-        "short phrases that it learns beside the reviews, negated ones and such that say nothing: `phrases_zh` or "
-        "`phrases_en`, which ship, or a file of frames",
+        "short phrases that it learns too, negated ones and neutral ones: `phrases_zh` or `phrases_en`, which ship, "
+        "or a file of frames",
     )
     network_share: float = at_least(
-        0.0, 1.0, "weight of the network's logit beside the machine's, whose weight is 1"
+        0.0, 1.0, "weight of the network's logit; that of the classifier has weight 1"
     )
 
 
@@ -55,9 +55,8 @@ class SentimentConfig(ExperimentConfig):
     unclear_below: float = rate(
         0.6, "where the likelier label has less than this probability, the answer is neither"
     )
-    pooling: Literal["attention", "max", "mean"] = setting(
-        "max",
-        "how the outputs of the real positions become one vector; `attention` is a mean with learned weights",
+    pooling: Literal["attention", "max"] = setting(
+        "max", "how the outputs of all tokens become one vector; `attention` is a mean with learned weights"
     )
 
     @property

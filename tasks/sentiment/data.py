@@ -52,10 +52,7 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
         source: `sample_zh` or `sample_en` (a few that come with the package), or a UTF-8 file of label<TAB>text lines
             with labels 0 and 1 (`.xz` and `.gz` are read as they are; blank lines are skipped).
         unit: what the tokens are.
-        weight: what each counts in the loss.
-
-    Raises:
-        UserError: the source cannot be read, or a line of it is not a review (named by file and number).
+        weight: of each in the loss.
     """
     path = Path(source)
     if source in ("sample_zh", "sample_en"):
@@ -83,12 +80,9 @@ def read_phrases(source: str, unit: Unit) -> list[Review]:
 
     Args:
         source: `phrases_zh` or `phrases_en` (which come with the package), or a UTF-8 file of
-            label<TAB>frame<TAB>fillings lines: each of the fillings, which are separated by commas, stands for the
+            label<TAB>frame<TAB>fillings lines: each of the fillings, which are separated by commas, replaces the
             frame's `*` in one phrase. Label 01 is that of a phrase which is neither, and is returned with both.
         unit: what the tokens are.
-
-    Raises:
-        UserError: the source cannot be read, or a line of it is not of that form (named by file and number).
     """
     path = Path(source)
     if source in ("phrases_zh", "phrases_en"):
@@ -117,12 +111,7 @@ def shortened(tokens: Sequence[str], longest: int) -> list[str]:
 
 
 class ReviewEncoder:
-    """Encodes tokens for the model.
-
-    Args:
-        config: how many tokens the network reads, and which n-grams there are.
-        vocabulary: of the network.
-    """
+    """Encodes tokens for network and linear classifier."""
 
     def __init__(self, config: SentimentConfig, vocabulary: Vocabulary) -> None:
         self._vocabulary, self._longest, self._linear = vocabulary, config.data.max_length, config.linear
@@ -140,14 +129,7 @@ class ReviewEncoder:
 
 
 class ReviewDataset:
-    """Encoded reviews.
-
-    Args:
-        more: further texts, of another kind.
-
-    Attributes:
-        own: the reviews without the further texts.
-    """
+    """Encoded reviews, and further texts of another kind; `own` are the reviews alone."""
 
     def __init__(
         self, reviews: Sequence[Review], encoder: ReviewEncoder, more: Sequence[Review] = ()
@@ -197,7 +179,7 @@ def ngram_buckets(tokens: Sequence[str], longest: int, buckets: int) -> np.ndarr
     Args:
         tokens: S of them.
         longest: greatest number of tokens in an n-gram.
-        buckets: number of buckets; 0 stands for no n-gram, and `ALWAYS` is not given out.
+        buckets: number of buckets; 0 means no n-gram, and `ALWAYS` is not given out.
 
     Returns:
         int64 [longest, S]: row n - 1 holds the n-grams of n tokens at the position where each begins.

@@ -1,4 +1,4 @@
-"""All metrics of a sentiment model on one file of reviews, and pictures of the words that decided."""
+"""All metrics of a sentiment model on one file of reviews."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.figures.charts import draw_coloured_text, draw_confusion_matrix
+from paddle_dialog.figures.charts import draw_confusion_matrix
 from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
 from paddle_dialog.tasks.sentiment.data import NAMES, Review, read_reviews
 from paddle_dialog.tasks.sentiment.prediction import Judgement, SentimentPredictor
-
-DRAWN = 6  # reviews
 
 
 def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
@@ -27,9 +25,6 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
         `accuracy`, `f1` (of the good ones) and `calibration_error` of the likelier labels; `unclear`, the share where
         that is not clear enough to be said, and `accuracy_clear`, that of the others (None where there is none);
         `confusion`: true labels down, predicted ones across.
-
-    Raises:
-        UserError: the source cannot be used, or the answers cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -53,12 +48,8 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
 
 
 def draw_figures(predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw the first reviews, coloured by the weight of each token, and the confusion matrix."""
-    reviews, judgements, gold = _judged(predictor, source)
-    gap = int(predictor.config.data.tokens == "words")
-    for number, (review, one) in enumerate(zip(reviews[:DRAWN], judgements, strict=False), start=1):
-        title = f"{NAMES[one.label]} ({one.probability:.0%}), in truth {NAMES[review.label]}"
-        folder.add(f"words_{number}", draw_coloured_text(one.tokens, one.weights, title, gap))
+    """Draw the confusion matrix."""
+    _, judgements, gold = _judged(predictor, source)
     labels = np.array([judgement.label for judgement in judgements])
     folder.add("confusion", draw_confusion_matrix(confusion_matrix(labels, gold, 2), NAMES, "sentiment"))
 

@@ -30,7 +30,7 @@ def fit_linear(buckets: Sequence[np.ndarray], labels: np.ndarray, size: int, pen
     """
     settings = LinearSettings(penalty, "log", scales=SCALES)
     features = sparse_rows(buckets, [np.ones(len(row)) for row in buckets], size)
-    if len(np.unique(labels)) < 2:  # nothing to tell apart
+    if len(np.unique(labels)) < 2:  # nothing to separate
         return np.zeros(size, dtype=np.float32)
     held_out, scale = np.arange(len(labels)) % HELD_OUT == 0, 1.0
     if len(np.unique(labels[~held_out])) == 2:

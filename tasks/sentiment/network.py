@@ -1,4 +1,4 @@
-"""An encoder, pooling over the real positions, and a linear classifier of n-grams."""
+"""An encoder, pooling over the real positions, and the linear classifier."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from paddle_dialog.layers.transformer import residual_dropout
 from paddle_dialog.models.families import build_encoder
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.text.vocabulary import Vocabulary
-from paddle_dialog.training.distributed import mean_over_ranks
+from paddle_dialog.training.losses import mean_of
 
 
 class SentimentNetwork(nn.Layer):
-    """Tells how likely a review is good.
+    """Scores how likely a review is good.
 
     The network's logit is the sum over positions i of w · (α_i h_i), and a bias, where α_i [H] are the weights of the
     pooling; so the share of each position is known.
@@ -35,7 +35,6 @@ class SentimentNetwork(nn.Layer):
             nn.Linear(self.encoder.output_size, 1, bias_attr=False) if config.pooling == "attention" else None
         )
         self.output = nn.Linear(self.encoder.output_size, 1)
-        self.pooling = config.pooling
         self.dropout = residual_dropout(model.dropout)
         self.unknown_rate = config.data.unknown_rate
         self.network_share = linear.network_share
@@ -73,15 +72,13 @@ class SentimentNetwork(nn.Layer):
         outputs, _ = self.encoder(embedded, lengths, real)  # [B, S, H]
         real = real.astype("float32").unsqueeze(-1)  # [B, S, 1]
         lowest = (real - 1.0) * 1e4
-        if self.pooling == "max":
+        if self.query is None:
             weights = (outputs >= (outputs + lowest).max(1, keepdim=True)).astype(
                 "float32"
             ) * real  # [B, S, H]
             weights = weights / weights.sum(1, keepdim=True)
-        elif self.query is not None:
-            weights = F.softmax(self.query(outputs) + lowest, axis=1)  # [B, S, 1]
         else:
-            weights = real / lengths.reshape([-1, 1, 1]).astype("float32")
+            weights = F.softmax(self.query(outputs) + lowest, axis=1)  # [B, S, 1]
         shares = F.linear(weights * self.dropout(outputs) * real, self.output.weight)  # [B, S, 1]
         return shares.squeeze(-1), self.output.bias
 
@@ -92,4 +89,4 @@ class SentimentLoss(nn.Layer):
     def forward(self, scores: Tensor, own: Tensor, label: Tensor, weight: Tensor) -> Tensor:
         """Return the loss, a scalar, of what the network returns, labels int64 [B] and weights [B]."""
         loss = F.binary_cross_entropy_with_logits(own, label.astype(own.dtype), reduction="none") * weight
-        return mean_over_ranks(loss.sum(), weight.sum())
+        return mean_of(loss.sum(), weight.sum())

@@ -72,11 +72,7 @@ class SentimentPredictor(Predictor):
         return self.judge([Review(self.check(text), 0) for text in texts])
 
     def check(self, text: str) -> list[str]:
-        """Return the tokens of a text.
-
-        Raises:
-            UserError: it is empty, or has no word of the model's language.
-        """
+        """Return the tokens of a text, which must have a word of the model's language."""
         tokens, language = tokens_of(text, self.config.data.tokens), self.config.language
         if not tokens:
             raise UserError(f"the text is empty; give a review, e.g. {EXAMPLES[language]}")
@@ -138,11 +134,7 @@ class SentimentPredictor(Predictor):
 
 
 class NumpySentiment:
-    """`SentimentNetwork` over arrays.
-
-    Raises:
-        UnsupportedModelError: the family has no arrays for these settings, or the weights are not the config's.
-    """
+    """`SentimentNetwork` over arrays."""
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         known_choice("pooling", config.pooling, "mean", "max", "attention")
@@ -151,9 +143,8 @@ class NumpySentiment:
         self._table = table * np.float32(model.embedding_size**0.5 if model.scale_embeddings else 1.0)
         self._encoder = numpy_encoder(model, weights)
         width = self._encoder.output_size
-        self._pooling, self._query = config.pooling, None
-        if config.pooling == "attention":
-            self._query = NumpyLinear.named(weights, "query", width, 1, bias=False)
+        attends = config.pooling == "attention"
+        self._query = NumpyLinear.named(weights, "query", width, 1, bias=False) if attends else None
         self._output = weights.take("output.weight", width, 1)
         self._bias = float(weights.take("output.bias", 1)[0])
         self.linear_table = np.zeros(0, dtype=np.float32)
@@ -165,23 +156,17 @@ class NumpySentiment:
         """Return what each position of ids [B, S] adds to the logit [B, S], 0 on padding, and the bias."""
         x, _ = self._encoder.read(self._table[ids], lengths)  # [B, S, H]
         real = (np.arange(x.shape[1]) < lengths[:, None])[..., None]  # [B, S, 1]
-        if self._pooling == "max":
+        if self._query is None:
             weights = real & (x >= np.where(real, x, -np.inf).max(axis=1, keepdims=True))  # [B, S, H]
             weights = weights / weights.sum(axis=1, keepdims=True)
-        elif self._query is not None:
+        else:
             scores = self._query(x)[..., 0] + padding_mask(lengths, x.shape[1])  # [B, S]
             weights = softmax(scores)[..., None]
-        else:
-            weights = real / lengths[:, None, None]
         return ((weights * x * real) @ self._output)[..., 0], self._bias
 
 
 class PaddleSentiment:
-    """`SentimentNetwork` itself, with arrays in and out.
-
-    Args:
-        network: the trained network, in evaluation mode.
-    """
+    """`SentimentNetwork` itself, with arrays in and out."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -189,7 +174,7 @@ class PaddleSentiment:
         self.linear_table = np.zeros(0, dtype=np.float32) if table is None else table.numpy()[:, 0]
 
     def contributions(self, ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, float]:
-        """See `NumpySentiment`."""
+        """Return the same as `NumpySentiment.contributions`."""
         import paddle
 
         with paddle.no_grad():

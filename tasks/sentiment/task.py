@@ -41,7 +41,7 @@ PHRASE_COPIES = 3  # one phrase is an example among five reviews, and each of th
 
 
 class SentimentTask(Task):
-    """Tells how likely a review is good."""
+    """Scores how likely a review is good."""
 
     name = "sentiment"
     config_class = SentimentConfig

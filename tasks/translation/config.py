@@ -27,7 +27,7 @@ class TranslationDecodingConfig(DecodingConfig):
 
     engine: Literal["fast"] = setting("fast", "the only one here")
     no_repeat_ngram: int = at_least(
-        0, 0, "no n-gram of this size stands twice in a sentence's translation; 0 allows repetition"
+        0, 0, "no n-gram of this size is written twice in a sentence's translation; 0 allows repetition"
     )
 
 

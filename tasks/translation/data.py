@@ -50,9 +50,6 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
             (`.xz` and `.gz` are read as they are; blank lines are skipped).
         unit: what the tokens are.
         reverse: swap the columns.
-
-    Raises:
-        UserError: the source cannot be read, or a line of it is not a pair (named by file and number).
     """
     path = Path(__file__).with_name("sample.tsv") if source == "sample" else Path(source)
     pairs = []
@@ -73,20 +70,10 @@ def read_pairs(source: str, unit: Unit, reverse: bool = False) -> list[Pair]:
     return pairs
 
 
-def limit_length(
-    pairs: Sequence[Pair], longest: int, overlong: Literal["skip", "truncate"]
-) -> tuple[list[Pair], str]:
-    """Skip or cut pairs with more than `longest` tokens on a side; return the pairs, and a note for the log.
-
-    Raises:
-        UserError: none is left.
-    """
+def limit_length(pairs: Sequence[Pair], longest: int) -> tuple[list[Pair], str]:
+    """Skip pairs with more than `longest` tokens on a side; return the others, and a note for the log."""
     fitting = [pair for pair in pairs if max(map(len, pair)) <= longest]
     count = len(pairs) - len(fitting)
-    if overlong == "truncate":
-        return [
-            Pair(p.source[:longest], p.target[:longest]) for p in pairs
-        ], f"{len(pairs):,} pairs, {count:,} cut"
     if not fitting:
         raise UserError(
             f"data.max_length: every pair has more than {longest} tokens on a side; set it higher"
@@ -116,11 +103,7 @@ def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
 
 
 class PairDataset:
-    """Pairs, encoded on demand.
-
-    Args:
-        pairs: tokens of both sides.
-    """
+    """Pairs, encoded on demand."""
 
     def __init__(self, pairs: list[Pair], vocabulary: Vocabulary) -> None:
         self.pairs = pairs

@@ -1,4 +1,4 @@
-"""All metrics of a translator on one file of pairs, and pictures of its attention."""
+"""All metrics of a translator on one file of pairs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.figures.charts import draw_heat_map
-from paddle_dialog.figures.folder import FigureFolder
 from paddle_dialog.metrics.text import corpus_bleu, corpus_chrf, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
 from paddle_dialog.tasks.translation.prediction import TranslationPredictor
 
-MAPPED_EXAMPLES = 4
 TOGETHER = 4  # batches that a process answers
 
 
@@ -28,9 +25,6 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
     Returns:
         The metrics by name; `copying` holds those of the source itself as a translation.
-
-    Raises:
-        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
@@ -60,11 +54,7 @@ def evaluate(predictor: TranslationPredictor, source: str, predictions: Path | N
 
 
 def likelihood_metrics(predictor: TranslationPredictor, source: str) -> Record:
-    """Measure the perplexity per token of the true translations of one source, end tokens included.
-
-    Raises:
-        UserError: the source cannot be used.
-    """
+    """Measure the perplexity per token of the true translations of one source, end tokens included."""
     pairs, report = _fitting_pairs(predictor, source)
 
     def measure(part: Sequence[Pair]) -> Sequence[np.ndarray]:
@@ -87,16 +77,6 @@ def _sums_of_pairs(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> Se
     return list(sums)
 
 
-def draw_attention(predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw the attention over the first sources, given their true translations."""
-    pairs, _ = _fitting_pairs(predictor, source)
-    for number, pair in enumerate(pairs[:MAPPED_EXAMPLES], start=1):
-        weights = predictor.attention(pair.source, pair.target)  # [T, S]
-        folder.add(
-            f"attention_{number}", draw_heat_map(weights, [*pair.target, "<eos>"], [*pair.source, "<eos>"])
-        )
-
-
 def _fitting_pairs(predictor: TranslationPredictor, source: str) -> tuple[list[Pair], str]:
     settings = predictor.config.data
-    return limit_length(read_pairs(source, settings.tokens, settings.reverse), settings.max_length, "skip")
+    return limit_length(read_pairs(source, settings.tokens, settings.reverse), settings.max_length)

@@ -36,14 +36,7 @@ class TranslationPrediction(Prediction):
 
 
 class TranslationPredictor(GenerationPredictor):
-    """Translates texts, sentence by sentence.
-
-    Args:
-        config: decoding settings and the length the model was made for.
-
-    Attributes:
-        vocabulary: of both sides.
-    """
+    """Translates texts, sentence by sentence."""
 
     def __init__(self, config: TranslationConfig, model: TrainedModel) -> None:
         self.config: TranslationConfig = config
@@ -87,11 +80,7 @@ class TranslationPredictor(GenerationPredictor):
         return [self.text(candidates[0][0]) for candidates in self._search(sources, options)]
 
     def sentences(self, text: str) -> list[Tokens]:
-        """Split a text into sentences of tokens.
-
-        Raises:
-            UserError: there is none, one is too long, or a model of hanzi is given a text without any.
-        """
+        """Split a text into sentences of tokens, each short enough for the model."""
         tokens, limit = split(text, self.config.data.tokens), self.config.data.max_length
         found: list[Tokens] = SENTENCE.findall(tokens) if isinstance(tokens, str) else [tokens]
         if not tokens:

@@ -18,7 +18,6 @@ from paddle_dialog.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.figures.folder import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.tasks.translation.api import TranslationEndpoint
 
@@ -40,7 +39,7 @@ class TranslationTask(GenerationTask):
 
         def pairs_of(source: str, name: str) -> list[Pair]:
             read = read_pairs(source, settings.tokens, settings.reverse)
-            pairs, report = limit_length(read, settings.max_length, settings.overlong)
+            pairs, report = limit_length(read, settings.max_length)
             notes.append(f"{name} data {source}: {report}")
             return pairs
 
@@ -94,12 +93,6 @@ class TranslationTask(GenerationTask):
         from paddle_dialog.tasks.translation.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
-
-    def draw_figures(self, predictor: TranslationPredictor, source: str, folder: FigureFolder) -> None:
-        """Draw the attention in the first examples."""
-        from paddle_dialog.tasks.translation.evaluation import draw_attention
-
-        draw_attention(predictor, source, folder)
 
     def example_inputs(self, config: TranslationConfig, source: str, count: int) -> list[str]:
         """Return the first sentences of a source of pairs."""

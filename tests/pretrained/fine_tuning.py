@@ -15,7 +15,7 @@ model: {{name: pretrained, pretrained: {base}, lora: {lora}}}
 data: {{train: {folder}/train.tsv, dev: {folder}/train.tsv, max_length: 32, batch_size: 16}}
 training:
   {{epochs: 40, optimizer: adamw, learning_rate: {rate}, schedule: cosine, save_every: 7, eval_every: 1000,
-   log_every: 20, show_examples: 2}}
+   log_every: 20}}
 decoding: {{beam_size: 4, max_length: 32}}
 rules: {{enabled: false}}
 output_dir: {folder}/{name}

@@ -24,9 +24,9 @@ from command import records, run_here, start, texts
 from fine_tuning import LORA, recipe
 
 import paddle_dialog
-from paddle_dialog.bundle.loading import load_model
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.models.pretrained_base import characters
+from paddle_dialog.recipes import load_model
 
 # What PyTorch computes with the very same files: `tests/pretrained/checkpoints.py FOLDER`, then with `--ask`
 # (torch 2.13.0, transformers 5.3.0).
@@ -277,7 +277,10 @@ BAD = {
         ["-o", "model.pretrained=nobody/nothing"],
         "'nobody/nothing' is no folder, and no hub gives it",
     ),
-    "no GPU": (["--device", "gpu"], "--device is 'gpu', but the installed paddlepaddle is the CPU build"),
+    "no GPU": (
+        ["--device", "gpu"],
+        "--device is 'gpu', but the installed paddlepaddle (the CPU build) sees 0 GPUs",
+    ),
     "bfloat16 of all": (["-o", "model.dtype=bfloat16"], "bfloat16 is of frozen weights"),
     "reference": (["-o", "decoding.engine=reference"], "reference runs the families of this project"),
 }

@@ -11,7 +11,7 @@ from checkpoints import write_checkpoint
 from command import records, run_here
 from fine_tuning import ALL, LORA, ROOT
 
-from paddle_dialog.bundle.loading import load_model
+from paddle_dialog.recipes import load_model
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 
 RECIPE = """
@@ -25,7 +25,7 @@ data:
    batch_size: 16}}
 training:
   {{epochs: {epochs}, optimizer: adamw, learning_rate: {rate}, schedule: cosine, save_every: 50, eval_every: 1000,
-   log_every: 20, show_examples: 2, clip_norm: 1.0, warmup_steps: 10}}
+   log_every: 20, clip_norm: 1.0, warmup_steps: 10}}
 decoding: {{beam_size: 2, max_length: 64, no_repeat_ngram: 0}}
 output_dir: {run}
 """

@@ -1,6 +1,6 @@
 """Average the weights of two models of one shape, and write the bundle.
 
-python -m paddle_dialog.bundle.averaging RUN/best LATER/best --share 0.35 --output DIR
+python tools/weights/average.py RUN/best LATER/best --share 0.35 --output DIR
 
 Models that come from one another by further training lie in one valley, and a point between them is often lower than
 both (Wortsman et al. 2022, "Model Soups", section 3). Everything else in the bundle is the first one's; what was made
@@ -22,11 +22,7 @@ from paddle_dialog.errors import UserError
 
 
 def averaged(first: Bundle, second: Bundle, share: float) -> Bundle:
-    """Return the first bundle with (1 - share) of its weights and `share` of the second's.
-
-    Raises:
-        UserError: the share is not within 0 and 1, or the models differ in their task, vocabulary or shape.
-    """
+    """Return the first bundle with (1 - share) of its weights and `share` of the second's."""
     if not 0 <= share <= 1:
         raise UserError(f"--share: is {share}; give a number from 0 to 1")
     shapes = [{name: array.shape for name, array in one.weights.items()} for one in (first, second)]
@@ -48,17 +44,12 @@ def main(arguments: argparse.Namespace) -> None:
     save_bundle(averaged(first, second, arguments.share), Path(arguments.output))
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the command line."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("first", metavar="BUNDLE", help="a model")
-    parser.add_argument("second", metavar="BUNDLE", help="one trained on from it, or beside it")
+    parser.add_argument("second", metavar="BUNDLE", help="one trained further from it")
     parser.add_argument("--share", type=float, default=0.5, help="of the second one, 0 to 1")
     parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main, make_parser()))
+    sys.exit(run_tool(main, parser))

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
-from paddle_dialog.bundle.loading import find_model
 from paddle_dialog.command_line import base_parser
+from paddle_dialog.recipes import find_model
 
 SCORE_SCALE = 3.0  # a score's weight is penalised a ninth of a state's
 

@@ -9,8 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION
-from paddle_dialog.training.distributed import mean_over_ranks
-from paddle_dialog.training.losses import PointerCrossEntropy, SequenceCrossEntropy
+from paddle_dialog.training.losses import PointerCrossEntropy, SequenceCrossEntropy, mean_of
 
 
 class Outputs(NamedTuple):
@@ -87,7 +86,7 @@ class EmpatheticLoss(nn.Layer):
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
-        return mean_over_ranks(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
+        return mean_of(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
 
 
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
@@ -96,4 +95,4 @@ def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
     nll = (
         F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     )  # [B]
-    return mean_over_ranks(nll.sum(), annotated.sum())
+    return mean_of(nll.sum(), annotated.sum())

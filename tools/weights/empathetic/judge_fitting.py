@@ -5,7 +5,7 @@ PYTHONPATH=. python tools/weights/empathetic/judge_fitting.py -c CONFIG --weight
 
 A line of `--turns` is an act, a tab and a turn, one of `--ratings` `{"id": "3-2", "act": "joke", "context":
 [turn, …], "candidates": [{"text": …, "origin": …, "sensible": 0 or 1, "specific": 0 or 1, "empathy": 1 to 5}, …]}`
-for the second turn of the third conversation; candidates without ratings are skipped. See docs/replies.md.
+for the second turn of the third conversation; candidates without ratings are skipped. See docs/empathetic.md.
 """
 
 from __future__ import annotations

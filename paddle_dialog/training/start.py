@@ -1,0 +1,120 @@
+"""What a new run begins with: its data, its network, and the weights of an earlier model."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+from filelock import FileLock
+from paddle import nn
+
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
+from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
+from paddle_dialog.config.loader import dump
+from paddle_dialog.data.batching import LengthBucketSampler
+from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.families import check_memory
+from paddle_dialog.recipes import find_model
+from paddle_dialog.task import Task
+from paddle_dialog.training.distributed import num_ranks, rank
+from paddle_dialog.training.run_folder import TRAINING_FILES, make_folder
+
+logger = logging.getLogger("paddle_dialog")
+
+
+def open_folder(config: Any) -> FileLock:
+    """Lock the run's folder, open the log in it, log the settings, and seed the first weights."""
+    lock = make_folder(Path(config.output_dir))
+    logger.info("configuration:\n%s", dump(config).rstrip())
+    paddle.seed(config.seed)
+    return lock
+
+
+def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
+    """Prepare the data and the network of a new run.
+
+    Returns:
+        The data; the network with its first weights; a section for the card on the model that they are from.
+    """
+    data, start = data_and_start(task, config)
+    network = build_network(task, config, data)
+    fitted = task.fitted_weights(config, data)
+    if start is None:
+        if fitted:
+            set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
+        return data, network, ""
+    named = config.training.start_from
+    grown = grow_weights(read_weights(network), start.weights)
+    untrained = sorted(grown.keys() - start.weights.keys())
+    if untrained:
+        logger.info("learned anew, as %s has none: %s", named, ", ".join(untrained))
+    set_weights(network, {**grown, **fitted}, named)
+    kept = {*task.bundle_files(config, data.vocabularies, data.files), *TRAINING_FILES, THROUGH_PADDLE}
+    return data, network, _section_on_start(named, start, kept, fitted)
+
+
+def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None]:
+    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have."""
+    named = config.training.start_from
+    if named is None:
+        return task.prepare_data(config, None), None
+    folder = find_model(named)
+    start = load_bundle(folder)
+    if start.task != task.name:
+        raise UserError(
+            f"training.start_from: {folder} is of the task '{start.task}', and one of '{task.name}' is wanted"
+        )
+    logger.info("starting from the weights of %s", folder)
+    return task.prepare_data_like(config, start), start
+
+
+def build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
+    """Return the untrained network, unless the machine's memory is too small for it."""
+    sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
+    check_memory(config.model, sum(sizes.values()), 4)
+    return task.build_network(config, sizes)
+
+
+def _section_on_start(named: str, start: Bundle, kept: set[str], fitted: Mapping[str, np.ndarray]) -> str:
+    """Return the card's section on the weights that a run begins with, and warn of what is not kept of them.
+
+    Args:
+        kept: files that the run's bundles have.
+        fitted: weights that are not trained, see `Task.fitted_weights`.
+    """
+    notes = []
+    if replaced := ", ".join(sorted(start.weights.keys() & fitted.keys())):
+        notes.append(f"fitted to the new data, in place of those of {named}: {replaced}")
+        logger.warning("%s", notes[-1])
+    if lost := ", ".join(sorted(start.extra.keys() - kept)):
+        notes.append(f"not kept of {named}, as they were made for its weights or of its data: {lost}")
+        logger.warning("%s; docs/your_data.md shows how to make them anew", notes[-1])
+    sections = re.findall(
+        r"^## (?:Data|Data and licence|Began with)\n.*?(?=^## |\Z)", start.card, re.M | re.S
+    )
+    quoted = "".join(f"> {line}\n" for line in "".join(sections).strip().replace("## ", "").splitlines())
+    source = f"of which their card says:\n\n{quoted}" if quoted else "which have no card.\n"
+    return "\n\n".join([f"## Began with\nThe weights `{named}`, {source}".rstrip(), *notes])
+
+
+def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
+    """Return this process's share of the dev examples as batches of indices; no example is in two shares.
+
+    With `training.max_dev` they are a sample that does not depend on the seed.
+    """
+    dev = data.dev
+    if dev is None:
+        return None
+    count = min(len(dev.lengths), config.training.max_dev or len(dev.lengths))
+    if count < num_ranks():
+        raise UserError(f"data.dev: {count} examples are too few for {num_ranks()} processes; start fewer")
+    used = np.linspace(0, len(dev.lengths) - 1, count).round().astype(int)
+    share = used[rank() :: num_ranks()]
+    batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
+    return [share[batch].tolist() for batch in batches]

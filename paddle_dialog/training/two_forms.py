@@ -1,0 +1,73 @@
+"""Whether a network answers as its steps over arrays do, which are other code."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paddle import nn
+
+from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.weights import read_weights
+from paddle_dialog.config.schema import GenerationConfig
+from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.errors import UserError
+from paddle_dialog.task import Task
+
+INPUTS = 8  # first ones of the dev set
+TOLERANCE = 0.02  # of scores and probabilities, whose last digits differ
+
+
+def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData) -> bool:
+    """Answer a few dev inputs through Paddle and over arrays; return whether the answers differ.
+
+    They do where an answer of the same text has other scores or probabilities, or where most texts are others; a
+    single text may differ by rounding. Where the task answers nothing, they do not.
+    """
+    if isinstance(config, GenerationConfig):
+        greedy = dataclasses.replace(config.decoding, strategy="greedy", n_best=1)
+        config = dataclasses.replace(config, decoding=greedy)
+    files = task.bundle_files(config, data.vocabularies, data.files)
+    weights = read_weights(network)
+    other_texts = answered = 0
+    try:
+        inputs = task.example_inputs(config, config.data.dev or config.data.train, INPUTS)
+        paddle, arrays = (
+            task.predictor(config, TrainedModel(data.vocabularies, lambda: network, files, form))
+            for form in (None, weights)
+        )
+    except UserError:
+        return False
+    for text in inputs:
+        try:
+            one, other = (list(predictor.predict_records([text])) for predictor in (paddle, arrays))
+        except UserError:  # an input that cannot be answered
+            continue
+        answered += 1
+        ours, theirs = dict(_values({"": one})), dict(_values({"": other}))
+        if _texts(ours) != _texts(theirs):
+            other_texts += 1
+        elif any(abs(value - theirs[key]) > TOLERANCE for key, value in ours.items() if _is_number(value)):
+            return True
+    return other_texts > answered / 2
+
+
+def _values(record: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Iterate over the values of nested mappings and lists by their paths."""
+    for name, value in record.items():
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value))
+        if isinstance(value, Mapping):
+            yield from _values(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are no numbers, and the paths of those that are."""
+    return {key: None if _is_number(value) else value for key, value in values.items()}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,151 @@
+"""Every task goes the same way, by its recipe on the sample that ships: train → evaluate → predict → export."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import records, run_here
+
+import paddle_dialog
+from paddle_dialog.recipes import find_task, task_names
+
+SMALL = {
+    "transformer": "width=16 num_heads=2 inner_width=32 encoder_layers=1 decoder_layers=1",
+    "lstm": "embedding_size=8 hidden_size=8 num_layers=1",
+    "causal": "width=16 num_heads=2 inner_width=32 num_layers=1",
+}
+LIKELY = {"n", "perplexity"}  # of all tasks that write text
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe made small, what is asked, and the keys of what is printed.
+
+    Args:
+        sizes: one of `SMALL`.
+        settings: further ones.
+        inputs: texts.
+        record: keys of an answer.
+        metrics: some of `evaluate`'s.
+        arguments: of the task's own.
+    """
+
+    recipe: str
+    sizes: str
+    settings: tuple[str, ...]
+    inputs: tuple[str, ...]
+    record: set[str]
+    metrics: set[str]
+    arguments: tuple[str, ...] = ()
+
+
+CASES = [
+    Case(
+        "couplet_sample",
+        "transformer",
+        (),
+        ("天山春红", "风高来"),
+        {"first", "predictions"},
+        {"bleu", "form", *LIKELY},
+    ),
+    Case("couplet_lstm", "lstm", (), ("天山春红",), {"first", "predictions"}, {"bleu", "form", *LIKELY}),
+    Case(
+        "poem",
+        "causal",
+        ("data.min_count=1", "decoding.max_length=30"),
+        ("明月", "白日"),
+        {"begin", "predictions"},
+        {"bits_per_character", "perplexity_titled", "form", *LIKELY},
+    ),
+    Case(
+        "poem", "causal", ("data.min_count=1",), ("秋",), {"begin", "predictions"}, LIKELY, ("--form", "五绝")
+    ),
+    Case(
+        "translation",
+        "transformer",
+        ("data.min_count=1",),
+        ("学而时习之。",),
+        {"source", "predictions"},
+        {"bleu", *LIKELY},
+    ),
+    Case(
+        "translation",
+        "lstm",
+        ("model={name: lstm_attention}", "data.min_count=1", "data.reverse=true"),
+        ("学习知识。",),
+        {"source", "predictions"},
+        {"bleu", "chrf", "copying", *LIKELY},
+    ),
+    Case(
+        "sentiment_zh",
+        "lstm",
+        ("linear.buckets=4096",),
+        ("房间很干净。", "很差！"),
+        {"text", "label", "probability"},
+        {"n", "accuracy", "f1", "calibration_error", "confusion", "unclear"},
+    ),
+    Case(
+        "sentiment_en",
+        "transformer",
+        ("model={name: transformer}", "linear.buckets=4096"),
+        ("a warm film",),
+        {"text", "label", "probability"},
+        {"n", "accuracy"},
+    ),
+    Case(
+        "empathetic_transformer",
+        "transformer",
+        ("decoding.max_length=6", "emotion.ngram_buckets=512"),
+        ("I lost my dog.",),
+        {"context", "emotion", "emotions", "predictions"},
+        {"emotion_accuracy", "bleu", "distinct_1", *LIKELY},
+    ),
+]
+
+
+def texts(answer: dict[str, Any]) -> list[Any]:
+    """Return what an answer says, without its scores."""
+    return [prediction["text"] for prediction in answer.get("predictions", ())] or [answer.get("label")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.recipe}-{case.sizes}" for case in CASES])
+def test_a_task_goes_from_its_sample_to_a_bundle_that_answers(case: Case, tmp_path: Path) -> None:
+    sample = f"sample_{case.recipe[-2:]}" if case.recipe.startswith("sentiment") else "sample"
+    settings = [*case.settings, *(f"model.{size}" for size in SMALL[case.sizes].split())]
+    settings += [
+        f"training.{each}" for each in ("max_steps=2", "eval_every=2", "save_every=2", "warmup_steps=1")
+    ]
+    settings += [f"data.train={sample}", f"data.dev={sample}", f"output_dir={tmp_path / 'run'}"]
+    options = [word for setting in settings for word in ("-o", setting)]
+    trained = run_here("train", "-c", case.recipe, *options)
+    assert trained.status == 0, trained.stderr
+    assert trained.stdout.startswith(f"{tmp_path / 'run'}: step 2, best dev ")
+    written = tmp_path / "answers.jsonl"
+    (metrics,) = records(
+        run_here("evaluate", "--weights", tmp_path / "run", "--json", "--predictions", written)
+    )
+    assert case.metrics <= metrics.keys() and metrics["n"] > 5
+    assert len(written.read_text("utf-8").splitlines()) > 5
+    asked = ("--json", *case.arguments, *case.inputs)
+    answers = records(run_here("predict", "--weights", tmp_path / "run", *asked))
+    assert len(answers) == len(case.inputs) and all(set(answer) == case.record for answer in answers)
+    through_paddle = records(run_here("predict", "--weights", tmp_path / "run", "--paddle", *asked))
+    assert [texts(answer) for answer in through_paddle] == [texts(answer) for answer in answers]
+    exported = run_here("export", "--weights", tmp_path / "run", "--output", tmp_path / "out")
+    assert exported.status == 0, exported.stderr
+    again = records(run_here("predict", "--weights", tmp_path / "out", *asked))
+    assert [set(answer) for answer in again] == [set(answer) for answer in answers]
+    predictor = paddle_dialog.load(tmp_path / "out")
+    assert len(predictor.predict(case.inputs)) == len(case.inputs)
+    printed = run_here("predict", "--weights", tmp_path / "out", *case.arguments, *case.inputs)
+    shown = predictor.format_record(json.loads(json.dumps(again[0])))
+    assert printed.stdout.startswith(shown)
+
+
+def test_no_task_is_left_out() -> None:
+    covered = {find_task(name).name for name in task_names()}
+    assert covered == {case.recipe.partition("_")[0] for case in CASES}
